@@ -1,0 +1,59 @@
+# Everything here works from a bare clone with only make and a python3 of 3.11 or later.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# What the environment's JAX is pinned to; empty for the newest that the interpreter takes.
+JAX ?=
+SAMPLE ?= fsdp_tp:grad
+
+.PHONY: demo check lint types test newest compat bench schema clean
+
+demo: $(VENV)/.installed
+	$(BIN)/shardscope run $(SAMPLE)
+
+check: lint types test
+
+lint: $(VENV)/.checks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# mypy does not follow setuptools' import hooks: this tree shows it the package as a wheel lays it out.
+types: $(VENV)/.checks
+	rm -rf build/types
+	mkdir -p build/types/shardscope
+	ln -s $(CURDIR)/inspector $(CURDIR)/parsers $(CURDIR)/samples $(CURDIR)/tui $(CURDIR)/shardscope/* build/types/shardscope
+	$(BIN)/python -m mypy
+
+test: $(VENV)/.checks
+	$(BIN)/python -m pytest -q
+
+# The suite once more, with the newest JAX, where the machine has an interpreter for it.
+newest:
+	@python=$$(tools/newest-python) && $(MAKE) test VENV=.venv-newest PYTHON="$$python" \
+	  || { test $$? -eq 3 && echo "no Python >= 3.12 here: skipped"; }
+
+# The suite with the oldest JAX that is supported.
+compat:
+	$(MAKE) test VENV=.venv-compat JAX="jax==0.7.1 jaxlib==0.7.1"
+
+bench: $(VENV)/.checks
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+# The JSON Schema of `--format json`, from the types that write it.
+schema: $(VENV)/.checks
+	$(BIN)/python -c "import json; from shardscope.inspector.render.json import json_schema; print(json.dumps(json_schema(), indent=2))" > docs/report.schema.json
+
+# The environments: made once, remade when pyproject.toml changes.
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=24"
+	$(BIN)/python -m pip install --quiet --editable . $(JAX)
+	touch $@
+
+$(VENV)/.checks: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[dev]" $(JAX)
+	touch $@
+
+clean:
+	rm -rf build dist .venv .venv-newest .venv-compat *.egg-info
