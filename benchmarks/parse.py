@@ -1,0 +1,151 @@
+"""How fast and in how much memory texts are read, beside the compilers' own parsers in the same run.
+
+    python benchmarks/parse.py [--folder build/bench] [--write docs/performance.md]
+
+Every method runs on every text in a process of its own: once to warm up, when the memory is measured, and then several
+times, of which the fastest counts. Caches of parsed pieces are emptied before each; grammars stay built.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import date
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from platform import machine, python_version
+
+from parsing.ladder import ladder
+from parsing.methods import METHODS
+
+REPETITIONS = 5
+
+INTRODUCTION = """\
+# Performance of the parsers
+
+`make bench` measures them and prints these tables. Ratios compare with the compiler's own parser, in C++, on the same
+text in the same run: above 1 is faster than C++. Times are of the fastest of several readings with no piece of text
+remembered from one to the next; memory is the peak of a first reading. The texts are those of one FSDP+TP training
+step (`benchmarks/parsing/train_step.py`), the numbers in their names are its layers; `repeated` is the longest one with
+all of its computations there several times under other names."""
+
+Result = dict[str, float]
+
+
+def measured(method_name: str, path: Path) -> Result:
+    """Seconds of the fastest reading, and the peak of memory of the first one beyond the text, in bytes."""
+    method = {each.__name__: each for methods in METHODS.values() for each in methods}[method_name]
+    run = method(path.read_bytes())
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # the kernel starts the peak anew
+    before = peak_memory()
+    found = run()
+    peak = peak_memory() - before
+    seconds = []
+    for _ in range(REPETITIONS):
+        empty_caches()
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return {"seconds": min(seconds), "peak": peak, "found": found}
+
+
+def peak_memory() -> int:
+    """The most bytes that this process has had in memory."""
+    fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(fields["VmHWM"].split()[0]) * 1024
+
+
+def empty_caches() -> None:
+    """Forget all pieces of text that were parsed."""
+    for each in gc.get_objects():
+        if isinstance(each, type(lru_cache(len))) and str(getattr(each, "__module__", "")).startswith("shardscope."):
+            each.cache_clear()
+
+
+def in_a_process(method_name: str, path: Path) -> Result | None:
+    """The same, in a new process; None if it did not survive."""
+    environment = {**os.environ, "TPU_SKIP_MDS_QUERY": "1", "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, __file__, "--measure", method_name, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+
+
+def cold(path: Path) -> float:
+    """a whole process that lists every collective"""
+    code = "import sys; from parsing.methods import hlo_collectives as f; f(open(sys.argv[1], 'rb').read())()"
+    seconds = []
+    for _ in range(REPETITIONS):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code, path], check=True, cwd=Path(__file__).parent)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def tables(paths: list[Path]) -> Iterator[str]:
+    """The measurements as Markdown: for each kind of text the times, and then the memory."""
+    for suffix, methods in METHODS.items():
+        texts = [path for path in paths if path.suffix == suffix]
+        sizes = [path.stat().st_size / 1e6 for path in texts]
+        head = [f"{path.stem}<br>{size:.2f} MB" for path, size in zip(texts, sizes, strict=True)]
+        results = [[in_a_process(method.__name__, path) for path in texts] for method in methods]
+        names = [(method.__doc__ or "").strip() for method in methods]
+        times = [["time", *head]]
+        memory = [["memory beyond the text", *head]]
+        for name, line in zip(names, results, strict=True):
+            cells = zip(line, results[0], sizes, strict=True)
+            times.append([name, *(time_cell(result, anchor, size) for result, anchor, size in cells)])
+            memory.append([name, *(memory_cell(result, size) for result, size in zip(line, sizes, strict=True))])
+        if suffix == ".hlo":
+            times.append([f"{cold.__doc__}", *(f"{cold(path) * 1e3:.0f} ms" for path in texts)])
+        yield table(times)
+        yield table(memory)
+
+
+def time_cell(result: Result | None, anchor: Result | None, size: float) -> str:
+    if result is None:
+        return "aborts"
+    ratio = f", **{anchor['seconds'] / result['seconds']:.1f}x**" if anchor else ""
+    return f"{result['seconds'] * 1e3:.1f} ms, {size / result['seconds']:.0f} MB/s{ratio}"
+
+
+def memory_cell(result: Result | None, size: float) -> str:
+    return "" if result is None else f"{result['peak'] / 1e6:.0f} MB, {result['peak'] / 1e6 / size:.1f} a MB"
+
+
+def table(lines: list[list[str]]) -> str:
+    head, *rest = ("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join((head, "|" + " --- |" * len(lines[0]), *rest))
+
+
+def report(folder: Path) -> str:
+    """The page of `docs/performance.md`."""
+    versions = ", ".join(f"{name} {version(name)}" for name in ("jax", "jaxlib", "lark"))
+    where = f"{date.today()}, Python {python_version()}, {versions}, {os.cpu_count()} cores of {machine()}"
+    return "\n\n".join((INTRODUCTION, f"Measured on {where}.", *tables(ladder(folder)))) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--folder", type=Path, default=Path("build/bench"))
+    parser.add_argument("--write", type=Path)
+    parser.add_argument("--measure", nargs=2, metavar=("METHOD", "PATH"))
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measured(options.measure[0], Path(options.measure[1]))))
+        return
+    page = report(options.folder)
+    print(page)
+    if options.write:
+        options.write.write_text(page)
+
+
+if __name__ == "__main__":
+    main()

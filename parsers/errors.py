@@ -1,0 +1,42 @@
+"""The errors of the library: one base class, and the parse error that draws its place in the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .source import Source, Span
+
+
+class ShardscopeError(Exception):
+    """Base of every error that shardscope raises on purpose; its text is fit to be shown to a user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a text that could not be read, as a value: parsing went on after it.
+
+    `expected` names, in words, what would have been accepted at the start of `span`.
+    """
+
+    message: str
+    source: Source
+    span: Span
+    expected: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        line, column = self.source.position(self.span.start)
+        text = f"{self.source.name}:{line}:{column}: {self.message}\n{self.source.excerpt(self.span)}"
+        return f"{text}\nexpected {_one_of(self.expected)}" if self.expected else text
+
+
+class ParseError(ShardscopeError):
+    """A text, or a piece of one, that is not in the language; `problem` says where and what was expected."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+def _one_of(choices: tuple[str, ...]) -> str:
+    *rest, last = choices
+    return f"{', '.join(rest)} or {last}" if rest else last

@@ -1,0 +1,82 @@
+"""An instruction from its opening parenthesis on: operands or literal, then attributes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..quoted import unquote
+from .fields import attributes, bracket_end
+from .patterns import ANYWHERE, NAME
+
+CALLING = (
+    "calls",
+    "to_apply",
+    "body",
+    "condition",
+    "branch_computations",
+    "true_computation",
+    "false_computation",
+    "called_computations",
+    "select",
+    "scatter",
+)
+"""The attributes whose value names computations."""
+
+_PARENTHESES = re.compile(ANYWHERE.parentheses.encode(), re.DOTALL)
+_OPERAND = re.compile(rf"(?<![\w.\-])({NAME})(?:#(\d{{1,9}}))?\s*+(?=,|\Z)", re.ASCII)
+_NAMES = re.compile(rf"[\s{{%,]*+{NAME}(?:[\s,%]++{NAME})*+[\s}}]*+", re.ASCII)
+_NAME = re.compile(NAME, re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand: the instruction whose result it is, or the number of an element of that result.
+
+    `%loop#1` is element 1 of `%loop`: dumps print it so where other texts have a get-tuple-element instruction.
+    """
+
+    name: str
+    element: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What stands in the parentheses, the attributes behind them as text by key, and where the reading ended."""
+
+    inside: str
+    attributes: Mapping[str, str]
+    end: int
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """What is in the parentheses, where these are operands."""
+        return tuple(
+            Operand(name, int(element) if element else None) for name, element in _OPERAND.findall(self.inside)
+        )
+
+    def computations(self, key: str) -> tuple[str, ...]:
+        """The computations that an attribute names; none where it holds a whole computation instead."""
+        value = self.attributes.get(key, "")
+        return tuple(_NAME.findall(value)) if _NAMES.fullmatch(value) else ()
+
+
+def parse_call(data: bytes, start: int, end: int) -> Call:
+    """Split an instruction from its opening parenthesis to its end, as far as it can be read."""
+    parentheses = _PARENTHESES.match(data, start, end)
+    close = parentheses.end() if parentheses else bracket_end(data, start, end)
+    if close is None:
+        return Call(data[start + 1 : end].decode("utf-8", "replace"), {}, start)
+    return Call(data[start + 1 : close - 1].decode("utf-8", "replace"), *attributes(data, close, end))
+
+
+def backend_config(text: str) -> Any:
+    """The value of a `backend_config`: JSON, bare or in a string; the text itself where it is no JSON."""
+    plain = unquote(text) if text[:1] == '"' else text
+    try:
+        return json.loads(plain)
+    except (ValueError, RecursionError):
+        return plain

@@ -1,0 +1,64 @@
+"""Lists of `key=value` in HLO text: attributes, metadata, frontend attributes, rows of the source tables.
+
+Keys and values come out as text. What a value means is for the grammar of its own language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from ..quoted import unquote
+from .patterns import ANYWHERE, NAME, SPACE
+
+_ATTRIBUTE = re.compile(rf"(?:, |{SPACE},{SPACE})({NAME})\s*+=\s*+({ANYWHERE.value})".encode(), re.DOTALL)
+_KEY = re.compile(rf"{SPACE},{SPACE}({NAME})\s*+=\s*+(?=[{{(\[])".encode())
+_BRACKET = re.compile(rf"{ANYWHERE.string}|([{{(\[])|[}})\]]".encode(), re.DOTALL)
+_FIELD = re.compile(rf"(?<![^\s,{{])([^\s=,{{}}\"]++)=({ANYWHERE.string}|{ANYWHERE.braces}|[^\s,{{}}]++)", re.DOTALL)
+
+
+def attributes(data: bytes, start: int, end: int) -> tuple[Mapping[str, str], int]:
+    """The attributes `, key=value, …` from `start` on, and where their list ends."""
+    found: dict[str, str] = {}
+    while start < end:
+        if attribute := _ATTRIBUTE.match(data, start, end):
+            key, value = attribute.groups()
+            start = attribute.end()
+        # A value may be nested too deep for the pattern.
+        elif (name := _KEY.match(data, start, end)) and (close := bracket_end(data, name.end(), end)):
+            key, value = name[1], data[name.end() : close]
+            start = close
+        else:
+            break
+        found[key.decode()] = value.decode("utf-8", "replace")
+    return found, start
+
+
+@lru_cache(maxsize=8192)
+def fields(text: str) -> Mapping[str, str]:
+    """The fields of a list in braces, separated by commas or spaces: `{op_name="f" source_line=3}`."""
+    return dict(_FIELD.findall(text, 1))
+
+
+def plain(value: str) -> str:
+    """The text of a value without quotes, if it has any."""
+    return unquote(value) if value[:1] in ("'", '"') else value
+
+
+def number(text: str | None) -> int | None:
+    """A number that is not negative; None for any other text."""
+    return int(text) if text and text.isdecimal() and len(text) < 20 else None
+
+
+def bracket_end(data: bytes, start: int, end: int) -> int | None:
+    """Behind the bracket that closes the one at `start`; None if nothing does."""
+    depth = 0
+    for match in _BRACKET.finditer(data, start, end):
+        if match[1]:
+            depth += 1
+        elif match[0] in b"})]":
+            depth -= 1
+            if depth == 0:
+                return match.end()
+    return None

@@ -1,0 +1,142 @@
+"""An HLO module: where its computations are, and scans over all of its instructions."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from itertools import pairwise
+
+from ..errors import ParseError, Problem
+from ..garbage import collection_paused
+from ..source import Source, Span
+from ..source_frames import Frame
+from . import printed
+from .computation import Computation, Instruction
+from .problems import problems_in
+from .prologue import parse_prologue
+from .scan import AttributeRow, Rows, instructions_with, read_attributes, read_rows
+
+
+class HloModule:
+    """A module. Opening it finds its computations; everything else is read when it is first asked for."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.prologue = parse_prologue(source)
+        """Its header and the tables of source positions."""
+        self._problems: list[Problem] = []
+        with collection_paused():
+            self.computations: tuple[Computation, ...] = tuple(self._find())
+        """Its computations in text order."""
+
+    def __repr__(self) -> str:
+        return f"<HloModule {self.name}: {len(self.computations)} computations>"
+
+    @property
+    def name(self) -> str:
+        """Its name; empty if the text is only a part of a module."""
+        return self.prologue.name
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """The attributes in its header as text, by key."""
+        return self.prologue.attributes
+
+    @property
+    def entry(self) -> Computation | None:
+        """The computation that it starts with: the one marked as entry, else the last."""
+        marked = [computation for computation in self.computations if computation.is_entry]
+        return (marked or self.computations or (None,))[-1]
+
+    def computation(self, name: str) -> Computation | None:
+        """The computation of that name; of several, the last."""
+        return self._by_name.get(name)
+
+    def frames(self, stack_frame_id: int) -> tuple[Frame, ...]:
+        """The call stack that an instruction's `stack_frame_id` stands for, innermost first; empty if unknown."""
+        return self.prologue.frames(stack_frame_id)
+
+    def instruction_at(self, offset: int) -> Instruction | None:
+        """The instruction whose text holds the byte at that offset."""
+        index = bisect_right(self._starts, offset) - 1
+        instructions = self.computations[index].instructions if index >= 0 else ()
+        place = bisect_right(instructions, offset, key=lambda instruction: instruction.span.start) - 1
+        return instructions[place] if place >= 0 and offset < instructions[place].span.end else None
+
+    def with_opcode(self, opcodes: Collection[str]) -> tuple[Instruction, ...]:
+        """The instructions with one of some opcodes, in text order."""
+        return tuple(instructions_with(self.source.data, self.computations, self._starts, frozenset(opcodes)))
+
+    def rows(self) -> Rows:
+        """The name, type and opcode of every instruction, in text order."""
+        return read_rows(self.source.data, self.computations)
+
+    def attribute_rows(self) -> Iterator[AttributeRow]:
+        """The name of every instruction and its attributes, in text order."""
+        return read_attributes(self.source.data, self.computations)
+
+    def opcode_counts(self) -> dict[str, int]:
+        """How many instructions there are of each opcode."""
+        return dict(Counter(opcode for _, opcode in self.rows().kinds))
+
+    @cached_property
+    def problems(self) -> tuple[Problem, ...]:
+        """What could not be read, in text order; all else is there."""
+        found = [*self._problems, *problems_in(self.source, self.computations)]
+        return tuple(sorted(found, key=lambda problem: problem.span))
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Computation]:
+        return {computation.name: computation for computation in self.computations}
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [computation.body_start for computation in self.computations]
+
+    def _find(self) -> Iterator[Computation]:
+        data = self.source.data
+        start = self.prologue.span.end
+        first = printed.HEADER.match(data, start)
+        boundaries = list(printed.BOUNDARY.finditer(data, first.end() if first else start))
+        if first and printed.is_printed(boundaries, len(data)):
+            return (Computation(self, header, end.start() + 1) for header, end in pairwise([first, *boundaries]))
+        return self._find_in_pieces(start, first, boundaries)
+
+    def _find_in_pieces(
+        self, start: int, header: re.Match[bytes] | None, boundaries: list[re.Match[bytes]]
+    ) -> Iterator[Computation]:
+        """Take the text apart where a brace in the first column ends a computation; `start` is where a piece starts."""
+        for boundary in boundaries:
+            if boundary.lastgroup is None:
+                header = None
+                continue
+            if header:
+                yield Computation(self, header, boundary.start() + 1)
+            else:
+                yield from self._read_freely(start, self._line_end(boundary.start() + 1))
+            header = boundary if boundary["name"] else None
+            start = self._line_end(boundary.start() + 1)
+        yield from self._read_freely(start, len(self.source.data))
+
+    def _read_freely(self, start: int, end: int) -> Iterator[Computation]:
+        # Few texts need it, and it has large patterns to compile.
+        from . import freeform
+
+        for section in freeform.sections(self.source, start, end, self._problems):
+            yield Computation(self, section.header, section.body_end, section.statements)
+
+    def _line_end(self, offset: int) -> int:
+        line = self.source.data.find(b"\n", offset)
+        return line if line >= 0 else len(self.source.data)
+
+
+def parse_module(source: Source) -> HloModule:
+    """Open a module; raises ParseError if the text is not HLO at all."""
+    module = HloModule(source)
+    if not module.name and not any(computation.instructions for computation in module.computations):
+        place = Span(0, len(source.data))
+        raise ParseError(Problem("this is not the text of an HLO module", source, place, ("'HloModule'",)))
+    return module

@@ -1,0 +1,82 @@
+"""The index of HLO text in the layout of XLA's printer: where its computations and instructions are.
+
+    %name (parameter: f32[8]) -> f32[8] {
+      %x = f32[8]{0} negate(%parameter), metadata={…}
+      ROOT %y = …
+    }, execution_thread="main"
+
+A computation starts and ends in the first column, an instruction is one line with two spaces in front, and a line tells
+by its first characters what it is. So one pass of one pattern finds the computations of a module, and one more its
+instructions, without reading what is inside them. `freeform.py` reads text in any other layout.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache, lru_cache
+
+from .patterns import IN_LINE, NAME
+
+_START = rb"(?:ROOT )?%?([^ ]++) = "
+# A tuple type ends where the opcode begins: with a parenthesis, a space and a letter.
+_TYPE = rb"(?:\((?:[^)\n]*+\)(?! [a-z]))*+[^)\n]*+\)|[^ (\n][^ ]*+)"
+_OPCODE = rb"[A-Za-z][\w\-]*+"
+_HEADER = rb"(?P<entry>ENTRY )?+%?(?P<name>[\w.\-]++) [^\n]*+(?<= \{)"
+
+ROW = re.compile(rb"\n  " + _START + rb"(" + _TYPE + rb") (" + _OPCODE + rb")\(")
+"""A line break and an instruction up to its operands: (name, type, opcode)."""
+
+KINDS = re.compile(rb"\n  (?:" + _START + rb"(" + _TYPE + rb" " + _OPCODE + rb")\(|(?=[^ ]))")
+"""The same, with type and opcode as one text: (name, `type opcode`). A line that is no row comes out empty."""
+
+HEADER = re.compile(rb"\s*+(?<![ \t])" + _HEADER)
+"""The line that starts a computation, from the first column, and blank lines before it."""
+
+BOUNDARY = re.compile(
+    rb"\n(?:\}[^\n]*+\n++" + _HEADER + rb"|(?!  [^ ]++ (?:=|[^ ]++ =) )(?P<close>\}[^\n]*+\s*+)?+)",
+)
+"""Every line that does not start as an instruction does.
+
+In printed text these are, again and again, the end of a computation together with the header of the next, whose `name`
+is matched, and last of all an end alone, `close`. A match with neither is a line that no printer wrote.
+"""
+
+
+@lru_cache(maxsize=64)
+def rows_with(opcodes: frozenset[str]) -> re.Pattern[bytes]:
+    """`ROW` for some opcodes only; it also matches lines that are no row, without the third group."""
+    choices = b"|".join(re.escape(opcode.encode()) for opcode in sorted(opcodes)) or rb"(?!)"
+    letters = b"".join(sorted({re.escape(opcode[:1].encode()) for opcode in opcodes})) or rb"."
+    return re.compile(
+        rb"\n  (?:" + _START + rb"(" + _TYPE + rb") )?+"
+        rb"(?(2)(?:(?=[" + letters + rb"])(" + choices + rb")\(|(?!" + _OPCODE + rb"\()))"
+    )
+
+
+@cache
+def doubtful() -> re.Pattern[bytes]:
+    """A line break before an instruction that is not, from its name to its last attribute, as it should be."""
+    array = r"[a-z]\w*+\[[\d,<=?]*+\](?:\{[^{}\n]*+\})?+"
+    type_text = array
+    for _ in range(3):
+        type_text = rf"(?:{array}|\((?:{type_text}(?:, (?:/\*index=\d++\*/)?+)?+)*+\))"
+    good = rf"(?:ROOT )?%?{NAME} = {type_text} {{}}{IN_LINE.parentheses}(?:, {NAME}={IN_LINE.value})*+\n"
+    return re.compile(rf"\n  (?!{good})".encode().replace(b"{}", _OPCODE))
+
+
+@cache
+def tails() -> re.Pattern[bytes]:
+    """Instructions from their line break to their end: (name, what is behind the operands).
+
+    A line that is no instruction, or whose operands are not as they should be, comes out empty.
+    """
+    row = _START + _TYPE + rb" " + _OPCODE + IN_LINE.parentheses.encode()
+    return re.compile(rb"\n  (?:" + row + rb"([^\n]*+)|(?=[^ ]))")
+
+
+def is_printed(boundaries: Sequence[re.Match[bytes]], end: int) -> bool:
+    """Whether the lines between the instructions, up to `end`, are all as the printer writes them."""
+    if not boundaries or boundaries[-1].lastgroup != "close" or boundaries[-1].end() != end:
+        return False
+    return {boundary.lastgroup for boundary in boundaries[:-1]} <= {"name"}

@@ -1,0 +1,88 @@
+"""What stands before the computations of an HLO module: its name and attributes, and the tables of source positions.
+
+HloModule jit_f, is_scheduled=true, num_partitions=8        FileLocations
+FileNames                                                   1 {file_name_id=1 function_name_id=2 line=7 …}
+1 "/home/me/f.py"                                           StackFrames
+FunctionNames …                                             1 {file_location_id=1 parent_frame_id=1}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..source import Source, Span
+from ..source_frames import Frame
+from .fields import attributes, fields, number, plain
+from .patterns import NAME, SPACE
+
+TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+_HEADER = re.compile(rf"{SPACE}HloModule\s++%?({NAME}):?+".encode())
+_TITLES = "|".join(TABLES)
+_TABLES = re.compile(rf"(?:\s*+(?:{_TITLES})(?:\s++\d++ [^\n]*+)*+)*+".encode())
+_TITLE_OR_ROW = re.compile(rf"^(?:({_TITLES})|(\d++) (.*))", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Prologue:
+    """The header of a module and its tables; `span` is empty where a text begins with a computation."""
+
+    source: Source
+    span: Span
+    name: str
+    attributes: Mapping[str, str]
+    tables: Span
+
+    @cached_property
+    def _rows(self) -> Mapping[str, Mapping[int, str]]:
+        """The rows of each table as text, by table and number."""
+        tables: dict[str, dict[int, str]] = {title: {} for title in TABLES}
+        rows: dict[int, str] = {}
+        for title, digits, row in _TITLE_OR_ROW.findall(self.source.text(self.tables)):
+            if title:
+                rows = tables[title]
+            else:
+                rows[number(digits) or 0] = row
+        return tables
+
+    def frames(self, stack_frame_id: int) -> tuple[Frame, ...]:
+        """The call stack with that number, innermost frame first; empty if the tables do not have it."""
+        frames: list[Frame] = []
+        seen: set[int] = set()
+        while (row := self._row("StackFrames", stack_frame_id)) and stack_frame_id not in seen:
+            seen.add(stack_frame_id)
+            location = self._row("FileLocations", _number(row, "file_location_id"))
+            line, column = _number(location, "line"), _number(location, "column")
+            frames.append(
+                Frame(
+                    plain(self._rows["FileNames"].get(_number(location, "file_name_id"), "")),
+                    plain(self._rows["FunctionNames"].get(_number(location, "function_name_id"), "")),
+                    line,
+                    _number(location, "end_line") or line,
+                    column,
+                    _number(location, "end_column") or column,
+                )
+            )
+            # The number of the calling frame is printed plus one: the outermost frame, whose caller is 0, has a 1.
+            stack_frame_id = _number(row, "parent_frame_id") - 1
+        return tuple(frames)
+
+    def _row(self, table: str, place: int) -> Mapping[str, str]:
+        return fields(self._rows[table].get(place, ""))
+
+
+def parse_prologue(source: Source) -> Prologue:
+    """The prologue of a text, as far as it can be read."""
+    header = _HEADER.match(source.data)
+    if header is None:
+        return Prologue(source, Span(0, 0), "", {}, Span(0, 0))
+    found, end = attributes(source.data, header.end(), len(source.data))
+    tables = _TABLES.match(source.data, end)
+    place = Span(*tables.span()) if tables else Span(end, end)
+    return Prologue(source, Span(header.start(), place.end), header[1].decode(), found, place)
+
+
+def _number(row: Mapping[str, str], key: str) -> int:
+    return number(row.get(key)) or 0

@@ -1,0 +1,59 @@
+"""MLIR text: StableHLO and Shardy, and what else is around them, as printed, dumped and written by hand."""
+
+from .annotations import Annotations, Origins
+from .locations import CallSiteLoc, FileLoc, FusedLoc, Location, NameLoc, UnknownLoc, frames, names
+from .module import MlirModule, parse_module
+from .operation import Block, Function, Operation, Region
+from .parameters import Argument, Result
+from .pieces import Piece, pieces
+from .rows import Rows
+from .sdy import (
+    DimensionSharding,
+    Exchange,
+    Origin,
+    PropagationEdge,
+    PropagationStep,
+    Sharding,
+    ShardingRule,
+    ValueRef,
+)
+from .types import FunctionType, MlirType, OtherType, TensorType, TokenType, TupleType, parse_type
+
+__all__ = [
+    "Annotations",
+    "Argument",
+    "Block",
+    "CallSiteLoc",
+    "DimensionSharding",
+    "Exchange",
+    "FileLoc",
+    "Function",
+    "FunctionType",
+    "FusedLoc",
+    "Location",
+    "MlirModule",
+    "MlirType",
+    "NameLoc",
+    "Operation",
+    "Origin",
+    "Origins",
+    "OtherType",
+    "Piece",
+    "PropagationEdge",
+    "PropagationStep",
+    "Region",
+    "Result",
+    "Rows",
+    "Sharding",
+    "ShardingRule",
+    "TensorType",
+    "TokenType",
+    "TupleType",
+    "UnknownLoc",
+    "ValueRef",
+    "frames",
+    "names",
+    "parse_module",
+    "parse_type",
+    "pieces",
+]

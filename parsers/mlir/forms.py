@@ -1,0 +1,233 @@
+"""What the forms of operations and functions mean: which names are operands, what the written types and attributes are.
+
+The grammar is `stablehlo.lark`. It reads templates, so all that a form says, it says by place in the template.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+from ..grammar import Grammar
+from .template import Place, completed, placeholders
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterForm:
+    """A parameter of a function, a region or a block: `%name: type {attributes} loc(…)`.
+
+    Results of functions have no name, and the parameters of a loop have their types elsewhere.
+    """
+
+    name: Place | None
+    type: Place | None = None
+    attributes: Place | None = None
+    location: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperationForm:
+    """What the text of an operation behind its name says."""
+
+    inputs: tuple[Place, ...] = ()
+    initial: tuple[Place, ...] = ()
+    """What a reduction starts from; as operands, these come behind all inputs."""
+    parameters: tuple[tuple[ParameterForm, ...], ...] = ()
+    """The parameters of its regions as they are grouped by parentheses."""
+    keyed: tuple[tuple[str | Place, Place], ...] = ()
+    """`key = value` outside of braces; the key of `@symbol = value` is the place of the symbol."""
+    dictionaries: tuple[Place, ...] = ()
+    """Attributes in braces."""
+    positional: tuple[Place, ...] = ()
+    """Words, symbols, numbers, literals and brackets that mean something by their place."""
+    applied: str | None = None
+    """The operation of a compact reduction."""
+    signature: Place | None = None
+    """All that is behind the colon about types."""
+    types: tuple[Place, ...] = ()
+    """The types in it, up to the arrow if there is one."""
+    result_types: tuple[Place, ...] | None = None
+    """The types behind the arrow."""
+    operands: tuple[int, ...] = ()
+    """All operands, by number among what was lifted out."""
+    has_plain_types: bool = False
+    """Whether the types are in the template as they are in every text of it."""
+    location: Place | None = None
+
+
+_LISTS = ("inputs", "initial", "parameters", "keyed", "dictionaries", "positional")
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionForm:
+    """What the text of a function behind `func.func` says."""
+
+    name: Place
+    parameters: Place
+    results: Place | None = None
+    visibility: Place | None = None
+    attributes: Place | None = None
+    location: Place | None = None
+
+    def as_operation(self) -> OperationForm:
+        """The function as an operation without operands."""
+        keyed = (("sym_visibility", self.visibility), ("sym_name", self.name))
+        return OperationForm(
+            keyed=tuple((key, place) for key, place in keyed if place is not None),
+            dictionaries=() if self.attributes is None else (self.attributes,),
+            location=self.location,
+        )
+
+
+# An alias for a type; the types of dialects have a dot in their names.
+_ALIAS = re.compile(r"![A-Za-z_]\w*+(?![\w.])")
+
+
+@lru_cache(maxsize=16384)
+def operation_form(template: str) -> OperationForm:
+    """The form of an operation's text; raises ParseError with a place in the template."""
+    form: OperationForm = completed(_GRAMMAR.parse(template, "operation"), template)
+    types = form.signature
+    return replace(
+        form,
+        operands=tuple(place.first for place in form.inputs + form.initial),
+        has_plain_types=types is not None and types.count == 0 and not _ALIAS.search(types.text),
+    )
+
+
+@lru_cache(maxsize=4096)
+def parameter_form(template: str) -> ParameterForm:
+    """The form of one parameter or result; raises ParseError with a place in the template."""
+    form: ParameterForm = completed(_GRAMMAR.parse(template, "parameter"), template)
+    return form
+
+
+@lru_cache(maxsize=1024)
+def function_form(template: str) -> FunctionForm:
+    """The form of a function's header; raises ParseError with a place in the template."""
+    form: FunctionForm = completed(_GRAMMAR.parse(template, "function"), template)
+    return form
+
+
+def unread_form(template: str) -> OperationForm:
+    """The form of an operation whose text is not understood: every name in it is an operand, and no type is known."""
+    found = placeholders(template)
+    names, dictionaries, locations = (tuple(place for place in found if place.text == text) for text in _KEPT)
+    operands = tuple(place.first for place in names)
+    return OperationForm(names, dictionaries=dictionaries, operands=operands, location=next(iter(locations), None))
+
+
+_KEPT = ("%", "{}", "loc()")
+
+
+@dataclass(frozen=True, slots=True)
+class _Atom:
+    """A word, or several that belong together; `uses` are the names of values in it."""
+
+    place: Place
+    word: str = ""
+    uses: tuple[Place, ...] = ()
+
+
+def _word(token: Any) -> _Atom:
+    place = Place(token.start_pos, token.end_pos)
+    return _Atom(place, str(token), (place,) if token.type == "USE" else ())
+
+
+def _joined(*atoms: _Atom) -> _Atom:
+    uses = chain.from_iterable(atom.uses for atom in atoms)
+    return _Atom(Place(atoms[0].place.start, atoms[-1].place.end), uses=tuple(uses))
+
+
+def _merged(*forms: OperationForm) -> OperationForm:
+    def all_of(field: str) -> tuple[Any, ...]:
+        return tuple(chain.from_iterable(getattr(form, field) for form in forms))
+
+    inputs, initial, parameters, keyed, dictionaries, positional = map(all_of, _LISTS)
+    return OperationForm(
+        inputs=inputs,
+        initial=initial,
+        parameters=parameters,
+        keyed=keyed,
+        dictionaries=dictionaries,
+        positional=positional,
+        applied=next((form.applied for form in forms if form.applied), None),
+        signature=next((form.signature for form in forms if form.signature), None),
+        types=all_of("types"),
+        result_types=next((form.result_types for form in forms if form.result_types is not None), None),
+        location=next((form.location for form in forms if form.location), None),
+    )
+
+
+def _group(*members: OperationForm) -> OperationForm:
+    merged = _merged(*members)
+    parameters = tuple(chain.from_iterable(merged.parameters))
+    return replace(merged, parameters=(parameters,) if parameters else ())
+
+
+def _types(*atoms: _Atom) -> OperationForm:
+    arrow = next((place for place, atom in enumerate(atoms) if atom.word in ("->", "to")), len(atoms))
+    return OperationForm(
+        signature=_joined(*atoms).place,
+        types=_places(atoms[:arrow]),
+        result_types=_places(atoms[arrow:]) if arrow < len(atoms) else None,
+    )
+
+
+def _places(atoms: Sequence[_Atom]) -> tuple[Place, ...]:
+    return tuple(atom.place for atom in atoms if not atom.word)
+
+
+def _parameter(*parts: _Atom | OperationForm) -> ParameterForm:
+    atoms = [part for part in parts if isinstance(part, _Atom)]
+    others = _merged(*(part for part in parts if isinstance(part, OperationForm)))
+    name = atoms[0].place if atoms[0].word == "%" else None
+    attributes = next(iter(others.dictionaries), None)
+    return ParameterForm(name, atoms[-1].place, attributes, others.location)
+
+
+def _function(*parts: _Atom | OperationForm) -> FunctionForm:
+    atoms = [part for part in parts if isinstance(part, _Atom)]
+    others = _merged(*(part for part in parts if isinstance(part, OperationForm)))
+    symbol = next(place for place, atom in enumerate(atoms) if atom.word.startswith("@"))
+    return FunctionForm(
+        name=atoms[symbol].place,
+        parameters=atoms[symbol + 1].place,
+        results=next((atoms[i + 1].place for i, atom in enumerate(atoms) if atom.word == "->"), None),
+        visibility=atoms[0].place if symbol else None,
+        attributes=next(iter(others.dictionaries), None),
+        location=others.location,
+    )
+
+
+_TERMINALS = (
+    *("USE", "DICT", "PROPERTIES", "STRING", "DENSE", "LOC", "LIST", "WORD", "SYMBOL", "HASH", "BANG", "NUMBER"),
+    *("LANGLE", "RANGLE", "LSQUARE", "RSQUARE", "LPAR", "RPAR", "ARROW", "X", "INIT", "TO", "APPLIES", "PUNCTUATION"),
+)
+_GRAMMAR = Grammar(
+    "stablehlo.lark",
+    {
+        **dict.fromkeys(_TERMINALS, _word),
+        **dict.fromkeys(("value", "type", "angle", "square", "round"), _joined),
+        "operation": _merged,
+        "operand": lambda name: OperationForm(inputs=name.uses),
+        "keyed": lambda key, value: OperationForm(keyed=((key.word, value.place),)),
+        "defined": lambda symbol, value: OperationForm(keyed=((symbol.place, value.place),)),
+        "applied": lambda _, name: OperationForm(applied=name.word),
+        "dictionary": lambda braces: OperationForm(dictionaries=(braces.place,)),
+        "positional": lambda *atoms: OperationForm(inputs=_joined(*atoms).uses, positional=(_joined(*atoms).place,)),
+        "group": _group,
+        "parameter_of_region": lambda *parts: OperationForm(parameters=((_parameter(*parts),),)),
+        "binding": lambda name, value: OperationForm(inputs=value.uses, parameters=((ParameterForm(name.place),),)),
+        "initialized": lambda value, _, initial: OperationForm(inputs=value.uses, initial=initial.uses),
+        "types": _types,
+        "location": lambda location: OperationForm(location=location.place),
+        "parameter": _parameter,
+        "function": _function,
+    },
+    start=("operation", "parameter", "function"),
+)

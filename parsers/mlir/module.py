@@ -1,0 +1,119 @@
+"""A text of MLIR: StableHLO, Shardy and whatever else is in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+
+from ..errors import ParseError, Problem
+from ..mesh_syntax import MeshSyntax
+from ..source import Source, Span
+from .lists import symbol
+from .operation import Function, Operation, operation_from, operations_in
+from .problems import problems_in
+from .rows import Rows, read_rows
+from .scan import starts
+from .statement import FUNCTION
+from .text import MlirText, nests_around
+
+_MODULES = ("module", "builtin.module")
+
+
+class MlirModule:
+    """A text of MLIR. Opening it finds its functions; everything else is read when it is first asked for.
+
+    A text may be a part of a module, or several modules: the name and the attributes are those of the first one.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.text = MlirText(source)
+
+    def __repr__(self) -> str:
+        return f"<MlirModule {self.name}: {len(self.functions)} functions>"
+
+    @cached_property
+    def body(self) -> tuple[Operation, ...]:
+        """The operations that are in no other; mostly the one that is the module."""
+        return tuple(each for block in self.text.outline[0].blocks for each in operations_in(self.text, block))
+
+    @cached_property
+    def operation(self) -> Operation | None:
+        """The operation that is the module, if there is one."""
+        return next((operation for operation in self.body if operation.name in _MODULES), None)
+
+    @property
+    def name(self) -> str:
+        """Its name, `jit_f`; empty if it has none."""
+        return symbol(self.attributes.get("sym_name", ""))
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """Its attributes as text, by name."""
+        return self.operation.attributes if self.operation else {}
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """Its functions in text order, declared ones too."""
+        if self.text.functions is not None:
+            return tuple(Function(Operation(self.text, found.span, found.nest)) for found in self.text.functions)
+        functions = []
+        waiting = list(reversed(self.body))
+        while waiting:
+            operation = waiting.pop()
+            if operation.name == FUNCTION:
+                functions.append(Function(operation))
+            elif operation.name in _MODULES:
+                blocks = [block for region in operation.regions for block in region.blocks]
+                waiting += reversed([inner for block in blocks for inner in block.operations])
+        return tuple(functions)
+
+    def function(self, name: str) -> Function | None:
+        """The function of that name, without the `@`."""
+        return next((function for function in self.functions if function.name == name), None)
+
+    def operations(self, names: Collection[str]) -> tuple[Operation, ...]:
+        """The operations of these names, anywhere in the text, in text order. They are searched for by name."""
+        found = (operation_from(self.text, start) for start in starts(self.source.data, names))
+        return tuple(operation for operation in found if operation)
+
+    def operation_at(self, offset: int) -> Operation | None:
+        """The innermost operation whose text holds the byte at that offset."""
+        around = nests_around(self.text, offset + 1)
+        innermost = Operation(self.text, around[-1].span, around[-1]) if around else None
+        blocks = [block for region in innermost.regions for block in region.blocks] if innermost else []
+        inner = [each for block in blocks for each in block.operations] if innermost else self.body
+        return next((each for each in inner if each.span.start <= offset < each.span.end), innermost)
+
+    @cached_property
+    def problems(self) -> tuple[Problem, ...]:
+        """What could not be read, in text order; all else is there."""
+        return tuple(sorted(set(problems_in(self.text)), key=lambda problem: (problem.span, problem.message)))
+
+    def walk(self) -> Iterator[Operation]:
+        """All operations in text order."""
+        for operation in self.body:
+            yield from operation.walk()
+
+    def rows(self) -> Rows:
+        """The results, name and types of every operation, in text order."""
+        return read_rows(self.text)
+
+    def opcode_counts(self) -> dict[str, int]:
+        """How many operations there are of each name."""
+        return dict(Counter(name for name, _ in self.rows().kinds))
+
+    @property
+    def meshes(self) -> Mapping[str, MeshSyntax]:
+        """Its meshes by name, without the `@`; one that cannot be read is among the problems."""
+        return self.text.meshes[0]
+
+
+def parse_module(source: Source) -> MlirModule:
+    """Open a text; raises ParseError if nothing in it is MLIR."""
+    module = MlirModule(source)
+    if not module.functions and not module.body and module.problems:
+        place = Span(0, len(source.data))
+        raise ParseError(Problem("this is not MLIR", source, place, ("an operation",)))
+    return module

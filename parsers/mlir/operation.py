@@ -1,0 +1,294 @@
+"""Operations, the regions and blocks in them, and functions, which are operations too.
+
+Each is a place in a text, and reads the text there when it is asked for something. What the text does not tell then
+raises ParseError.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import TypeVar
+
+from ..errors import ParseError, Problem
+from ..replica_groups import ReplicaGroups
+from ..source import Source, Span
+from .annotations import Annotations
+from .collectives import parse_channel, parse_groups, parse_pairs
+from .lists import symbol
+from .locations import Location
+from .parameters import Argument, Result, function_signature, generic_signature, label, region_arguments
+from .patterns import OPERATION, TRIVIA
+from .statement import FUNCTION, Head, Statement, read_head, read_statement, result_names
+from .structure import BlockNode, Nest, RegionNode, Run, nest_at
+from .text import MlirText, nests_around
+from .types import MlirType, TensorType
+
+T = TypeVar("T")
+
+_FUNCTION_NAME = re.compile(rb'func\.func\s++(?:\w++\s++)?+(@(?:"[^"\n]*+"|[\w$.\-]++))')
+_OPERATION = re.compile(OPERATION.encode())
+OPERATIONS = re.compile(rf"{TRIVIA}(?:({OPERATION})|\Z)".encode())
+"""Operations without regions, one after the other; white space at the end matches too, without the group."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation, `%0 = stablehlo.add %a, %b : tensor<8xf32>`, and what is in its regions."""
+
+    text: MlirText = field(repr=False)
+    span: Span
+    nest: Nest | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def head(self) -> Head:
+        """Its results and its name."""
+        return read_head(self.text.source, self.span.start)
+
+    @property
+    def name(self) -> str:
+        """Its name, `stablehlo.add`, as it is written: `call` and `return` are without a dialect."""
+        return self.head.name
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The names of its results, `%3` or `%3#0` and `%3#1`."""
+        try:
+            return result_names(self.head.results)
+        except ValueError as error:
+            raise ParseError(Problem(str(error), self.text.source, self.span)) from None
+
+    @cached_property
+    def statement(self) -> Statement:
+        """Its own text, without its regions."""
+        return read_statement(self.text.source, self.head, self.nest.pieces if self.nest else (self.span,))
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The names of its operands, as they are written."""
+        return self.statement.operands
+
+    @property
+    def operand_types(self) -> tuple[MlirType, ...]:
+        """The type of each operand."""
+        return self._signature[0]
+
+    @property
+    def result_types(self) -> tuple[MlirType, ...]:
+        """The type of each result."""
+        return self._signature[1]
+
+    @cached_property
+    def _signature(self) -> tuple[tuple[MlirType, ...], tuple[MlirType, ...]]:
+        try:
+            return self.statement.typed(len(self.results), self.text.resolved)
+        except ParseError as error:
+            raise self.text.placed(error, self.span.start) from None
+        except ValueError as error:
+            raise ParseError(Problem(str(error), self.text.source, self.span)) from None
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """Its attributes as text, by name; also those that the pretty form writes in a way of its own."""
+        return self.statement.attributes
+
+    @property
+    def annotations(self) -> Annotations:
+        """What its attributes say about sharding."""
+        return Annotations(self.text, self.attributes, self.span.start)
+
+    @property
+    def replica_groups(self) -> ReplicaGroups | None:
+        """The groups in which a collective of StableHLO runs."""
+        return self._read("replica_groups", lambda text: parse_groups(text, self.text.mesh))
+
+    @property
+    def source_target_pairs(self) -> tuple[tuple[int, int], ...] | None:
+        """From where to where a `stablehlo.collective_permute` sends."""
+        return self._read("source_target_pairs", parse_pairs)
+
+    @property
+    def channel(self) -> int | None:
+        """The number of a collective's channel; with one, its groups count devices of the whole mesh."""
+        return self._read("channel_handle", parse_channel)
+
+    def _read(self, key: str, parse: Callable[[str], T]) -> T | None:
+        value = self.attributes.get(key)
+        return None if value is None else self.text.read(value, parse, self.span.start)
+
+    @property
+    def location(self) -> Location:
+        """Where it comes from."""
+        return self.text.location(self.statement.location)
+
+    @cached_property
+    def regions(self) -> tuple[Region, ...]:
+        """Its regions. The one that a compact reduction does not show is made up, with a text of its own."""
+        if self.nest is not None:
+            return tuple(Region(self, number, self.text.region(node)) for number, node in enumerate(self.nest.regions))
+        if self.text.source.data.find(b" applies ", self.span.start, self.span.end) < 0:
+            return ()
+        applied = self.statement.form.applied
+        first = self.operand_types[0] if applied else None
+        if not applied or not isinstance(first, TensorType):
+            return ()
+        return _compact_reduction(self.name, applied, replace(first, dims=())).regions
+
+    @property
+    def parent(self) -> Operation | None:
+        """The operation in whose region it is."""
+        around = nests_around(self.text, self.span.start)
+        return Operation(self.text, around[-1].span, around[-1]) if around else None
+
+    @property
+    def function(self) -> Function | None:
+        """The function in which it is."""
+        around = nests_around(self.text, self.span.start)
+        enclosing = (Operation(self.text, nest.span, nest) for nest in reversed(around))
+        return next((Function(operation) for operation in enclosing if operation.name == FUNCTION), None)
+
+    def walk(self) -> Iterator[Operation]:
+        """The operation and all that is in its regions, in text order."""
+        waiting = [self]
+        while waiting:
+            operation = waiting.pop()
+            yield operation
+            blocks = [block for region in operation.regions for block in region.blocks]
+            waiting += reversed([inner for block in blocks for inner in block.operations])
+
+
+@dataclass(frozen=True)
+class Region:
+    """One of an operation's regions, counted from 0."""
+
+    operation: Operation
+    number: int
+    node: RegionNode = field(compare=False, repr=False)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Its blocks; the first one may be without a label."""
+        first, *labelled = self.node.blocks
+        nodes = labelled if labelled and not first.items else (first, *labelled)
+        return tuple(Block(self, number, node) for number, node in enumerate(nodes))
+
+
+@dataclass(frozen=True)
+class Block:
+    """One of a region's blocks, counted from 0."""
+
+    region: Region
+    number: int
+    node: BlockNode = field(compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Its label, `^bb0`, or an empty text."""
+        return self._label[0]
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """Its arguments, listed in its label or by the operation."""
+        return self._label[1]
+
+    @cached_property
+    def _label(self) -> tuple[str, tuple[Argument, ...]]:
+        operation = self.region.operation
+        if self.node.label is not None:
+            return label(operation.text, operation.text.source.text(self.node.label))
+        if operation.name == FUNCTION:
+            return "", Function(operation).arguments
+        return "", region_arguments(operation.text, operation.statement)
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """What is in it, in order. They are made anew each time, since there may be hundreds of thousands."""
+        return tuple(operations_in(self.region.operation.text, self.node))
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function: `func.func public @main(%arg0: tensor<8xf32> {…}) -> (tensor<8xf32> {…}) {`."""
+
+    operation: Operation
+
+    @property
+    def span(self) -> Span:
+        """All of it."""
+        return self.operation.span
+
+    @property
+    def name(self) -> str:
+        """Its name, without the `@`."""
+        # What follows it, the signature, may be megabytes long.
+        early = _FUNCTION_NAME.match(self.operation.text.source.data, self.span.start)
+        return symbol(early[1].decode("utf-8", "replace") if early else self.attributes.get("sym_name", ""))
+
+    @property
+    def visibility(self) -> str:
+        """`public`, `private` or `nested`; empty if nothing is written, which means public."""
+        return symbol(self.operation.attributes.get("sym_visibility", ""))
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """Its attributes as text, by name."""
+        return self.operation.attributes
+
+    @cached_property
+    def arguments(self) -> tuple[Argument, ...]:
+        """Its arguments; without names if it is only declared."""
+        return self._signature[0]
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Its results."""
+        return self._signature[1]
+
+    @cached_property
+    def _signature(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
+        operation = self.operation
+        if not operation.head.is_quoted:
+            return function_signature(operation.text, operation.statement)
+        blocks = [block for region in operation.regions for block in region.blocks]
+        return generic_signature(operation.text, operation.attributes, blocks[0].arguments if blocks else ())
+
+    @property
+    def body(self) -> tuple[Operation, ...]:
+        """The operations in its first block; none if it is only declared."""
+        blocks = [block for region in self.operation.regions for block in region.blocks]
+        return blocks[0].operations if blocks else ()
+
+
+def operations_in(text: MlirText, block: BlockNode) -> Iterator[Operation]:
+    """The operations in a block."""
+    for item in block.items:
+        match item:
+            case Nest():
+                yield Operation(text, item.span, item)
+            case Run(span):
+                for match in OPERATIONS.finditer(text.source.data, span.start, span.end):
+                    if match[1]:
+                        yield Operation(text, Span(*match.span(1)))
+
+
+def operation_from(text: MlirText, start: int) -> Operation | None:
+    """The operation that starts at an offset, if one does."""
+    match = _OPERATION.match(text.source.data, start)
+    if match:
+        return Operation(text, Span(*match.span()))
+    nest = nest_at(text.source, start)
+    return Operation(text, nest.span, nest) if nest else None
+
+
+@lru_cache(maxsize=1024)
+def _compact_reduction(name: str, applied: str, element: MlirType) -> Operation:
+    """A reduction that applies one operation, in generic form: with the region that the compact form stands for."""
+    dialect = applied.partition(".")[0]
+    written = (
+        f'"{name}"() ({{\n^bb0(%lhs: {element}, %rhs: {element}):\n'
+        f"  %0 = {applied} %lhs, %rhs : {element}\n  {dialect}.return %0 : {element}\n}}) : () -> ()\n"
+    )
+    text = MlirText(Source(f"applies {applied}", written.encode()))
+    return next(operations_in(text, text.outline[0].blocks[0]))

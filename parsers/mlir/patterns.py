@@ -1,0 +1,71 @@
+"""What the pieces of MLIR text look like, as regular expressions: all that is found without a grammar.
+
+Every one is possessive, so that a search takes linear time on any text. Braces are matched down to a fixed depth, which
+is deeper than compilers and people nest attributes; deeper ones are reported, not read.
+
+MLIR has no mark for the end of an operation, and the pretty form of each is its dialect's own. What can be relied on is
+where operations *start*: at the start of a line, a region or a block, with results or with a name that has a dialect.
+The text up to the next such start, or to a brace that opens or closes a region, belongs to the operation.
+"""
+
+from __future__ import annotations
+
+BRACE_DEPTH = 12
+BRACKET_DEPTH = 40
+"""Locations that are written out are nested as deep as the calls were."""
+
+STRING = r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
+TRIVIA = r"(?:\s++|//[^\n]*+)*+"
+"""White space and comments."""
+
+_VALUE = r"%[\w$.\-]*+"
+USE = rf"{_VALUE}(?:#\d++)?+"
+"""The name of a value where it is used; `#1` picks one of several results."""
+_RESULT = rf"{_VALUE}(?::\d++)?+"
+RESULTS = rf"{_RESULT}(?:\s*+,\s*+{_RESULT})*+"
+_QUOTED = r'"[\w$.\-]++"(?=\s*+\()'
+_AFTER_RESULTS = rf"{_QUOTED}|[A-Za-z_][\w$.]*+"
+# A name with a dot in front of one of these is the key of an attribute that stands on a line of its own.
+_ALONE = rf"{_QUOTED}|[A-Za-z_][\w$]*+\.[\w$.]++(?![ \t]*+[=,>\])])|(?:return|call_indirect|call|module)\b"
+HEAD = rf"(?:{RESULTS}\s*+=\s*+(?:{_AFTER_RESULTS})|{_ALONE})"
+"""How an operation starts: with its results and its name, or with its name alone."""
+HEAD_PARTS = rf"(?:({RESULTS})\s*+=\s*+({_AFTER_RESULTS})|({_ALONE}))\s*+"
+"""The same with groups: the results and the name behind them, or the name alone."""
+
+ALIAS_NAME = r"[#!][\w$.\-]++"
+ALIAS = rf"{ALIAS_NAME}\s*+=(?!=)"
+RESOURCES = r"\{-#(?:[^#]++|#(?!-\}))*+(?:#-\})?+"
+
+
+def _up_to(closing: str, opening: str, inside: str, depth: int) -> str:
+    """What follows an opening bracket, up to the one that closes it."""
+    pattern = rf"(?:{inside})*+{closing}"
+    for _ in range(depth):
+        pattern = rf"(?:{inside}|{opening}{pattern})*+{closing}"
+    return pattern
+
+
+_IN_BRACKETS = rf'[^()\[\]{{}}<>"\-]++|->|-|{STRING}'
+TO_BRACKET = _up_to(r"[)\]}>]", r"[(\[{<]", _IN_BRACKETS, BRACKET_DEPTH)
+"""What follows an opening bracket, up to the closing one. That they are of the same kind is not looked at."""
+BRACKETS = rf"[(\[{{<]{TO_BRACKET}"
+ITEM = rf'(?:[^,()\[\]{{}}<>"\-]++|->|-|{STRING}|{BRACKETS})++'
+"""One item of a list that is separated by commas."""
+LABEL = rf"\^[\w$.\-]++\s*+(?:{BRACKETS}\s*+)?+:"
+
+# `return` alone in braces is a region, not the key of an attribute.
+_KEY = rf"(?:(?!(?:[\w$]++\.)?return\b)[A-Za-z_][\w$.\-]*+|{STRING})"
+_ATTRIBUTES = rf"{TRIVIA}(?:\}}|{_KEY}\s*+[=,}}]|{STRING}\s*+:|[?\d\-])"
+# In front of an operation on a line of its own, braces that are still open will not be closed.
+_IN_BRACES = rf'[^{{}}"\n/]++|{STRING}|//[^\n]*+|/|\n\s*+(?!%|"?(?:[\w$]++\.)?return\b)'
+BRACES = rf"\{{(?={_ATTRIBUTES})" + _up_to(r"\}", r"\{", _IN_BRACES, BRACE_DEPTH)
+"""Braces around attributes, axes or factors."""
+REGION = rf"\{{(?!{_ATTRIBUTES})"
+"""The brace that opens a region."""
+
+_STOP = rf"(?:{HEAD}|\}}|\^[\w$.\-]++\s*+[(:]|{ALIAS}|\{{-#|\Z)"
+REST = rf'(?:[^{{}}"\n/]++|{STRING}|//[^\n]*+|/|\n{TRIVIA}(?!{_STOP})|{BRACES})*+'
+"""What follows a head, a closing brace or an alias: up to a region's brace, or to what starts anew on a later line."""
+
+OPERATION = rf"{HEAD}{REST}(?!{REGION})"
+"""An operation without regions."""

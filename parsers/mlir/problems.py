@@ -1,0 +1,83 @@
+"""What of a text cannot be read.
+
+Operations that differ only in the names of values and in the numbers of locations are read once for all of them.
+Locations are not read here: there are as many of them as operations, and nothing but a place is lost with one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..errors import ParseError, Problem
+from ..source import Span
+from .annotations import Annotations
+from .operation import OPERATIONS, Operation
+from .structure import Run
+from .text import MlirText, nests_in
+
+_NAMES = re.compile(rb"%[\w$.\-]*+(?:#\d++)?+|#loc\d*+")
+_ANNOTATIONS = tuple(name for name, member in vars(Annotations).items() if isinstance(member, property))
+
+
+def problems_in(text: MlirText) -> Iterator[Problem]:
+    """The problems of a text, in no order."""
+    tree, found = text.outline
+    yield from found
+    yield from text.meshes[1]
+    right: set[bytes] = set()
+    blocks = list(tree.blocks)
+    for nest in nests_in(text):
+        yield from _of_operation(Operation(text, nest.span, nest))
+        for region in nest.regions:
+            blocks += text.region(region).blocks
+            if isinstance(region, Span):
+                yield from text.structured(region)[1]
+    for block in blocks:
+        for item in block.items:
+            if isinstance(item, Run):
+                yield from _of_run(text, item.span, right)
+
+
+def _of_run(text: MlirText, run: Span, right: set[bytes]) -> Iterator[Problem]:
+    """The problems of operations in a row; `right` collects what has none."""
+    texts = OPERATIONS.findall(_NAMES.sub(b"%", text.source.data[run.start : run.end]))
+    first = dict(zip(reversed(texts), reversed(range(len(texts))), strict=True))
+    doubtful = {index for each, index in first.items() if each not in right}
+    wrong = {texts[index] for index, operation in _numbered(text, run, doubtful) if any(_of_operation(operation))}
+    right.update(first.keys() - wrong)
+    for _, operation in _numbered(text, run, {index for index, each in enumerate(texts) if each in wrong}):
+        yield from _of_operation(operation)
+
+
+def _numbered(text: MlirText, run: Span, numbers: set[int]) -> Iterator[tuple[int, Operation]]:
+    """The operations in a row that have these numbers, counted from 0."""
+    if numbers:
+        for number, match in enumerate(OPERATIONS.finditer(text.source.data, run.start, run.end)):
+            if number in numbers and match[1]:
+                yield number, Operation(text, Span(*match.span(1)))
+
+
+def _of_operation(operation: Operation) -> Iterator[Problem]:
+    for read in _READINGS:
+        try:
+            read(operation)
+        except ParseError as error:
+            yield error.problem
+            # What else is wrong with it follows from this, as likely as not.
+            return
+
+
+def _annotations(operation: Operation) -> None:
+    annotations = operation.annotations
+    for name in _ANNOTATIONS:
+        getattr(annotations, name)
+
+
+_READINGS = (
+    lambda operation: operation.operand_types,
+    lambda operation: operation.replica_groups,
+    lambda operation: operation.source_target_pairs,
+    lambda operation: operation.channel,
+    _annotations,
+)

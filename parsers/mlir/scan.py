@@ -1,0 +1,50 @@
+"""Where the operations of given names start: a search for each name, and a look at what is around it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from heapq import merge
+
+from .patterns import RESULTS
+
+_WINDOW = 256
+LONGEST_COMMENT = 4096
+"""Bytes of a line in front of an operation that are searched for the start of a comment."""
+
+_BEFORE = re.compile(rf'(?:\A|\n[ \t]*+|([{{:])[ \t]*+)((?:{RESULTS}\s*+=\s*+)?+"?+)\Z'.encode())
+_ONLY_RESULTS = re.compile(rb'[%\w$.\-:,\s="]*+\Z')
+_BEHIND = re.compile(rb'(?:"|(?![\w$.\-"]))')
+
+
+def starts(data: bytes, names: Collection[str]) -> Iterator[int]:
+    """The offsets at which operations of these names start, in text order."""
+    return merge(*(_starts(data, name.encode()) for name in set(names)))
+
+
+def _starts(data: bytes, name: bytes) -> Iterator[int]:
+    offset = data.find(name)
+    while offset >= 0:
+        if _BEHIND.match(data, offset + len(name)):
+            start = _start(data, offset)
+            if start is not None:
+                yield start
+        offset = data.find(name, offset + len(name))
+
+
+def _start(data: bytes, name: int) -> int | None:
+    """Where the operation starts whose name is at an offset; None if nothing there is an operation's name."""
+    size = _WINDOW
+    while True:
+        first = max(name - size, 0)
+        window = data[first:name]
+        before = _BEFORE.search(window)
+        # A long list of results starts before the window.
+        if before is None or before.start() == 0 < first:
+            if first == 0 or not _ONLY_RESULTS.match(window):
+                return None
+            size *= 8
+        elif before[1] and b"//" in data[max(first - LONGEST_COMMENT, 0) : name].rpartition(b"\n")[2]:
+            return None
+        else:
+            return first + before.start(2)

@@ -1,0 +1,174 @@
+"""The texts of Shardy's attributes, read by the grammar `sdy.lark`.
+
+Each function takes the text of one attribute, with the prefix of the generic form or without it, and raises ParseError.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+from ..grammar import Grammar, several
+from ..mesh_syntax import MESH_ACTIONS, AxisRef, MeshSyntax
+from .lists import entries, symbol, unquote
+from .sdy import (
+    DimensionSharding,
+    Exchange,
+    Origin,
+    PropagationEdge,
+    PropagationStep,
+    Sharding,
+    ShardingRule,
+    ValueRef,
+)
+
+AxisLists = tuple[tuple[AxisRef, ...], ...]
+
+
+def parse_mesh(text: str) -> MeshSyntax:
+    """`<["x"=2, "y"=4], device_ids=[…]>`."""
+    mesh: MeshSyntax = _parse("mesh", text)
+    return mesh
+
+
+def parse_sharding(text: str) -> Sharding:
+    """`#sdy.sharding<@mesh, [{"x"}, {}]>`."""
+    sharding: Sharding = _parse("sharding", text)
+    return sharding
+
+
+def parse_shardings(text: str) -> tuple[Sharding, ...]:
+    """`#sdy.sharding_per_value<[<@mesh, [{"x"}]>, <@mesh, [{}]>]>`, or a single sharding with its prefix."""
+    if text.startswith("#sdy.sharding<"):
+        return (parse_sharding(text),)
+    shardings: tuple[Sharding, ...] = _parse("shardings", text)
+    return shardings
+
+
+def parse_axes(text: str) -> tuple[AxisRef, ...]:
+    """`{"x", "y":(1)2}`."""
+    axes: tuple[AxisRef, ...] = _parse("axis_list", text)
+    return axes
+
+
+def parse_axis_lists(text: str) -> AxisLists:
+    """`[{"x"}, {}]`: for each dimension, some axes."""
+    lists: AxisLists = _parse("axis_lists", text)
+    return lists
+
+
+def parse_exchanges(text: str) -> tuple[Exchange, ...]:
+    """`[{"x"}: 0->1]`: what an all-to-all does."""
+    exchanges: tuple[Exchange, ...] = _parse("exchanges", text)
+    return exchanges
+
+
+def parse_sharding_rule(text: str) -> ShardingRule:
+    """`#sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=64, j=32, k=128} reduction={k}>`."""
+    rule: ShardingRule = _parse("sharding_rule", text)
+    return rule
+
+
+def parse_origins(text: str) -> tuple[tuple[AxisRef, Origin], ...]:
+    """`{x = "self", "y:(1)2" = "mc_0_input: 1"}`: where each axis comes from."""
+    return tuple((_axis(axis), _parse("origin", unquote(origin))) for axis, origin in entries(text).items())
+
+
+def parse_propagation(text: str) -> tuple[PropagationStep, ...]:
+    """`#sdy.propagation_edges<[{step-0 = [{"x" = operand-0 -> [result-0]}]}]>`."""
+    steps: tuple[PropagationStep, ...] = _parse("propagation_edges", text)
+    return steps
+
+
+@lru_cache(maxsize=32768)
+def _parse(start: str, text: str) -> Any:
+    return _GRAMMAR.parse(text, start)
+
+
+def _axis(text: str) -> AxisRef:
+    match = _AXIS.fullmatch(text)
+    assert match is not None
+    name, pre_size, size = match.groups()
+    return AxisRef(name, (int(pre_size), int(size)) if size else None)
+
+
+def _sharding(mesh: str | MeshSyntax, dims: tuple[DimensionSharding, ...], *more: Mapping[str, Any]) -> Sharding:
+    details: dict[str, Any] = {}
+    for each in more:
+        if not details.keys().isdisjoint(each):
+            raise ValueError(f"{next(iter(each))} is given twice")
+        details |= each
+    return Sharding(mesh, dims, **details)
+
+
+def _dim(*parts: Any) -> DimensionSharding:
+    *axes, priority = parts
+    is_open = axes[-1:] == ["?"]
+    closed = axes[:-1] if is_open else axes
+    if "?" in closed:
+        raise ValueError("'?' is not behind all axes")
+    return DimensionSharding(tuple(closed), is_open, priority)
+
+
+def _sharding_rule(
+    operands: Any, results: Any, sizes: Any, *kinds: tuple[str, tuple[str, ...]] | str | None
+) -> ShardingRule:
+    named = dict(kind for kind in kinds if isinstance(kind, tuple))
+    return ShardingRule(operands, results, sizes or (), **named, is_custom=kinds[-1] is not None)
+
+
+def _value_ref(text: str) -> ValueRef:
+    kind, _, index = text.partition("-")
+    return ValueRef(kind, int(index))
+
+
+_AXIS = re.compile(r"(.*?)(?::\((\d+)\)(\d+))?", re.DOTALL)
+_GRAMMAR = Grammar(
+    "sdy.lark",
+    {
+        **MESH_ACTIONS,
+        "mesh": MeshSyntax,
+        "sharding": _sharding,
+        "dims": several,
+        "dim": _dim,
+        "replicated": lambda axes: {"replicated": axes},
+        "unreduced": lambda reduction, axes: {"reduction": reduction or "sum", "unreduced": axes},
+        "shardings": several,
+        "axis_list": lambda axes: axes,
+        "axis_lists": several,
+        "exchanges": several,
+        "exchange": Exchange,
+        "sharding_rule": _sharding_rule,
+        "tensors": several,
+        "tensor": several,
+        "factor_sizes": several,
+        "factor_size": lambda factors, size: (factors[0], size),
+        "factors_of_kind": lambda kind, *factors: (kind, tuple(chain.from_iterable(several(*factors)))),
+        "self_origin": lambda: Origin("self"),
+        "constraint_origin": lambda name: Origin("constraint", name),
+        "edge_origin": lambda name, side, index: Origin(side, name, index),
+        "propagation_edges": several,
+        "step": lambda index, *edges: PropagationStep(index, several(*edges)),
+        "edge": lambda axis, source, *targets: PropagationEdge(axis, source, targets),
+        "QUOTED": unquote,
+        "SYMBOL": symbol,
+        "OPEN": str,
+        "PRIORITY": lambda text: int(text[1:]),
+        "REDUCTION": str,
+        "KIND": str,
+        "CUSTOM": str,
+        "FACTORS": lambda text: tuple(re.findall(r"z_\d+|[i-z]", text)),
+        "CONSTRAINT": str,
+        "MANUAL": lambda text: text.removesuffix("_"),
+        "SIDE": str,
+        "STEP": lambda text: int(text.partition("-")[2]),
+        "VALUE": _value_ref,
+    },
+    start=(
+        *("mesh", "sharding", "shardings", "axis_list", "axis_lists", "exchanges", "sharding_rule"),
+        *("origin", "propagation_edges"),
+    ),
+)

@@ -1,0 +1,196 @@
+"""Modules, functions, regions, blocks and operations: what is inside what, as a tree of spans.
+
+The grammar `structure.lark` says how they are nested. Its terminals are large pieces of text, which `patterns.py`
+describes: all operations up to the next region are one. So the tree has as many nodes as the text has regions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import Problem
+from ..grammar import Grammar
+from ..source import Source, Span
+from .patterns import ALIAS, HEAD, LABEL, OPERATION, REGION, RESOURCES, REST, TRIVIA
+
+if TYPE_CHECKING:
+    from lark import Token
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Operations without regions, one after the other."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Aliases:
+    """Definitions of aliases, one after the other."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """An operation with regions. Its own text is in `pieces`: before, between and behind the braces.
+
+    A region that was left for later is the span of its text.
+    """
+
+    pieces: tuple[Span, ...]
+    regions: tuple[RegionNode | Span, ...]
+
+    @property
+    def span(self) -> Span:
+        """All of the operation."""
+        return Span(self.pieces[0].start, self.pieces[-1].end)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockNode:
+    """A block: its label, which the first one of a region may lack, and what is in it."""
+
+    label: Span | None
+    items: tuple[Run | Aliases | Nest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegionNode:
+    """The blocks of a region. The first one is empty where the region begins with a label."""
+
+    blocks: tuple[BlockNode, ...]
+
+
+def structure(source: Source, span: Span, bodies: Sequence[Span] = ()) -> tuple[RegionNode, tuple[Problem, ...]]:
+    """The tree of a part of a text, and what in it does not fit.
+
+    `bodies` are regions in it, without their braces and in text order, which are left for later. A piece that does not
+    fit is reported and left out; regions that are open at the end are closed there.
+    """
+    return _parsed(source, span, _tokens(source.data, span, bodies))
+
+
+def nest_at(source: Source, start: int) -> Nest | None:
+    """The operation with regions that starts at an offset, if one does."""
+    span = Span(start, len(source.data))
+    tree, _ = _parsed(source, span, _up_to_last_close(_tokens(source.data, span, ())))
+    first = next(iter(tree.blocks[0].items), None)
+    return first if isinstance(first, Nest) and first.span.start == start else None
+
+
+def _parsed(source: Source, span: Span, tokens: Iterable[Token]) -> tuple[RegionNode, tuple[Problem, ...]]:
+    parser = _GRAMMAR.fed_by_hand()
+    problems = []
+    depth = 0
+    after_body = False
+    for token in tokens:
+        if after_body and token.type not in ("CLOSE", "NEXT"):
+            start = Span(_span(token).start, _span(token).start)
+            problems.append(Problem("a function is not closed", source, start, ("'}'",)))
+            parser.feed_token(_token("CLOSE", start))
+            depth -= 1
+        after_body = token.type == "BODY"
+        match token.type:
+            case "OPEN":
+                depth += 1
+            case "CLOSE" | "NEXT" if depth == 0:
+                brace = Span(_span(token).start - 1, _span(token).start)
+                problems.append(Problem("this brace closes nothing", source, brace))
+                continue
+            case "CLOSE":
+                depth -= 1
+            case "BROKEN":
+                problems.append(Problem("not MLIR", source, _span(token), ("an operation", "a block", "'}'")))
+                continue
+        parser.feed_token(token)
+    end = Span(span.end, span.end)
+    if depth:
+        problems.append(Problem("a region is not closed", source, end, ("'}'",)))
+    for _ in range(depth):
+        parser.feed_token(_token("CLOSE", end))
+    return parser.feed_eof(), tuple(problems)
+
+
+_TOKEN = re.compile(
+    f"{TRIVIA}(?:"
+    rf"(?P<OPERATIONS>(?:{OPERATION}{TRIVIA})++)"
+    rf"|(?P<OPEN>{HEAD}{REST}){REGION}"
+    rf"|\}}(?P<NEXT>{REST}){REGION}"
+    rf"|\}}(?P<CLOSE>{REST})"
+    rf"|(?P<LABEL>{LABEL})"
+    rf"|(?P<ALIASES>(?:{ALIAS}{REST}{TRIVIA})++)"
+    rf"|(?P<RESOURCES>{RESOURCES})"
+    r"|(?P<BROKEN_OPEN>[^\n]++(?<=\{))"
+    r"|(?P<BROKEN>[^\n]++)"
+    # White space at the end matches too: a search would go on inside a comment.
+    r"|\Z)".encode()
+)
+
+
+def _tokens(data: bytes, span: Span, bodies: Sequence[Span]) -> Iterator[Token]:
+    start = span.start
+    for body in bodies:
+        yield from _lexed(data, start, body.start)
+        yield _token("BODY", body)
+        start = body.end
+    yield from _lexed(data, start, span.end)
+
+
+def _lexed(data: bytes, start: int, end: int) -> Iterator[Token]:
+    for match in _TOKEN.finditer(data, start, end):
+        kind = match.lastgroup
+        if kind is None or kind == "RESOURCES":
+            continue
+        span = Span(*match.span(kind))
+        match kind:
+            case "BROKEN_OPEN":
+                # A broken line that opens a region does so all the same: the brace that closes it will come.
+                yield _token("BROKEN", span)
+                yield _token("OPEN", span)
+            case _:
+                yield _token(kind, span)
+
+
+def _up_to_last_close(tokens: Iterable[Token]) -> Iterator[Token]:
+    depth = 0
+    for token in tokens:
+        yield token
+        depth += {"OPEN": 1, "CLOSE": -1}.get(token.type, 0)
+        if depth == 0:
+            return
+
+
+def _token(kind: str, span: Span) -> Token:
+    from lark import Token
+
+    return Token(kind, "", start_pos=span.start, end_pos=span.end)
+
+
+def _span(token: Token) -> Span:
+    assert token.start_pos is not None
+    assert token.end_pos is not None
+    return Span(token.start_pos, token.end_pos)
+
+
+def _nest(*parts: Token | RegionNode | Span) -> Nest:
+    pieces = tuple(_span(part) for part in parts if not isinstance(part, RegionNode | Span))
+    return Nest(pieces, tuple(part for part in parts if isinstance(part, RegionNode | Span)))
+
+
+_GRAMMAR = Grammar(
+    "structure.lark",
+    {
+        "start": lambda region: region,
+        "region": lambda *blocks: RegionNode(blocks),
+        "first_block": lambda *items: BlockNode(None, items),
+        "block": lambda label, *items: BlockNode(_span(label), items),
+        "operations": lambda token: Run(_span(token)),
+        "aliases": lambda token: Aliases(_span(token)),
+        "nest": _nest,
+        "body": _span,
+    },
+)

@@ -1,0 +1,137 @@
+"""What differs between texts that are otherwise the same, lifted out of them.
+
+    stablehlo.add %2, %arg0 {sdy.sharding = …} : tensor<8xf32> loc(#loc7)     a text
+    stablehlo.add %, % {} : tensor<8xf32> loc()                               its template
+    %2   %arg0   {sdy.sharding = …}   loc(#loc7)                              what was lifted out
+
+A module has tens of thousands of operations and a few hundred templates, and a grammar is run once for each of those.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+from ..errors import ParseError
+from ..source import Source, Span
+from .patterns import BRACES, STRING, TO_BRACKET, USE
+
+# The alternatives begin with different characters, which lets the search skip all others.
+_DENSE = rf'd(?<!\wd)ense(?:_resource)?+<(?:[^<>"]++|{STRING})*+>'
+_LOCATION = rf"l(?<!\wl)oc\s*+\({TO_BRACKET}"
+_IN_OPERATION = re.compile(rf"({STRING}|{USE}|{BRACES}|{_DENSE}|{_LOCATION})")
+_IN_FUNCTION = re.compile(rf"({STRING}|{BRACES}|{_LOCATION}|\({TO_BRACKET})")
+_IN_LOCATION = re.compile(rf"({STRING}|\d++)", re.ASCII)
+_PLACEHOLDERS = {"%": "%", "{": "{}", '"': '""', "d": "dense<>", "l": "loc()", "(": "(…)"} | dict.fromkeys(
+    "0123456789", "№"
+)
+"""What is put in place of a part, by the character that the part begins with."""
+_PLACEHOLDER = re.compile(r'%|\{\}|""|\bdense<>|\bloc\(\)|\(…\)|№')
+_LAYOUT = re.compile(rf"({STRING})|(?://[^\n]*+|\s++)++")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A part of a template: its characters from `start` up to, not including, `end`.
+
+    Of what was lifted out of a text, `count` parts from number `first` on belong there; `text` is without them.
+    """
+
+    start: int
+    end: int
+    text: str = ""
+    first: int = 0
+    count: int = 0
+    is_part: bool = False
+    """Whether the place is one part and nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A template, and what was lifted out of one text, in text order."""
+
+    template: str
+    parts: Sequence[str]
+
+    def text(self, place: Place) -> str:
+        """What the text has at a place of the template."""
+        if place.count == 0:
+            return place.text
+        if place.is_part:
+            return self.parts[place.first]
+        parts = iter(self.parts[place.first :])
+        return _PLACEHOLDER.sub(lambda _: next(parts), place.text)
+
+    def of_text(self, error: ParseError) -> ParseError:
+        """The error, which is of the template, with its place in the text."""
+        problem = error.problem
+        template = problem.source.data
+        ends = [len(template[:offset].decode("utf-8", "replace")) for offset in (problem.span.start, problem.span.end)]
+        before, inside = (self.text(located(self.template, *piece)).encode() for piece in ((0, ends[0]), ends))
+        text = self.text(located(self.template, 0, len(self.template)))
+        span = Span(len(before), len(before) + len(inside))
+        return ParseError(replace(problem, source=Source("text", text.encode()), span=span))
+
+
+def completed(value: Any, template: str) -> Any:
+    """A form of frozen values, in which a grammar has put places, with all that is known of the places."""
+    match value:
+        case Place(start, end):
+            return located(template, start, end)
+        case tuple():
+            return tuple(completed(each, template) for each in value)
+    if not is_dataclass(value):
+        return value
+    kind: Any = type(value)
+    return kind(*(completed(getattr(value, field.name), template) for field in fields(value)))
+
+
+def lift_operation(text: str) -> Filled:
+    """An operation's text without names of values, attributes in braces, strings, literals and locations."""
+    return _lift(_IN_OPERATION, text)
+
+
+def lift_function(text: str) -> Filled:
+    """A function's header without lists in parentheses, attributes in braces, strings and locations."""
+    return _lift(_IN_FUNCTION, text)
+
+
+def lift_location(text: str) -> Filled:
+    """A location without strings and numbers."""
+    return _lift(_IN_LOCATION, text)
+
+
+def on_one_line(text: str) -> str:
+    """The text without comments, line breaks and other white space that a printer would not write."""
+    if "\n" not in text and "//" not in text:
+        return text
+    return _LAYOUT.sub(lambda match: match[1] or " ", text).strip()
+
+
+def _lift(lifted: re.Pattern[str], text: str) -> Filled:
+    pieces = lifted.split(text)
+    parts = pieces[1::2]
+    pieces[1::2] = [_PLACEHOLDERS[part[0]] for part in parts]
+    return Filled("".join(pieces), parts)
+
+
+@lru_cache(maxsize=16384)
+def placeholders(template: str) -> tuple[Place, ...]:
+    """Where in a template something was lifted out."""
+    found = enumerate(_PLACEHOLDER.finditer(template))
+    return tuple(Place(*match.span(), match[0], number, 1, is_part=True) for number, match in found)
+
+
+def located(template: str, start: int, end: int) -> Place:
+    """A part of a template, with what belongs there."""
+    found = placeholders(template)
+    first, behind = (bisect_left(found, offset, key=attrgetter("start")) for offset in (start, end))
+    only = found[first:behind]
+    if len(only) == 1 and (only[0].start, only[0].end) == (start, end):
+        return only[0]
+    return Place(start, end, template[start:end], first, len(only))

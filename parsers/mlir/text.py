@@ -1,0 +1,142 @@
+"""What is read of a text once, when it is first asked for: outline, aliases, meshes and the trees of regions."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import TypeVar
+
+from ..errors import ParseError, Problem
+from ..grammar import anchored
+from ..mesh_syntax import MeshSyntax
+from ..source import Source, Span
+from .aliases import Aliases
+from .index import find_functions
+from .lists import symbol
+from .location_parser import Locations
+from .locations import Location
+from .patterns import OPERATION
+from .scan import starts
+from .sdy_parser import parse_mesh
+from .statement import read_head, read_statement
+from .structure import Nest, RegionNode, structure
+from .types import MlirType, parse_type
+
+T = TypeVar("T")
+
+MAX_RESOLVED = 1 << 20
+"""An attribute in which aliases stand for more characters than this is left as it is."""
+
+_ALIAS = re.compile(r"[#!][A-Za-z_]\w*+(?![\w.<$\-])")
+_OPERATION = re.compile(OPERATION.encode())
+
+
+class MlirText:
+    """A text and what has been found in it so far."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.functions = find_functions(source.data)
+        """The functions of a text that is indented as printers do; None for other texts."""
+        self.aliases = Aliases(source)
+        self._locations = Locations(self.aliases.definition)
+        self._regions: dict[Span, tuple[RegionNode, tuple[Problem, ...]]] = {}
+
+    def region(self, node: RegionNode | Span) -> RegionNode:
+        """The tree of a region, structured now if that was left for later."""
+        return node if isinstance(node, RegionNode) else self.structured(node)[0]
+
+    def structured(self, span: Span) -> tuple[RegionNode, tuple[Problem, ...]]:
+        """The tree of a region that was left for later, and what in it does not fit."""
+        if span not in self._regions:
+            self._regions[span] = structure(self.source, span)
+        return self._regions[span]
+
+    @cached_property
+    def outline(self) -> tuple[RegionNode, tuple[Problem, ...]]:
+        """The tree of the whole text, in which the functions that were found are left for later."""
+        bodies = [function.body for function in self.functions or () if function.body]
+        return structure(self.source, Span(0, len(self.source.data)), bodies)
+
+    def type(self, text: str) -> MlirType:
+        """The type that a text spells, be it an alias; raises ParseError."""
+        return parse_type(self.resolved(text))
+
+    def resolved(self, text: str) -> str:
+        """The text of an attribute or a type, with aliases replaced by what they stand for."""
+        if not _ALIAS.search(text):
+            return text
+        names = {name: self.aliases.definition(name) or name for name in set(_ALIAS.findall(text))}
+        size = len(text) + max(map(len, names.values()), default=0) * text.count("#")
+        return text if size > MAX_RESOLVED else _ALIAS.sub(lambda name: names[name[0]], text)
+
+    def read(self, value: str, parse: Callable[[str], T], start: int) -> T:
+        """What an attribute's value means, be it an alias; raises ParseError.
+
+        The error's place is the first one from `start` on where the text has what could not be read.
+        """
+        try:
+            return parse(self.resolved(value))
+        except ParseError as error:
+            raise self.placed(error, start) from None
+        except ValueError as error:
+            place = max(self.source.data.find(value.encode(), start), start)
+            raise ParseError(Problem(str(error), self.source, Span(place, place + len(value.encode())))) from None
+
+    def placed(self, error: ParseError, start: int) -> ParseError:
+        """The error, which is of a piece of the text, with its place: where from `start` on the piece comes first."""
+        place = self.source.data.find(error.problem.source.data, start)
+        return error if place < 0 else anchored(error, self.source, place)
+
+    def mesh(self, name: str) -> MeshSyntax | None:
+        """The mesh of that name, if there is one that can be read."""
+        return self.meshes[0].get(name)
+
+    @cached_property
+    def meshes(self) -> tuple[Mapping[str, MeshSyntax], tuple[Problem, ...]]:
+        """The meshes by name, without the `@`, and why others could not be read."""
+        found = {}
+        problems = []
+        for start in starts(self.source.data, ("sdy.mesh",)):
+            operation = _OPERATION.match(self.source.data, start)
+            span = Span(start, operation.end() if operation else start)
+            try:
+                attributes = read_statement(self.source, read_head(self.source, start), (span,)).attributes
+                name = symbol(attributes.get("sym_name", ""))
+                found[name] = self.read(attributes.get("mesh", ""), parse_mesh, start)
+            except ParseError as error:
+                problems.append(error.problem)
+        return MappingProxyType(found), tuple(problems)
+
+    def location(self, text: str | None) -> Location:
+        """The location that `loc(…)` spells."""
+        return self._locations.resolve("loc(unknown)" if text is None else text)
+
+
+def nests_around(text: MlirText, offset: int) -> list[Nest]:
+    """The operations with regions around an offset, outermost first; one that starts there is not around it."""
+    around = []
+    regions: tuple[RegionNode | Span, ...] = (text.outline[0],)
+    while regions:
+        items = [item for region in regions for block in text.region(region).blocks for item in block.items]
+        place = bisect_left(items, offset, key=lambda item: item.span.start) - 1
+        item = items[place] if place >= 0 else None
+        regions = ()
+        if isinstance(item, Nest) and offset < item.span.end:
+            around.append(item)
+            regions = item.regions
+    return around
+
+
+def nests_in(text: MlirText) -> Iterator[Nest]:
+    """All operations with regions, each before those in it."""
+    waiting: list[RegionNode | Span] = [text.outline[0]]
+    while waiting:
+        for block in text.region(waiting.pop()).blocks:
+            for item in block.items:
+                if isinstance(item, Nest):
+                    yield item
+                    waiting += item.regions

@@ -1,0 +1,68 @@
+"""Texts and places in them.
+
+Texts are kept as the bytes that were read: dumps reach hundreds of megabytes, and searching bytes is faster than
+decoding them first. Offsets are byte offsets; lines and columns, both counted from 1, are computed when one is shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+EXCERPT_WIDTH = 100
+"""Most characters of a line that an excerpt shows; a compiler's line may have millions."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """The bytes from `start` up to, not including, `end`."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """A named text. Two sources are equal only when they are the same object: texts may be large."""
+
+    name: str
+    data: bytes = field(repr=False)
+
+    def text(self, span: Span | None = None) -> str:
+        """The characters of a span, or of all of it; bytes that are not UTF-8 come out as replacement characters."""
+        data = self.data if span is None else self.data[span.start : span.end]
+        return data.decode("utf-8", "replace")
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column, both from 1; the column counts characters, not bytes."""
+        offset = min(max(offset, 0), len(self.data))
+        line = self.data.count(b"\n", 0, offset) + 1
+        start = self.data.rfind(b"\n", 0, offset) + 1
+        return line, len(self.text(Span(start, offset))) + 1
+
+    def excerpt(self, span: Span) -> str:
+        """The line on which the span starts, and under it carets below the span.
+
+        Of a long line only the part around the span is drawn. Control characters are drawn as `�`, so that a dump's
+        text can be printed to a terminal as it is.
+        """
+        first = self.data.rfind(b"\n", 0, span.start) + 1
+        last = self.data.find(b"\n", first)
+        last = len(self.data) if last < 0 else last
+        # Four bytes a character at the most: what is cut off here can not be inside the window.
+        left = max(first, span.start - 4 * EXCERPT_WIDTH)
+        right = min(last, max(span.end, span.start) + 4 * EXCERPT_WIDTH)
+        before = _drawable(self.text(Span(left, min(span.start, last))))
+        marked = _drawable(self.text(Span(min(span.start, last), max(min(span.end, right), span.start))))
+        after = _drawable(self.text(Span(max(min(span.end, right), min(span.start, last)), right)))
+        before_cut = before[-EXCERPT_WIDTH // 2 :]
+        lead = "…" if left > first or len(before_cut) < len(before) else ""
+        line = (before_cut + marked + after)[:EXCERPT_WIDTH]
+        tail = "…" if right < last or len(before_cut + marked + after) > EXCERPT_WIDTH else ""
+        carets = "^" * max(1, min(len(marked), EXCERPT_WIDTH - len(before_cut)))
+        number = str(self.position(span.start)[0])
+        gutter = " " * len(number)
+        return f"{number} | {lead}{line}{tail}\n{gutter} | {' ' * (len(lead) + len(before_cut))}{carets}"
+
+
+def _drawable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " if c == "\t" else "�" for c in text)

@@ -1,0 +1,135 @@
+"""Makes the corpus: the texts of every stage of small programs, for some targets, with the JAX that runs this script.
+
+    python tests/corpus/make.py FOLDER [--targets cpu,tpu:v5e:2x4,gpu] [--programs dense,…] [--samples] [--passes]
+
+Texts are named `PROGRAM.TARGET.STAGE.hlo` or `….mlir`, with `--passes` also `PROGRAM.TARGET.passes/…`, one after each
+pass of the compiler. TPU and GPU targets are compiled for, with nothing attached, where their plugins are installed.
+The last line printed is a JSON object: the texts written and, by program and target, why others were not.
+"""
+
+import argparse
+import json
+import os
+import runpy
+from pathlib import Path
+
+os.environ.update(TPU_SKIP_MDS_QUERY="1", ALLOW_MULTIPLE_LIBTPU_LOAD="1")
+
+import jax
+import numpy as np
+from jax.experimental import topologies
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+from programs import PROGRAMS
+
+GPU = """
+gpu_device_info {
+  threads_per_block_limit: 1024 threads_per_warp: 32 shared_memory_per_block: 49152 shared_memory_per_core: 233472
+  threads_per_core_limit: 2048 core_count: 132 fpus_per_core: 128
+  block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
+  memory_bandwidth: 3352320000000 l2_cache_size: 52428800 clock_rate_ghz: 1.98 device_memory_size: 84942979072
+  shared_memory_per_block_optin: 232448 cuda_compute_capability { major: 9 }
+  registers_per_core_limit: 65536 registers_per_block_limit: 65536
+}
+platform_name: "CUDA"
+device_description_str: "sm_90"
+"""
+"""An H100, as far as the compiler asks (the fields of XLA's GpuTargetConfigProto; the figures are NVIDIA's)."""
+
+SAMPLES = Path(__file__).parent.parent.parent / "samples"
+
+
+def devices_of(target):
+    """Eight devices of a target: `cpu`, `gpu`, or `tpu:` and the name of a topology."""
+    if target == "cpu":
+        return jax.devices()[:8]
+    if target == "gpu":
+        return topologies.get_topology_desc(platform="cuda", target_config=GPU, topology="1x1x8").devices
+    return topologies.get_topology_desc(platform="tpu", topology_name=target.removeprefix("tpu:")).devices[:8]
+
+
+def write_stages(jitted, arguments, target, stem, passes):
+    """Lower and compile a program; write what each stage prints."""
+    platform = {"gpu": "cuda"}.get(target, target.partition(":")[0])
+    lowered = jitted.trace(*arguments).lower(lowering_platforms=(platform,))
+    write(stem, "stablehlo.mlir", lowered.as_text(debug_info=True))
+    write(stem, "before.hlo", lowered.as_text(dialect="hlo"))
+    options = {"xla_gpu_autotune_level": 0} if target == "gpu" else {}
+    if passes:
+        options |= {"xla_dump_to": f"{stem}.passes", "xla_dump_hlo_pass_re": ".*"}
+    compiled = lowered.compile(compiler_options=options)
+    write(stem, "after.hlo", compiled.as_text())
+
+
+def write(stem, stage, text):
+    Path(f"{stem}.{stage}").write_text(text)
+
+
+def own_program(name, target):
+    """One of `programs.py`, on a mesh of the target's devices."""
+    mesh = Mesh(np.array(devices_of(target)).reshape(4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    program, arguments = PROGRAMS[name](mesh)
+    return jax.jit(program), arguments
+
+
+def sample_programs():
+    """The functions of the samples with their inputs, by name."""
+    catalogue = runpy.run_path(str(SAMPLES / "catalogue.py"))
+    for sample in catalogue["samples"]():
+        module = runpy.run_path(str(sample.path), run_name=sample.name)
+        for function in sample.functions:
+            inputs = module[f"{function}_inputs"]
+            meshes = [value for value in module.values() if isinstance(value, Mesh)]
+            arguments = inputs() if callable(inputs) else inputs
+            yield f"{sample.name}-{function}", module[function], arguments, meshes[0]
+
+
+def for_target(function, arguments, mesh, target):
+    """A program that is written for a mesh of fake CPU devices, moved to the devices of a target."""
+    jitted = function if hasattr(function, "lower") else jax.jit(function)
+    if target == "cpu":
+        return jitted, arguments
+    platform = {"gpu": "cuda"}.get(target, target.partition(":")[0])
+    exported = jax.export.export(jitted, platforms=[platform])(*arguments)
+    devices = np.array(devices_of(target)[: mesh.size]).reshape(mesh.devices.shape)
+    moved = Mesh(devices, mesh.axis_names, axis_types=mesh.axis_types)
+    leaves = [
+        jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding or NamedSharding(moved, P()))
+        for aval, sharding in zip(exported.in_avals, exported.in_shardings_jax(moved), strict=True)
+    ]
+    arguments, keywords = jax.tree.unflatten(exported.in_tree, leaves)
+    return jax.jit(exported.call), arguments
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--targets", default="cpu")
+    parser.add_argument("--programs", default=",".join(PROGRAMS))
+    parser.add_argument("--samples", action="store_true")
+    parser.add_argument("--passes", action="store_true")
+    options = parser.parse_args()
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", 8)
+    options.folder.mkdir(parents=True, exist_ok=True)
+
+    failures = {}
+    for target in options.targets.split(","):
+        for name in filter(None, options.programs.split(",")):
+            stem = options.folder / f"{name}.{target.replace(':', '-')}"
+            try:
+                write_stages(*own_program(name, target), target, stem, options.passes)
+            except Exception as error:
+                failures[stem.name] = f"{type(error).__name__}: {error}"[:300]
+        for name, *sample in sample_programs() if options.samples else ():
+            stem = options.folder / f"{name}.{target.replace(':', '-')}"
+            try:
+                write_stages(*for_target(*sample, target), target, stem, passes=False)
+            except Exception as error:
+                failures[stem.name] = f"{type(error).__name__}: {error}"[:300]
+    texts = sorted(str(path) for path in options.folder.rglob("*") if path.suffix in (".hlo", ".mlir", ".txt"))
+    print(json.dumps({"texts": texts, "failures": failures}))
+
+
+if __name__ == "__main__":
+    main()

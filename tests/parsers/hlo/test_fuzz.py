@@ -1,0 +1,182 @@
+"""Damaged texts: nothing but ParseError comes out, nothing gets lost, and it takes no longer than the text is long."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from shardscope.parsers.errors import ParseError
+from shardscope.parsers.hlo import HloModule, parse_module, pieces
+from shardscope.parsers.source import Source
+
+SEEDS = int(os.environ.get("SHARDSCOPE_FUZZ", "3000"))
+"""How many texts are damaged. What was found this way is in `test_freeform.py`, as short texts."""
+
+SCRAPS = (
+    *(b"{", b"}", b"(", b")", b"[", b"]", b'"', b"'", b"\\", b",", b"=", b" = ", b"%", b"#", b" ", b"\t", b"\r\n"),
+    *(b"\n", b"\n\n", b"\n  ", b"\n}", b"/*", b"*/", b"//", b"\x00", b"\xff\xfe", "é".encode()),
+    *(b"ENTRY", b"ROOT ", b"HloModule", b"mesh[", b"<=", b"{{{{{{{{", b"}}}}}}}}", b"(((((((("),
+)
+
+
+def damaged(chance: random.Random, text: bytes, other: bytes) -> bytes:
+    """A text with something cut out, cut off, put in, put elsewhere or repeated."""
+    start = chance.randrange(len(text) + 1)
+    end = min(len(text), start + chance.choice([0, 1, 1, 2, 5, 20, 100, 1000]))
+    before, middle, after = text[:start], text[start:end], text[end:]
+    match chance.randrange(9):
+        case 0:
+            return before + after
+        case 1:
+            return before
+        case 2:
+            return middle + after
+        case 3:
+            return before + chance.choice(SCRAPS) + after
+        case 4:
+            return before + chance.randbytes(chance.randrange(1, 9)) + after
+        case 5:
+            splice = chance.randrange(len(other) + 1)
+            return before + other[splice : splice + chance.randrange(2000)] + after
+        case 6:
+            return before + middle * chance.randrange(2, 5) + after
+        case 7:
+            return before + chance.choice(SCRAPS) * chance.randrange(1, 300) + middle + after
+        case _:
+            moved = chance.randrange(len(text) + 1)
+            return before + text[moved : moved + 500] + middle + after
+
+
+def look_at_everything(module: HloModule) -> None:
+    """Ask for all there is, and see that all accounts of it agree."""
+    assert all(str(problem).startswith(module.source.name) for problem in module.problems)
+    assert module.entry is None or module.entry in module.computations
+    instructions = []
+    for computation in module.computations:
+        instructions += computation.instructions
+        assert (computation.root is None) == (not computation.instructions)
+        assert len(computation.parameters) <= len(computation.instructions)
+        assert computation.attributes is not None
+    for each in instructions:
+        assert f"{each.name} {each.opcode} {each.type} {each.operands} {each.literal} {each.metadata} {each.called}"
+        assert f"{each.frames} {each.frontend_attributes} {each.backend_config}"
+        assert each.name in each.text
+        for meaning in ("replica_groups", "source_target_pairs", "sharding"):
+            with suppress(ParseError):
+                getattr(each, meaning)
+    assert list(module.rows()) == [(each.name, each.type_text, each.opcode) for each in instructions]
+    assert list(module.attribute_rows()) == [(each.name, each.attributes) for each in instructions]
+    wanted = {"all-reduce", "parameter", "add", "tuple", "fusion"}
+    assert [each.span for each in module.with_opcode(wanted)] == [e.span for e in instructions if e.opcode in wanted]
+    assert sum(module.opcode_counts().values()) == len(instructions)
+    parts = list(pieces(module))
+    assert b"".join(module.source.data[part.span.start : part.span.end] for part in parts) == module.source.data
+    assert all(before.span.end == after.span.start for before, after in pairwise(parts))
+
+
+@pytest.fixture(scope="module")
+def texts(corpus: list[Path]) -> list[bytes]:
+    """Short texts of the corpus, printed in all ways."""
+    found = [path.read_bytes() for path in sorted(corpus) if path.suffix != ".mlir"]
+    return [text for text in found if text.startswith(b"HloModule ") and len(text) < 9000][::7]
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 500))
+def test_damaged_texts(texts: list[bytes], first: int) -> None:
+    for seed in range(first, first + 500):
+        chance = random.Random(seed)
+        text, other = chance.choice(texts), chance.choice(texts)
+        for _ in range(chance.choice([1, 1, 1, 2, 5])):
+            text = damaged(chance, text, other)
+        try:
+            module = parse_module(Source(f"seed {seed}", text))
+        except ParseError:
+            continue
+        look_at_everything(module)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_damage_to_a_line_leaves_the_other_lines(texts: list[bytes], seed: int) -> None:
+    chance = random.Random(seed)
+    text = chance.choice(texts)
+    module = parse_module(Source("whole", text))
+    instructions = [each for computation in module.computations for each in computation.instructions]
+    chosen = chance.choice(instructions).span
+    line = text[chosen.start : chosen.end]
+    place = chance.randrange(len(line))
+    # What the beginning of a remark swallows is a remark to XLA too.
+    scrap = chance.choice([scrap for scrap in SCRAPS if b"\n" not in scrap and scrap != b"/*"])
+    changed = chance.choice([line[:place], line[:place] + scrap + line[place:], line[:place] + scrap])
+    broken = parse_module(Source("broken", text[: chosen.start] + changed + text[chosen.end :]))
+    left = {each.text for computation in broken.computations for each in computation.instructions}
+    assert {each.text for each in instructions if each.span != chosen} <= left
+
+
+def repeated(pattern: str) -> list[str]:
+    """Texts of about 20 kB and 80 kB."""
+    return [pattern * (size // len(pattern)) for size in (20_000, 80_000)]
+
+
+HEAD = "HloModule m\n\nENTRY %e (p: f32[]) -> f32[] {\n"
+LONG = {
+    "open braces": [f"{HEAD}  %x = f32[] add(%p), a={each}\n}}\n" for each in repeated("{")],
+    "closed braces": [f"{HEAD}  %x = f32[] add(%p), a={each}{each.replace('{', '}')}\n}}\n" for each in repeated("{")],
+    "open parentheses": [f"{HEAD}  %x = f32[] add{each}\n}}\n" for each in repeated("(")],
+    "types in types": [f"{HEAD}  %x = {each} tuple(%p)\n}}\n" for each in repeated("(")],
+    "a tuple of types": [f"{HEAD}  %x = ({each}f32[]) tuple(%p)\n}}\n" for each in repeated("f32[8]{0}, ")],
+    "blanks": [f"{HEAD}  %x = f32[] add(%p){each}\n}}\n" for each in repeated(" ")],
+    "lines of blanks": [HEAD + each for each in repeated(" \n")],
+    "quotes": [f"{HEAD}  %x = f32[] add(%p), a={each}\n}}\n" for each in repeated('"')],
+    "escapes": [f'{HEAD}  %x = f32[] add(%p), a="{each}\n}}\n' for each in repeated("\\")],
+    "escaped quotes": [f"{HEAD}  %x = f32[] add(%p), a={each}\n}}\n" for each in repeated('\\"')],
+    "a long name": [f"{HEAD}  %{each} = f32[] add(%p)\n}}\n" for each in repeated("a")],
+    "a long line": [HEAD + each for each in repeated("a")],
+    "words": [HEAD + each for each in repeated("a b ")],
+    "beginnings of rows": [HEAD + each for each in repeated("  %x = (\n")],
+    "rows without an end": [HEAD + each for each in repeated("  %x = f32[] add(\n")],
+    "rows in one line": [HEAD + each for each in repeated("x = f32[] add(p) ")],
+    "remarks": [HEAD + each for each in repeated("/*")],
+    "remarks before": [each + HEAD for each in repeated("/* ")],
+    "remarks in a row": [f"{HEAD}  %x = f32[] add(%p), a={{{each}\n" for each in repeated("/*")],
+    "slashes": [HEAD + each for each in repeated("/")],
+    "headers": [HEAD + each for each in repeated("%f (p: f32[]) -> f32[] {\n")],
+    "headers in one line": [f"HloModule m {each}" for each in repeated("f {} ")],
+    "half headers": ["HloModule m\n" + each for each in repeated("f (")],
+    "half headers with quotes": ["HloModule m\n" + each for each in repeated("f ('\n")],
+    "ends": [HEAD + each for each in repeated("}\n")],
+    "keys": [f"{HEAD}  %x = f32[] add(%p){each}\n}}\n" for each in repeated(", a=[")],
+    "keys with braces": [f"{HEAD}  %x = f32[] add(%p){each}\n}}\n" for each in repeated(", a={")],
+    "values": [f"{HEAD}  %x = f32[] add(%p){each}\n}}\n" for each in repeated(", a=1")],
+    "fields": [f"{HEAD}  %x = f32[] add(%p), metadata={{{each}}}\n}}\n" for each in repeated("a")],
+    "operands": [f"{HEAD}  %x = f32[] add({each})\n}}\n" for each in repeated("aaaa ")],
+    "a long constant": [f"{HEAD}  %x = f32[9]{{0}} constant({{{each}1}})\n}}\n" for each in repeated("1, ")],
+    "attributes of the module": [f"HloModule m{each}\n" for each in repeated(", a={{}")],
+    "tables": [f"HloModule m\n\nFileNames\n{each}" for each in repeated('1 "')],
+    "junk": ["HloModule m\n" + each for each in repeated("\x00\n")],
+    "groups": [f"{HEAD}  %x = f32[] add(%p), replica_groups={{{each}\n}}\n" for each in repeated("{0} ")],
+    "pairs": [f"{HEAD}  %x = f32[] add(%p), source_target_pairs={{{each}}}\n}}\n" for each in repeated("{0,1}  ")],
+    "shardings": [f"{HEAD}  %x = f32[] add(%p), sharding={{{each}}}\n}}\n" for each in repeated("{replicated},")],
+    "blanks in groups": [f"{HEAD}  %x = f32[] add(%p), replica_groups={{{each}\n}}\n" for each in repeated(" ")],
+}
+
+
+@pytest.mark.parametrize("texts", LONG.values(), ids=LONG)
+def test_time_grows_with_the_length(texts: list[str]) -> None:
+    """Four times the text, at most ten times the time: with the square of the length it would be sixteen."""
+    short, long = map(seconds, texts)
+    assert long < 10 * short + 0.05
+
+
+def seconds(text: str) -> float:
+    fastest = float("inf")
+    for _ in range(3):
+        start = time.perf_counter()
+        with suppress(ParseError):
+            look_at_everything(parse_module(Source("long", text.encode())))
+        fastest = min(fastest, time.perf_counter() - start)
+    return fastest
