@@ -1,0 +1,186 @@
+"""One capturing process with one number of devices: what arrives from it becomes a growing Capture."""
+
+from __future__ import annotations
+
+import os
+import queue
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+
+from . import endings
+from .child import bootstrap, compiler_log, dumps
+from .child.frames import Frame
+from .child.request import Request
+from .child.workspace import COMPILER_LOG, DUMP
+from .endings import Ending
+from .environment import child_environment
+from .errors import CaptureError
+from .events import fold
+from .model import Capture, Failure, Message, Progress
+from .process import Process
+from .propagation import Propagated, Propagation, has_mesh
+
+SLOWEST_START = 60.0
+"""Seconds in which an interpreter must say that it is one."""
+
+PEEK = 0.25
+"""Seconds between two looks at what the compiler has written."""
+
+EARLY = ("hlo-before", "hlo-spmd")
+"""Stages that are written long before the compiler is done."""
+
+OLDEST_PYTHON = (3, 11)
+
+Ended = Ending | OSError | ValueError
+Arriving = Frame | Propagated | Ended
+
+
+class Attempt:
+    """Runs one capturing process, and beside it the propagation that tells origins.
+
+    `devices` is the number of fake devices, None to leave it alone; `negotiable` whether another number may be tried.
+    `wanted` is set when the process found that it needs another number of devices.
+    """
+
+    def __init__(self, request: Request, devices: int | None, negotiable: bool, deadline: float | None) -> None:
+        self.request = request
+        self.wanted: int | None = None
+        self._chosen = str(devices) if negotiable and devices is not None else ""
+        self._deadline = deadline
+        self._python = request.python or sys.executable
+        self._version: str | None = None
+        self._arriving: queue.SimpleQueue[Arriving] = queue.SimpleQueue()
+        self._workspace = Path(tempfile.mkdtemp(prefix="shardscope-"))
+        environment = child_environment(os.environ, request, devices)
+        self._process = Process(self._command, environment, request.directory, self._arriving.put)
+        self._propagation = Propagation(self._python, environment, self._workspace, self._arriving.put)
+        self._growing = Capture(progress=Progress("start", 0.0))
+        self._end: Frame | None = None
+        self._ending: Ended | None = None
+        self._pending = False
+        self._late = False
+        self._sizes: dict[str, int] = {}
+
+    def kill(self) -> None:
+        """End the process; what arrived before is not lost. May be called from any thread."""
+        self._process.kill()
+
+    def captures(self) -> Generator[Capture, None, None]:
+        """The growing Capture, until it is complete or failed."""
+        try:
+            while self._ending is None or self._pending:
+                yield self._growing
+                self._receive()
+            yield self._finished(self._ending)
+        except CaptureError as error:
+            yield replace(self._growing, failure=Failure("died", str(error), "start"), progress=None)
+        finally:
+            self._process.kill()
+            self._propagation.stop()
+            self._process.join()
+            shutil.rmtree(self._workspace, ignore_errors=True)
+
+    def _command(self, descriptor: int) -> list[str]:
+        arguments = (str(self._workspace), str(descriptor), self.request.encode(), self._chosen)
+        return bootstrap.command(self._python, "main", *arguments, hello=str(descriptor))
+
+    def _receive(self) -> None:
+        """Wait for the next thing to arrive, and take it in."""
+        patience = self._patience()
+        compiling = self._growing.progress is not None and self._growing.progress.phase == "compile"
+        try:
+            item = self._arriving.get(timeout=min(PEEK, patience or PEEK) if compiling else patience)
+        except queue.Empty:
+            if compiling and (patience is None or patience > PEEK):
+                self._peek()
+                return
+            self._late = True
+            self._pending = False
+            self._process.interrupt()
+            return
+        match item:
+            case Frame(event={"event": "stage", "name": "sdy"}) if self._growing.stage("sdy"):
+                return  # It is there already, with origins.
+            case Frame(event={"event": "end"}):
+                self._end = item
+                item = Frame({**item.event, "event": "progress", "phase": "propagation"})
+            case Frame(event={"event": "hello", "python": str(version)}):
+                self._version = version
+            case Frame(event={"event": "devices", "wanted": int(wanted)}):
+                self.wanted = wanted
+            case Frame(event={"event": "stage", "name": "stablehlo"}) if has_mesh(item.text):
+                self._propagation.submit(item.text)
+                self._pending = True
+            case Propagated():
+                self._pending = False
+                self._growing = _with_propagation(self._growing, item)
+            case Ending() | OSError() | ValueError():
+                self._ending = item
+        if isinstance(item, Frame):
+            self._growing = fold(self._growing, item)
+
+    def _peek(self) -> None:
+        """Take in what the compiler has written while it goes on: the stages that did not grow since the last look."""
+        for name, path in dumps.find_stages(str(self._workspace / DUMP)).items():
+            size = path.stat().st_size
+            if name in EARLY and self._growing.stage(name) is None and self._sizes.get(name) == size > 0:
+                frame = Frame({"event": "stage", "name": name, "seconds": None}, path.read_bytes())
+                self._growing = fold(self._growing, frame)
+            self._sizes[name] = size
+
+    def _patience(self) -> float | None:
+        """Seconds for which the next thing may be waited for; None for as long as it takes."""
+        if self._late:
+            return None
+        start = SLOWEST_START if self._version is None else None
+        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        return min((seconds for seconds in (start, left) if seconds is not None), default=None)
+
+    def _finished(self, ending: Ended) -> Capture:
+        """The last Capture: with what was printed, and, if the process did not say so itself, why it ended."""
+        growing = self._growing if self._end is None else fold(self._growing, self._end)
+        if not isinstance(ending, Ending):
+            reason = getattr(ending, "strerror", None) or str(ending)
+            where = getattr(ending, "filename", None) or self._python
+            return replace(growing, failure=Failure("usage", f"cannot run {where}: {reason}", "start"), progress=None)
+        stdout, stderr = (printed.decode("utf-8", "replace") for printed in (ending.stdout, ending.stderr))
+        growing = replace(growing, stdout=stdout, stderr=stderr)
+        if growing.complete or growing.failure:
+            return growing
+        growing = _salvaged(growing, self._workspace)
+        return replace(growing, failure=self._why(ending, growing), progress=None)
+
+    def _why(self, ending: Ending, growing: Capture) -> Failure:
+        phase = growing.progress.phase if growing.progress else "start"
+        if self._version is None:
+            return endings.no_python(self._python, ending)
+        if tuple(map(int, self._version.split("."))) < OLDEST_PYTHON:
+            return endings.old_python(self._python, self._version)
+        if self._late and self.request.timeout is not None:
+            return endings.timed_out(self.request.timeout, phase, ending, self._workspace)
+        return endings.died(phase, ending, self._workspace)
+
+
+def _with_propagation(growing: Capture, found: Propagated) -> Capture:
+    if found.text is not None:
+        growing = fold(growing, Frame({"event": "stage", "name": "sdy", "seconds": found.seconds}, found.text))
+    if found.problem is not None:
+        message = Message("info", found.problem, "propagation")
+        growing = replace(growing, messages=(*growing.messages, message))
+    return growing
+
+
+def _salvaged(growing: Capture, workspace: Path) -> Capture:
+    """With the stages and messages that a compiler had written before it died, but that were never sent."""
+    for name, text in dumps.read_stages(str(workspace / DUMP)).items():
+        if growing.stage(name) is None:
+            growing = fold(growing, Frame({"event": "stage", "name": name, "seconds": None}, text))
+    phase = growing.progress.phase if growing.progress else "compile"
+    for message in compiler_log.read_messages(str(workspace / COMPILER_LOG), phase):
+        growing = fold(growing, Frame({"event": "message", **message}))
+    return growing

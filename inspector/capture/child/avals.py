@@ -1,0 +1,43 @@
+"""Types of traced values: as text, and the mesh axes over which they vary. These attributes differ between JAXes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+def probe() -> str | None:
+    """What cannot be known with this JAX, if its attributes have moved."""
+    aval = jax.typeof(jnp.zeros(()))
+    if not (hasattr(aval, "manual_axis_type") or hasattr(aval, "vma")):
+        return f"JAX {jax.__version__} has neither aval.manual_axis_type nor aval.vma: variance is not known"
+    return None
+
+
+def type_text(aval: Any) -> str:
+    """The type in JAX's short spelling: `f32[2,4]{V:(x,y)}`, `f32[8@x,16]`; `f32[2,4]{x,y}` before JAX 0.8.
+
+    Axes in braces are sorted: older versions print them in the order of a set, different in each run.
+    """
+    try:
+        text = str(aval.str_short(short_dtypes=True))
+    except (AttributeError, TypeError):
+        text = str(aval)
+    return re.sub(r"\{([\w,]+)\}$", lambda match: "{" + ",".join(sorted(match[1].split(","))) + "}", text)
+
+
+def variance(aval: Any) -> dict[str, list[str]]:
+    """The mesh axes over which a value varies, is unreduced, or is reduced; empty for values that have no such type."""
+    manual = getattr(aval, "manual_axis_type", None)
+    if manual is not None:
+        return {name: _sorted(getattr(manual, name, ())) for name in ("varying", "unreduced", "reduced")}
+    if hasattr(aval, "vma"):
+        return {"varying": _sorted(aval.vma), "unreduced": [], "reduced": []}
+    return {}
+
+
+def _sorted(axes: Any) -> list[str]:
+    return sorted(map(str, axes))

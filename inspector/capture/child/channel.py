@@ -1,0 +1,79 @@
+"""The one way out of the capturing process: frames, written to a pipe as things become known."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+from . import frames
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+class Channel:
+    """Writes frames to a file descriptor; only the process that made it does, whatever the script forks or executes.
+
+    `phase` is what was last said to be going on.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.phase = "start"
+        self._descriptor = descriptor
+        self._owner = os.getpid()
+        self._started = time.monotonic()
+        self._lock = threading.Lock()
+        os.set_inheritable(descriptor, False)
+        os.register_at_fork(after_in_child=self._leave)
+
+    def send(self, event: str, text: bytes = b"", /, **fields: Any) -> None:
+        """Write one event. A fork of this process that comes here has nothing to tell, and ends."""
+        if os.getpid() != self._owner:
+            os._exit(0)
+        data = memoryview(frames.encode(frames.Frame({"event": event, **fields}, text)))
+        with self._lock:
+            try:
+                while data:
+                    data = data[os.write(self._descriptor, data) :]
+            except OSError:
+                os._exit(1)  # Nobody listens any more, or the script closed all files: there is no use in going on.
+
+    def enter(self, phase: str) -> None:
+        """Say what is being done from now on."""
+        self.phase = phase
+        self.send("progress", phase=phase, since=self.now())
+
+    def now(self) -> float:
+        """Seconds since the start: the `since` of an event."""
+        return round(time.monotonic() - self._started, 6)
+
+    def _leave(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        _ask_for_death()
+
+
+def die_with_parent() -> None:
+    """Have this process killed when the one that started it ends, in whatever way."""
+    parent = os.getppid()
+    if not _ask_for_death():
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _ask_for_death() -> bool:
+    """Linux sends the signal by itself."""
+    if sys.platform != "linux":
+        return False
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    return True
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,44 @@
+"""The stages that XLA writes to a folder while it compiles, and which of its options make it do so.
+
+File names are XLA's (xla/service/dump.cc) and carry the passes before and after:
+`module_0007.jit_f.0001.spmd-partitioner.after_shardy-xla.before_spmd-partitioning.txt`; Shardy's own snapshots lie in
+`shardy/module_0007.jit_f/02.after_propagation.mlir`. This file is also read by the process in front, which looks here
+for what a compiler that died had still written.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+PASSES = "shardy-xla|spmd-partitioning"
+
+STAGE_FILES = {
+    "sdy": re.compile(r"02\.after_propagation\.mlir"),
+    "hlo-before": re.compile(r".*\.before_spmd-partitioning\.txt"),
+    "hlo-spmd": re.compile(r".*\.after_spmd-partitioning\.before_.*\.txt"),
+}
+
+
+def compiler_options(folder: str) -> dict[str, str]:
+    """The options of one compilation that make XLA write the stages to `folder`.
+
+    Not `shardy-verbose`, which would add the origins of shardings: XLA crashes under it on a shard_map in a loop.
+    """
+    return {"xla_dump_to": folder, "xla_dump_hlo_pass_re": PASSES}
+
+
+def find_stages(folder: str) -> dict[str, Path]:
+    """The files of the stages written so far. Of several modules the largest counts: the others are parts of it."""
+    stages = {}
+    files = sorted(path for path in Path(folder).rglob("*") if path.is_file() and not path.is_symlink())
+    for name, pattern in STAGE_FILES.items():
+        found = [path for path in files if pattern.fullmatch(path.name)]
+        if found:
+            stages[name] = max(found, key=lambda path: path.stat().st_size)
+    return stages
+
+
+def read_stages(folder: str) -> dict[str, bytes]:
+    """The texts of the stages that were written."""
+    return {name: path.read_bytes() for name, path in find_stages(folder).items()}

@@ -1,0 +1,125 @@
+"""Why a capture ends early: what the user asked for cannot be done, or the user's own code raised."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+_FRAME = re.compile(r'  File "([^"]+)", line \d+')
+
+_JAX_NOTES = ("For simplicity, JAX has removed its internal frames", "--------------------")
+
+
+class UsageError(Exception):
+    """What was asked for cannot be done: `message` says why, `hint` what to do instead."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+def describe(error: BaseException, phase: str) -> dict[str, Any]:
+    """The fields of the `failure` event for an exception that ended the capture in `phase`."""
+    if isinstance(error, UsageError):
+        return {"kind": "usage", "message": error.message, "phase": phase, "hint": error.hint}
+    hint = None
+    if isinstance(error, SystemExit):
+        message = f"the script called sys.exit({'' if error.code is None else repr(error.code)})"
+        if phase == "import":
+            message += " while it was imported"
+            hint = 'what only a run of the script should do belongs under `if __name__ == "__main__":`'
+    else:
+        lines = str(error).strip().splitlines() or [""]
+        text = lines[-1 if lines[0].endswith("Traceback (most recent call last):") else 0]
+        message = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        if _raised_here(error):
+            message = f"shardscope itself failed, please report it: {message}"
+    return {"kind": "function", "message": message, "phase": phase, "details": story(error), "hint": hint}
+
+
+def story(error: BaseException) -> str:
+    """The traceback as Python prints it, without the frames of JAX and of shardscope, unless the latter is to blame."""
+    told = traceback.TracebackException.from_exception(error)
+    if _raised_here(error):
+        return "".join(told.format())
+    for part in _chain(told, set()):
+        part.stack = _folded(part.stack)
+        if notes := getattr(part, "__notes__", None):
+            part.__notes__ = [note for note in notes if not note.startswith(_JAX_NOTES)]
+    return _without_internal_lines("".join(told.format()))
+
+
+def user_line(error: BaseException) -> str:
+    """The innermost source line of the user's in the traceback; empty if there is none."""
+    lines = [frame.line or "" for frame in traceback.extract_tb(error.__traceback__) if not is_internal(frame.filename)]
+    return lines[-1] if lines else ""
+
+
+def _without_internal_lines(text: str) -> str:
+    """Without internal frames that stand in an exception's own text, where XLA quotes the traceback of a callback."""
+    lines: list[str] = []
+    hiding = False
+    for line in text.splitlines(keepends=True):
+        frame = _FRAME.match(line)
+        hiding = is_internal(frame[1]) if frame else hiding and line.startswith("    ")
+        if not hiding:
+            lines.append(line)
+    return "".join(lines)
+
+
+def _raised_here(error: BaseException) -> bool:
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and frames[-1].filename.startswith(HERE)
+
+
+def is_internal(file: str) -> bool:
+    """Whether a source file is part of JAX, of the import system or of shardscope: not the user's."""
+    return file.startswith((HERE, "<frozen ", *_jax_folders())) or file == "<string>"
+
+
+def _jax_folders() -> Iterator[str]:
+    for name in ("jax", "jaxlib"):
+        path = getattr(sys.modules.get(name), "__file__", None)
+        if path:
+            yield os.path.dirname(path) + os.sep
+
+
+def _chain(told: traceback.TracebackException | None, seen: set[int]) -> Iterator[traceback.TracebackException]:
+    if told is not None and id(told) not in seen:
+        seen.add(id(told))
+        yield told
+        for part in (told.__cause__, told.__context__, *(getattr(told, "exceptions", None) or ())):
+            yield from _chain(part, seen)
+
+
+class _Folded(traceback.StackSummary):
+    """A stack in which a run of internal frames prints as one line."""
+
+    def format(self, **options: Any) -> list[str]:
+        lines: list[str] = []
+        hidden = 0
+        for frame in self:
+            if is_internal(frame.filename):
+                hidden += not frame.filename.startswith((HERE, "<"))
+                continue
+            lines += _fold(hidden)
+            hidden = 0
+            lines.extend(traceback.StackSummary.from_list([frame]).format(**options))
+        return lines + _fold(hidden)
+
+
+def _fold(hidden: int) -> list[str]:
+    return [f"  … {hidden} frame{'s' if hidden > 1 else ''} of JAX\n"] if hidden else []
+
+
+def _folded(stack: traceback.StackSummary) -> traceback.StackSummary:
+    folded = _Folded()
+    folded.extend(stack)
+    return folded

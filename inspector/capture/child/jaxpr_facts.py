@@ -1,0 +1,170 @@
+"""The jaxpr as plain data: the JSON of `inspector/jaxpr.py`, whose words are used here."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from . import avals
+from .stacks import Stacks, name_stack
+
+LONGEST_PARAMETER = 2000
+"""Characters of one parameter's text; a `dense` constant or a callback may print without end."""
+
+NAMED_AXES = ("axes", "axis_name", "axis_names", "axis")
+"""Parameters in which collectives, casts and `axis_index` name mesh axes; in others they hold dimension numbers."""
+
+OVER_AXES = re.compile(r"psum|pmax|pmin|pvary|pcast|pbroadcast|preduced|unreduced|reduced|pgather")
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+def encode(jaxpr: Any) -> bytes:
+    """JSON of a whole traced function; jaxprs that are shared are written once."""
+    return json.dumps(_Table(jaxpr).program(), separators=(",", ":")).encode()
+
+
+class _Table:
+    def __init__(self, outermost: Any) -> None:
+        self.outermost = _open(outermost)
+        self.stacks = Stacks()
+        self.jaxprs: list[dict[str, Any]] = []
+        self.indices: dict[tuple[int, bool], int] = {}
+        self.uses = Counter(id(jaxpr) for jaxpr in _all_bodies(self.outermost))
+        self.kept: list[Any] = []  # so that no id is reused
+        self.names: dict[Any, str] = {}
+
+    def program(self) -> dict[str, Any]:
+        self.index(self.outermost, tracked=False, enclosing=[])
+        keys = ("file", "function", "line", "end_line", "column", "end_column")
+        frames = [dict(zip(keys, frame, strict=True)) for frame in self.stacks.frames]
+        return {"frames": frames, "jaxprs": self.jaxprs}
+
+    def index(self, jaxpr: Any, tracked: bool, enclosing: list[int]) -> int:
+        """The table index of a jaxpr; `tracked` where it stands in a shard_map with its check on.
+
+        `enclosing` is the stack of the equation that holds it, which is nobody's where several hold it.
+        """
+        key = (id(jaxpr), tracked)
+        if key not in self.indices:
+            self.kept.append(jaxpr)
+            self.indices[key] = len(self.jaxprs)
+            record: dict[str, Any] = {}
+            self.jaxprs.append(record)
+            record["constants"] = [self.variable(v, tracked) for v in jaxpr.constvars]
+            record["inputs"] = [self.variable(v, tracked) for v in jaxpr.invars]
+            outer = enclosing if self.uses[id(jaxpr)] == 1 else []
+            record["equations"] = [self.equation(equation, tracked, outer) for equation in jaxpr.eqns]
+            record["outputs"] = [self.atom(v) for v in jaxpr.outvars]
+        return self.indices[key]
+
+    def equation(self, equation: Any, tracked: bool, enclosing: list[int]) -> dict[str, Any]:
+        stack = self.stacks.of(equation, enclosing)
+        outputs = [self.variable(v, tracked) for v in equation.outvars]
+        primitive = equation.primitive.name
+        inside = tracked
+        if primitive == "shard_map":
+            inside = bool(equation.params.get("check_vma", equation.params.get("check_rep", False)))
+        params, bodies = [], []
+        for name, value in equation.params.items():
+            found = list(_bodies(name, value))
+            bodies += [(label, self.index(body, inside, stack)) for label, body in found]
+            if not found:
+                params.append((name, _parameter(value)))
+        return {
+            "primitive": primitive,
+            "inputs": [self.atom(v) for v in equation.invars],
+            "outputs": outputs,
+            "params": params,
+            "axes": named_axes(primitive, equation.params),
+            "bodies": bodies,
+            "stack": stack,
+            "name_stack": name_stack(equation),
+        }
+
+    def variable(self, variable: Any, tracked: bool) -> dict[str, Any]:
+        fields: dict[str, Any] = {"name": self.name(variable), "type": avals.type_text(variable.aval)}
+        return {**fields, **avals.variance(variable.aval)} if tracked else fields
+
+    def atom(self, atom: Any) -> str:
+        if hasattr(atom, "val"):
+            return f"{_short(_text(atom.val))}:{avals.type_text(atom.aval)}"
+        return self.name(atom)
+
+    def name(self, variable: Any) -> str:
+        if type(variable).__name__ == "DropVar":
+            return "_"
+        if variable not in self.names:
+            self.names[variable] = _letters(len(self.names))
+        return self.names[variable]
+
+
+def named_axes(primitive: str, params: dict[str, Any]) -> list[str] | None:
+    """The mesh axes that an equation's parameters name; None for one that is about no mesh axes."""
+    for key in NAMED_AXES:
+        if key in params:
+            value = params[key]
+            axes = value if isinstance(value, (tuple, list, set, frozenset)) else (value,)
+            named = [axis for axis in axes if isinstance(axis, str)]
+            if named or (not axes and OVER_AXES.match(primitive)):
+                return sorted(named) if isinstance(value, (set, frozenset)) else named
+    return None
+
+
+def _all_bodies(outermost: Any) -> Iterator[Any]:
+    """The jaxpr of each parameter of each equation, as often as it is one."""
+    seen: set[int] = set()
+    waiting = [outermost]
+    while waiting:
+        for equation in waiting.pop().eqns:
+            for name, value in equation.params.items():
+                for _, body in _bodies(name, value):
+                    yield body
+                    if id(body) not in seen:
+                        seen.add(id(body))
+                        waiting.append(body)
+
+
+def _bodies(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, (tuple, list)):
+        for index, item in enumerate(value):
+            yield from _bodies(f"{name}[{index}]", item)
+    elif hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns"):
+        yield name, _open(value)
+
+
+def _open(jaxpr: Any) -> Any:
+    """The jaxpr of a closed one; since JAX 0.12 there is only one kind."""
+    return getattr(jaxpr, "jaxpr", jaxpr)
+
+
+def _parameter(value: Any) -> str:
+    if isinstance(value, (tuple, list)) and any(map(callable, value)):
+        return f"({', '.join(map(_parameter, value))})"
+    if callable(value) and hasattr(value, "__name__") and not hasattr(value, "dtype"):
+        return str(value.__name__)
+    return _short(_text(value))
+
+
+def _text(value: Any) -> str:
+    try:
+        return _ADDRESS.sub("", " ".join(str(value).split()))
+    except Exception as error:  # a parameter may be any object of a library's
+        return f"<{type(value).__name__}: {type(error).__name__}>"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_PARAMETER else text[:LONGEST_PARAMETER] + "…"
+
+
+def _letters(number: int) -> str:
+    """a, b, … z, ba, bb, …: the names that JAX gives."""
+    digits = ""
+    while True:
+        number, digit = divmod(number, 26)
+        digits = chr(ord("a") + digit) + digits
+        if not number:
+            return digits

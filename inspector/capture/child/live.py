@@ -1,0 +1,124 @@
+"""Running what was compiled: what comes out, and how long it takes."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import seeded
+from .avals import type_text
+from .callables import Traceable
+from .specs import spec_text
+from .values import result_path
+
+RUNS = 5
+LONGEST = 2.0
+"""Seconds after which no further run is begun; there is always one after the warm-up."""
+
+SMALL = 64
+"""Outputs of up to so many elements are given in full."""
+
+
+def obstacle(compiled: Any) -> str | None:
+    """Why it had better not be run here, if there is a reason."""
+    needed = _bytes_on_all_devices(compiled)
+    available = _available_bytes()
+    if needed is not None and available is not None and needed > available // 2:
+        return f"it takes {needed / 1e9:.1f} GB on all devices together; {available / 1e9:.1f} GB of memory are free"
+    return None
+
+
+def run(call: Traceable, compiled: Any, seed: int) -> dict[str, Any]:
+    """The fields of the `execution` event: outputs of the last run, seconds of each run after a warm-up."""
+    leaves, tree = jax.tree.flatten(call.dynamic())
+    abstract = any(map(seeded.is_abstract, leaves))
+    values = [seeded.concrete(leaf, seed, index) for index, leaf in enumerate(leaves)]
+    formats = _input_formats(compiled, len(leaves))
+    donated = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(compiled.args_info)]
+    placed = [_place(value, wanted) for value, wanted in zip(values, formats, strict=True)]
+
+    def once() -> tuple[Any, float]:
+        copies = [_copy(value) if gone else value for value, gone in zip(placed, donated, strict=True)]
+        args, kwargs = jax.tree.unflatten(tree, copies)
+        jax.block_until_ready(copies)
+        started = time.perf_counter()
+        outputs = jax.block_until_ready(compiled(*args, **kwargs))
+        return outputs, time.perf_counter() - started
+
+    begun = time.perf_counter()
+    outputs, seconds = once()
+    times: list[float] = []
+    while not times or (len(times) < RUNS and time.perf_counter() - begun + seconds < LONGEST):
+        outputs, seconds = once()
+        times.append(round(seconds, 9))
+    leaves_out, _ = jax.tree_util.tree_flatten_with_path(outputs)
+    return {
+        "outputs": [_summary(result_path(path), leaf) for path, leaf in leaves_out],
+        "seconds": times,
+        "seeded_inputs": abstract,
+    }
+
+
+def _place(value: Any, wanted: Any) -> Any:
+    """The value as the compiled program takes it. Random keys have no layout of their own, only a sharding."""
+    if wanted is None:
+        return value
+    if jnp.issubdtype(getattr(value, "dtype", None), jax.dtypes.extended):
+        return jax.device_put(value, wanted.sharding)
+    return jax.device_put(value, wanted)
+
+
+def _copy(value: Any) -> Any:
+    """A copy of its own buffers, for a run that may take them over."""
+    return value.copy() if isinstance(value, jax.Array) else value
+
+
+def _input_formats(compiled: Any, count: int) -> list[Any]:
+    """Sharding and layout of each argument; None for one that the compiled program has no use for."""
+    leaves = jax.tree.leaves(compiled.input_formats, is_leaf=lambda leaf: leaf is None)
+    known = [leaf if getattr(leaf, "sharding", None) is not None else None for leaf in leaves]
+    return known if len(known) == count else [None] * count
+
+
+def _summary(path: str, leaf: Any) -> dict[str, Any]:
+    spec = spec_text(getattr(leaf, "sharding", None))
+    summary: dict[str, Any] = {"path": path, "type": type_text(jax.typeof(leaf)), "spec": spec}
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):
+        return summary
+    array = np.asarray(leaf)
+    if array.size <= SMALL:
+        summary["values"] = np.array2string(array, separator=", ", max_line_width=100)
+    if not jnp.issubdtype(array.dtype, jnp.complexfloating) and array.size:
+        wide = array.astype(np.float64)
+        finite = wide[np.isfinite(wide)]
+        summary["non_finite"] = int(wide.size - finite.size)
+        if finite.size:
+            figures = {"minimum": finite.min(), "mean": finite.mean(), "maximum": finite.max()}
+            summary |= {name: float(figure) for name, figure in figures.items() if math.isfinite(figure)}
+    return summary
+
+
+def _bytes_on_all_devices(compiled: Any) -> int | None:
+    try:
+        stats = compiled.memory_analysis()
+        each = stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes
+    except (AttributeError, NotImplementedError, jax.errors.JaxRuntimeError):
+        return None
+    return int(each) * len(compiled.runtime_executable().local_devices())
+
+
+def _available_bytes() -> int | None:
+    """Memory that can be had without swapping, where the system says."""
+    try:
+        text = Path("/proc/meminfo").read_text()
+    except OSError:
+        return None
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)
+    return int(match[1]) * 1024 if match else None

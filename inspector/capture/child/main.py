@@ -1,0 +1,92 @@
+"""The capturing process, from the request to the last frame."""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib.util
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import devices, failures
+from .channel import Channel, die_with_parent
+from .failures import UsageError
+from .request import Request
+from .resolve import find_script, prepare_path, resolve
+from .workspace import FAULT_LOG
+
+
+def main(workspace: str, descriptor: str, request_text: str, chosen_devices: str) -> None:
+    """Capture what `request_text` asks for and write frames to `descriptor`.
+
+    `chosen_devices` is the number of fake devices that shardscope chose, and may choose anew; empty where the user did.
+    """
+    die_with_parent()
+    faulthandler.enable(open(os.path.join(workspace, FAULT_LOG), "wb", buffering=0))  # noqa: SIM115 (open to the end)
+    channel = Channel(int(descriptor))
+    request = Request.decode(request_text)
+    try:
+        _capture(request, channel, workspace)
+        channel.send("end", since=channel.now())
+    except BaseException as error:
+        _send_failure(error, channel, request.target, int(chosen_devices or 0))
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):  # the script closed or replaced it
+            continue
+    os._exit(0)  # Threads of the script may never end, and its exit handlers are not part of what is captured.
+
+
+def _capture(request: Request, channel: Channel, workspace: str) -> None:
+    channel.enter("import")
+    for stream in (sys.stdout, sys.stderr):
+        getattr(stream, "reconfigure", lambda **_: None)(line_buffering=True)
+    script = find_script(request.function)
+    if script is not None:
+        channel.send("script", script.read_bytes(), name=str(script))
+    sys.argv = [str(script or request.function), *request.argv]
+    prepare_path(request.function)
+    if importlib.util.find_spec("jax") is None:
+        raise UsageError(
+            f"{sys.executable} (Python {platform.python_version()}) has no jax",
+            "install it there (pip install jax), or name another interpreter with --python",
+        )
+    found = resolve(request.function)
+    file = getattr(found.module, "__file__", None) or ""
+    if script is None and file.endswith(".py"):
+        channel.send("script", Path(file).read_bytes(), name=file)
+
+    # Here, and not above, because the script is to be the first that imports jax: it may set jax's environment.
+    from .recording import record
+
+    record(request, found, channel, workspace)
+
+
+def _send_failure(error: BaseException, channel: Channel, target: str, chosen_devices: int) -> None:
+    """Tell why it ends here; an error about the number of devices says how many were wanted."""
+    failure = failures.describe(error, channel.phase)
+    message, line = str(error), failures.user_line(error)
+    count = _device_count() if devices.is_about_devices(message, line) else 0
+    wanted = devices.wanted(message, line, count) if count and not isinstance(error, UsageError) else None
+    if wanted is not None and count == chosen_devices:
+        channel.send("devices", wanted=wanted)
+    elif wanted is not None and wanted > count:
+        failure["kind"] = "usage"
+        failure["message"] = f"{wanted} devices are needed, and there are {count}: {failure['message']}"
+        failure["hint"] = f"--devices {wanted}" if target == "cpu" else None
+    elif devices.is_about_divisibility(message) and _device_count() == chosen_devices:
+        failure["hint"] = f"if the script takes all {chosen_devices} devices that there are, try fewer with --devices"
+    elif "Unknown backend" in message:
+        failure["hint"] = "scripts run on fake CPU devices; --target local leaves the choice of devices to JAX"
+    channel.send("failure", **failure, since=channel.now())
+
+
+def _device_count() -> int:
+    jax: Any = sys.modules.get("jax")
+    try:
+        return int(jax.device_count())
+    except Exception:  # jax is not there, or its backend would not start: that is the error to tell of
+        return 0

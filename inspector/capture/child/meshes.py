@@ -1,0 +1,128 @@
+"""The meshes of a program: where they are found, and as data."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from types import CellType, MethodType
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AbstractMesh, Mesh, NamedSharding
+
+DEEPEST = 8
+"""How many closures, one in another, are searched."""
+
+
+def describe(meshes: Iterable[Any], namespace: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The distinct meshes as fields of the `subject` event, in the order given.
+
+    A mesh without devices counts only where no mesh with devices has its axes.
+    """
+    names = {_key(value): name for name, value in reversed(list(namespace.items())) if _is_mesh(value)}
+    concrete: dict[Any, dict[str, Any]] = {}
+    abstract: dict[Any, dict[str, Any]] = {}
+    for mesh in meshes:
+        if mesh.axis_names:
+            found = abstract if isinstance(mesh, AbstractMesh) else concrete
+            found.setdefault(_key(mesh), {**_fields(mesh), "name": names.get(_key(mesh))})
+    known = {_axes_key(fields) for fields in concrete.values()}
+    return [*concrete.values(), *(f for f in abstract.values() if _axes_key(f) not in known)]
+
+
+def in_namespace(namespace: Mapping[str, Any]) -> Iterator[Any]:
+    """The meshes among a script's globals, alone or in a sharding."""
+    for value in list(namespace.values()):
+        if isinstance(value, Mesh):
+            yield value
+        elif isinstance(value, NamedSharding):
+            yield value.mesh
+
+
+def in_context() -> Iterator[Any]:
+    """The mesh that `jax.set_mesh` has set."""
+    for name in ("get_mesh", "get_abstract_mesh"):
+        try:
+            mesh = getattr(jax.sharding, name)()
+        except (AttributeError, ValueError):
+            continue
+        if mesh is not None and mesh.axis_names:
+            yield mesh
+
+
+def in_function(function: Any) -> Iterator[Any]:
+    """The meshes that a function carries in its closures: that is where `shard_map` keeps its own."""
+    seen: set[int] = set()
+    level = [function]
+    for _ in range(DEEPEST):
+        fresh = {id(value): value for value in level if id(value) not in seen}
+        seen |= fresh.keys()
+        yield from filter(_is_mesh, fresh.values())
+        level = [held for value in fresh.values() for held in _held_by(value) if callable(held) or _is_mesh(held)]
+
+
+def _held_by(function: Any) -> Iterable[Any]:
+    if isinstance(function, functools.partial):
+        return (function.func, *function.args, *function.keywords.values())
+    if isinstance(function, MethodType):
+        return (function.__func__,)
+    cells = getattr(function, "__closure__", None) or ()
+    return (getattr(function, "__wrapped__", None), *map(_contents, cells))
+
+
+def in_jaxpr(jaxpr: Any, seen: set[int] | None = None) -> Iterator[Any]:
+    """The meshes of shard_maps and shardings among the parameters of all equations."""
+    seen = set() if seen is None else seen
+    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    if id(jaxpr) in seen:
+        return
+    seen.add(id(jaxpr))
+    for equation in jaxpr.eqns:
+        for value in equation.params.values():
+            for item in value if isinstance(value, (tuple, list)) else (value,):
+                if _is_mesh(item):
+                    yield item
+                elif isinstance(item, NamedSharding):
+                    yield item.mesh
+                elif hasattr(item, "eqns") or hasattr(item, "jaxpr"):
+                    yield from in_jaxpr(item, seen)
+
+
+def in_shardings(leaves: Iterable[Any]) -> Iterator[Any]:
+    """The meshes of the arrays, types or shardings among `leaves`."""
+    for leaf in leaves:
+        sharding = leaf if isinstance(leaf, NamedSharding) else getattr(leaf, "sharding", None)
+        if isinstance(sharding, NamedSharding):
+            yield sharding.mesh
+
+
+def _is_mesh(value: Any) -> bool:
+    return isinstance(value, (Mesh, AbstractMesh))
+
+
+def _fields(mesh: Any) -> dict[str, Any]:
+    types = getattr(mesh, "axis_types", None) or ("Auto",) * len(mesh.axis_names)
+    axes = [
+        {"name": str(name), "size": int(mesh.shape[name]), "type": getattr(kind, "name", str(kind)).lower()}
+        for name, kind in zip(mesh.axis_names, types, strict=True)
+    ]
+    ids = range(mesh.size) if isinstance(mesh, AbstractMesh) else mesh.device_ids.flat
+    return {"axes": axes, "device_ids": [int(i) for i in ids]}
+
+
+def _key(mesh: Any) -> Any:
+    if isinstance(mesh, AbstractMesh):
+        return mesh.axis_names, mesh.axis_sizes
+    return mesh.axis_names, np.shape(mesh.devices), tuple(mesh.device_ids.flat)
+
+
+def _axes_key(fields: dict[str, Any]) -> Any:
+    return tuple((axis["name"], axis["size"]) for axis in fields["axes"])
+
+
+def _contents(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None

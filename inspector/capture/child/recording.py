@@ -1,0 +1,162 @@
+"""From a function and its arguments to the frames of all stages."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.extend.source_info_util import register_exclusion
+
+from . import avals, callables, compiler_log, dumps, failures, jaxpr_facts, jit_info, live, meshes, stacks, values
+from .arguments import find_arguments
+from .callables import Traceable
+from .channel import Channel
+from .request import Request
+from .resolve import Resolved
+from .subject import Subject
+from .workspace import DUMP
+
+OLDEST_JAX = (0, 7, 1)
+
+
+def record(request: Request, found: Resolved, channel: Channel, workspace: str) -> None:
+    """Trace, lower, compile and run; each stage is sent as soon as it is there."""
+    for path in (
+        failures.HERE,
+        "<string>",
+    ):  # Our own frames are below all others: they must not be in source locations.
+        register_exclusion(path)
+    subject = Subject(request, found, channel)
+    for problem in filter(None, (probe() for probe in (_old_jax, jit_info.probe, avals.probe, stacks.probe))):
+        _tell(channel, "warning", problem)
+
+    channel.enter("arguments")
+    args, kwargs = find_arguments(request, found)
+    call = callables.traceable(found.function, args, kwargs)
+    with _warnings_as_messages(channel):
+        channel.enter("trace")
+        started = time.perf_counter()
+        traced = call.jitted.trace(*call.args, **call.kwargs)
+        channel.send("stage", jaxpr_facts.encode(traced.jaxpr), name="jaxpr", seconds=_since(started))
+        channel.send("arguments", values=values.describe_arguments(call, traced))
+        channel.send("outputs", values=values.describe_results(call, traced))
+        arguments = jax.tree.leaves(call.dynamic())
+        subject.add_meshes([*meshes.in_jaxpr(traced.jaxpr), *meshes.in_shardings(arguments)])
+
+        channel.enter("lower")
+        with _compiler_messages(channel, workspace):
+            started = time.perf_counter()
+            lowered = traced.lower()
+            stablehlo = lowered.as_text(debug_info=True).encode()
+        channel.send("stage", stablehlo, name="stablehlo", seconds=_since(started))
+
+        channel.enter("compile")
+        compiled = _compile(lowered, channel, workspace)
+        subject.set_devices(compiled.runtime_executable().local_devices())
+        if memory := _memory(compiled):
+            channel.send("memory", **memory)
+        if request.live:
+            channel.enter("run")
+            _run(call, compiled, request, channel)
+
+
+def _compile(lowered: Any, channel: Channel, workspace: str) -> Any:
+    """Compile, and send the stages around the partitioner even where that fails after them."""
+    folder = str(Path(workspace, DUMP))
+    with _compiler_messages(channel, workspace):
+        started = time.perf_counter()
+        try:
+            compiled = lowered.compile(compiler_options=dumps.compiler_options(folder))
+        finally:
+            seconds = _since(started)
+            stages = dumps.read_stages(folder)
+            for name, stage in stages.items():
+                channel.send("stage", stage, name=name, seconds=None)
+    channel.send("stage", compiled.as_text().encode(), name="hlo", seconds=seconds)
+    if "hlo-spmd" not in stages:
+        alone = len(compiled.runtime_executable().local_devices()) == 1
+        why = "with one device there is nothing to partition" if alone else "XLA wrote none"
+        _tell(channel, "info", f"no stages around the partitioner: {why}")
+    return compiled
+
+
+def _run(call: Traceable, compiled: Any, request: Request, channel: Channel) -> None:
+    if obstacle := live.obstacle(compiled):
+        _tell(channel, "info", f"no live run: {obstacle}")
+        return
+    try:
+        execution = live.run(call, compiled, request.seed)
+    except (TypeError, ValueError) as error:
+        if failures.user_line(error):
+            raise
+        # JAX does not take these arguments for this program: nothing that the user did, and nothing else is lost.
+        _tell(channel, "warning", f"no live run: {error}")
+    else:
+        channel.send("execution", **execution)
+
+
+def _memory(compiled: Any) -> dict[str, int | None] | None:
+    """Bytes per device; a figure that this backend or this JAX does not give is None."""
+    try:
+        stats = compiled.memory_analysis()
+    except (NotImplementedError, AttributeError, jax.errors.JaxRuntimeError):
+        return None
+    names = {
+        "arguments": "argument_size_in_bytes",
+        "outputs": "output_size_in_bytes",
+        "temporaries": "temp_size_in_bytes",
+        "aliased": "alias_size_in_bytes",
+        "code": "generated_code_size_in_bytes",
+        "peak": "peak_memory_in_bytes",
+    }
+    figures = {key: getattr(stats, name, None) for key, name in names.items()}
+    return figures if any(figure is not None for figure in figures.values()) else None
+
+
+@contextmanager
+def _compiler_messages(channel: Channel, workspace: str) -> Iterator[None]:
+    """Send what the compiler writes meanwhile to file descriptor 2 as messages."""
+    messages: list[dict[str, Any]] = []
+    try:
+        with compiler_log.diverted(workspace) as path:
+            try:
+                yield
+            finally:
+                messages += compiler_log.read_messages(path, channel.phase)
+                Path(path).unlink()
+    finally:
+        for message in messages:
+            channel.send("message", **message)
+
+
+@contextmanager
+def _warnings_as_messages(channel: Channel) -> Iterator[None]:
+    """Send warnings as messages instead of printing them."""
+
+    def show(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+    ) -> None:
+        _tell(channel, "warning", f"{category.__name__}: {message}", f"{filename}:{lineno}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+def _tell(channel: Channel, level: str, text: str, location: str | None = None) -> None:
+    channel.send("message", level=level, text=text, phase=channel.phase, location=location)
+
+
+def _old_jax() -> str | None:
+    if jax.__version_info__ >= OLDEST_JAX:
+        return None
+    return f"JAX {jax.__version__} is older than {'.'.join(map(str, OLDEST_JAX))}, the oldest that shardscope knows"
+
+
+def _since(started: float) -> float:
+    return round(time.perf_counter() - started, 6)

@@ -1,0 +1,53 @@
+"""What is captured, and where: the `subject` event."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jaxlib
+
+from . import meshes
+from .channel import Channel
+from .request import Request, split_function
+from .resolve import Resolved
+
+
+class Subject:
+    """What is known of the captured function; sent again whenever there is more."""
+
+    def __init__(self, request: Request, found: Resolved, channel: Channel) -> None:
+        self._request = request
+        self._module = found.module
+        self._channel = channel
+        self._meshes: list[Any] = [*meshes.in_context(), *meshes.in_function(found.function)]
+        self._device_assignment: list[int] = []
+        self._send()
+
+    def add_meshes(self, found: Iterable[Any]) -> None:
+        """Meshes that the program uses; those among the script's globals come after them."""
+        self._meshes += found
+        self._send()
+
+    def set_devices(self, devices: Iterable[Any]) -> None:
+        """The devices that the compiled program runs on, in the order of its partitions."""
+        self._device_assignment = [int(device.id) for device in devices]
+        self._send()
+
+    def _send(self) -> None:
+        namespace = vars(self._module)
+        self._channel.send(
+            "subject",
+            function=split_function(self._request.function)[1],
+            script=getattr(self._module, "__file__", None),
+            target=self._request.target,
+            platform=jax.default_backend(),
+            device_count=jax.device_count(),
+            jax=jax.__version__,
+            jaxlib=jaxlib.__version__,
+            python=platform.python_version(),
+            meshes=meshes.describe([*self._meshes, *meshes.in_namespace(namespace)], namespace),
+            device_assignment=self._device_assignment,
+        )

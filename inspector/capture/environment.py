@@ -1,0 +1,38 @@
+"""The environment of the capturing process: the user's, with as little added as can be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from .child.request import Request
+
+DEFAULT_DEVICES = 8
+"""Fake CPU devices to begin with: enough for most meshes, and quick to make."""
+
+_COUNT_FLAG = "--xla_force_host_platform_device_count"
+_COUNT = re.compile(rf"{_COUNT_FLAG}=(\d+)")
+
+
+def user_devices(environment: Mapping[str, str]) -> int | None:
+    """How many CPU devices the user's own environment asks for, if it does. Of several flags XLA takes the last."""
+    counts = _COUNT.findall(environment.get("XLA_FLAGS", ""))
+    count = environment.get("JAX_NUM_CPU_DEVICES", "").strip()
+    return int(count) if count.isdigit() else int(counts[-1]) if counts else None
+
+
+def child_environment(environment: Mapping[str, str], request: Request, devices: int | None) -> dict[str, str]:
+    """The user's environment, for a capture with `devices` fake CPU devices; None leaves their number alone.
+
+    XLA_FLAGS are added to and not replaced, and the count is set there, not in JAX_NUM_CPU_DEVICES, which would win
+    over what the script itself writes to XLA_FLAGS. A compilation that comes from the persistent cache writes no
+    stages, so that cache is off.
+    """
+    changed = dict(environment) | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+    if request.target == "cpu":
+        changed |= {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"}
+        if devices is not None:
+            changed["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {_COUNT_FLAG}={devices}".strip()
+            if "JAX_NUM_CPU_DEVICES" in environment:
+                changed["JAX_NUM_CPU_DEVICES"] = str(devices)
+    return changed

@@ -1,0 +1,189 @@
+"""Events into a Capture, and a Capture into events.
+
+    hello        python                      the interpreter runs
+    script       name + text                 the script's source
+    subject      the fields of Subject       sent again whenever more of them is known
+    progress     phase, since                what is being done from now on
+    stage        name, seconds + text        jaxpr, stablehlo, sdy, hlo-before, hlo-spmd, hlo
+    arguments    values: of Value            outputs: the same
+    memory       the fields of Memory        message, execution, failure: theirs
+    devices      wanted                      another number of fake devices is needed
+    stdout       + text                      what the script printed; stderr: the same
+    timings      seconds by phase            only in files
+    capture      schema                      the first frame of a file
+    end          since                       nothing more comes, all went well; failure has a `since`, too
+
+An event of another name is passed over: a later version may have more of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import msgspec
+
+from ...parsers.source import Source
+from .child.frames import SCHEMA, Frame
+from .errors import CaptureError
+from .model import STAGES, Capture, Execution, Failure, Memory, Message, Progress, Stage, Subject, Value
+
+MOST_MESSAGES = 10_000
+
+_T = TypeVar("_T")
+
+
+def fold(capture: Capture, frame: Frame) -> Capture:
+    """The capture with what one event adds.
+
+    Raises:
+        CaptureError: the event lacks something, or holds something else than it should.
+    """
+    name = frame.event.get("event")
+    rule = _RULES.get(name) if isinstance(name, str) else None
+    return rule(capture, frame) if rule else capture
+
+
+def frames_of(capture: Capture) -> Iterator[Frame]:
+    """The frames that `fold` makes this capture from."""
+    yield Frame({"event": "capture", "schema": SCHEMA})
+    if capture.script_text is not None:
+        yield Frame({"event": "script", "name": capture.script_text.name}, capture.script_text.data)
+    if capture.subject is not None:
+        yield _event("subject", capture.subject)
+    for stage in capture.stages:
+        yield Frame({"event": "stage", "name": stage.name, "seconds": stage.seconds}, stage.source.data)
+    yield Frame({"event": "arguments", "values": msgspec.to_builtins(capture.arguments)})
+    yield Frame({"event": "outputs", "values": msgspec.to_builtins(capture.outputs)})
+    for name, value in (("memory", capture.memory), ("execution", capture.execution)):
+        if value is not None:
+            yield _event(name, value)
+    for message in capture.messages:
+        yield _event("message", message)
+    yield Frame({"event": "stdout"}, capture.stdout.encode("utf-8", "replace"))
+    yield Frame({"event": "stderr"}, capture.stderr.encode("utf-8", "replace"))
+    yield Frame({"event": "timings", "seconds": capture.timings})
+    if capture.failure is not None:
+        yield _event("failure", capture.failure)
+    if capture.complete:
+        yield Frame({"event": "end"})
+
+
+def _event(name: str, value: Any) -> Frame:
+    return Frame({"event": name, **msgspec.to_builtins(value)})
+
+
+def _convert(value: Any, kind: type[_T], frame: Frame) -> _T:
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, RecursionError, OverflowError) as error:
+        raise CaptureError(f"a {frame.event['event']} event that is not one: {error}") from None
+
+
+def _script(capture: Capture, frame: Frame) -> Capture:
+    return replace(capture, script_text=Source(_convert(frame.event.get("name"), str, frame), frame.text))
+
+
+def _subject(capture: Capture, frame: Frame) -> Capture:
+    subject = _convert(frame.event, Subject, frame)
+    for mesh in subject.meshes:
+        if any(axis.size < 1 for axis in mesh.axes) or math.prod(a.size for a in mesh.axes) != len(mesh.device_ids):
+            raise CaptureError("a subject event with a mesh whose axes do not have as many places as it has devices")
+    return replace(capture, subject=subject)
+
+
+def _progress(capture: Capture, frame: Frame) -> Capture:
+    progress = _convert(frame.event, Progress, frame)
+    return replace(_timed(capture, progress.since), progress=progress)
+
+
+def _timed(capture: Capture, now: float) -> Capture:
+    """With the time of the phase that ends now."""
+    if capture.progress is None:
+        return capture
+    phase, since = capture.progress.phase, capture.progress.since
+    return replace(capture, timings={**capture.timings, phase: capture.timings.get(phase, 0.0) + max(0.0, now - since)})
+
+
+def _stage(capture: Capture, frame: Frame) -> Capture:
+    name = _convert(frame.event.get("name"), str, frame)
+    if name not in STAGES:
+        raise CaptureError(f"a stage event for {name[:100]!r}, which is no stage")
+    seconds = _convert(frame.event.get("seconds"), float | None, frame)  # type: ignore[arg-type]
+    stage = Stage(name, STAGES[name], Source(name, frame.text), seconds)
+    order = list(STAGES)
+    others = (other for other in capture.stages if other.name != name)
+    return replace(capture, stages=tuple(sorted((*others, stage), key=lambda s: order.index(s.name))))
+
+
+def _arguments(capture: Capture, frame: Frame) -> Capture:
+    return replace(capture, arguments=_convert(frame.event.get("values"), tuple[Value, ...], frame))
+
+
+def _outputs(capture: Capture, frame: Frame) -> Capture:
+    return replace(capture, outputs=_convert(frame.event.get("values"), tuple[Value, ...], frame))
+
+
+def _memory(capture: Capture, frame: Frame) -> Capture:
+    return replace(capture, memory=_convert(frame.event, Memory, frame))
+
+
+def _execution(capture: Capture, frame: Frame) -> Capture:
+    return replace(capture, execution=_convert(frame.event, Execution, frame))
+
+
+def _message(capture: Capture, frame: Frame) -> Capture:
+    message = _convert(frame.event, Message, frame)
+    return replace(capture, messages=(*capture.messages, message)[:MOST_MESSAGES])
+
+
+def _failure(capture: Capture, frame: Frame) -> Capture:
+    failure = _convert(frame.event, Failure, frame)
+    return replace(_ended(capture, frame), failure=failure, complete=False)
+
+
+def _stdout(capture: Capture, frame: Frame) -> Capture:
+    return replace(capture, stdout=frame.text.decode("utf-8", "replace"))
+
+
+def _stderr(capture: Capture, frame: Frame) -> Capture:
+    return replace(capture, stderr=frame.text.decode("utf-8", "replace"))
+
+
+def _timings(capture: Capture, frame: Frame) -> Capture:
+    return replace(capture, timings=_convert(frame.event.get("seconds"), dict[str, float], frame))
+
+
+def _end(capture: Capture, frame: Frame) -> Capture:
+    return replace(_ended(capture, frame), complete=capture.failure is None)
+
+
+def _ended(capture: Capture, frame: Frame) -> Capture:
+    return replace(_timed(capture, _convert(frame.event.get("since", 0.0), float, frame)), progress=None)
+
+
+def _schema(capture: Capture, frame: Frame) -> Capture:
+    if frame.event.get("schema") != SCHEMA:
+        raise CaptureError(f"not a capture of this version: {str(frame.event.get('schema'))[:100]!r}, not {SCHEMA!r}")
+    return capture
+
+
+_RULES: dict[str, Callable[[Capture, Frame], Capture]] = {
+    "capture": _schema,
+    "script": _script,
+    "subject": _subject,
+    "progress": _progress,
+    "stage": _stage,
+    "arguments": _arguments,
+    "outputs": _outputs,
+    "memory": _memory,
+    "execution": _execution,
+    "message": _message,
+    "failure": _failure,
+    "stdout": _stdout,
+    "stderr": _stderr,
+    "timings": _timings,
+    "end": _end,
+}

@@ -1,0 +1,77 @@
+"""Saved captures: the frames of a capture, compressed. They are untrusted input, and opened without jax."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tempfile
+import zlib
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from .child import frames
+from .child.frames import FrameError
+from .errors import CaptureError
+from .events import fold, frames_of
+from .model import Capture
+
+LARGEST = 1 << 31
+"""Bytes of texts that are read from one file, so that a small file cannot unpack into all of the memory."""
+
+
+def save(capture: Capture, path: Path | str) -> None:
+    """Write a capture to a file. The file appears, or is replaced, only when it is complete.
+
+    Raises:
+        CaptureError: it cannot be written.
+    """
+    path = Path(path)
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise CaptureError(f"cannot write {path}: {error.strerror}") from error
+    try:
+        with open(descriptor, "wb") as file, gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+            for frame in frames_of(capture):
+                packed.write(frames.encode(frame))
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(name)
+        raise CaptureError(f"cannot write {path}: {error.strerror}") from error
+
+
+def load(path: Path | str, largest: int = LARGEST) -> Capture:
+    """Read a capture from a file. Of one that is cut off or damaged, all that comes before is given, with `damage`.
+
+    Raises:
+        CaptureError: the file cannot be read, or is not a capture at all.
+    """
+    capture = Capture()
+    count = size = 0
+    try:
+        with gzip.open(path, "rb") as stream:
+            for frame in frames.read(stream, largest):  # type: ignore[arg-type]
+                if count == 0 and frame.event["event"] != "capture":
+                    raise CaptureError("it does not begin as a capture does")
+                size += len(frame.text)
+                if size > largest:
+                    raise CaptureError(f"it holds more than {largest} bytes")
+                capture = fold(capture, frame)
+                count += 1
+    except (CaptureError, FrameError, EOFError, zlib.error, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        if count == 0:
+            raise CaptureError(f"cannot read {path}: {reason}") from error
+        return replace(capture, damage=reason, complete=False)
+    if count == 0:
+        raise CaptureError(f"cannot read {path}: it is empty")
+    return capture
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

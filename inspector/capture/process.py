@@ -1,0 +1,149 @@
+"""The capturing process, seen from outside: its frames, its end, and how to end it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from resource import struct_rusage
+
+from .child import frames
+from .child.frames import Frame, FrameError
+from .endings import Ending
+from .output import Drain
+
+LARGEST = 1 << 32
+"""Bytes of texts that one capture may send; a process that sends more is ended."""
+
+GRACE = 2.0
+"""Seconds for Python to write down where it was, before the process is killed."""
+
+
+Command = Callable[[int], list[str]]
+"""From the number of the file descriptor that frames are to be written to, to the command line."""
+
+
+class Process:
+    """Runs a command in a process group of its own, and reads its frames in a thread, which hands them to `deliver`.
+
+    The last thing delivered is the process's ending, or the error that kept it from starting.
+
+    The thread that starts a process must live as long as it does: on Linux it is that thread's end, not this process's,
+    at which the kernel kills the child (prctl(2), PR_SET_PDEATHSIG).
+    """
+
+    def __init__(
+        self,
+        command: Command,
+        environment: Mapping[str, str],
+        directory: str | None,
+        deliver: Callable[[Frame | Ending | OSError | ValueError], None],
+    ) -> None:
+        self._command = command
+        self._environment = environment
+        self._directory = directory
+        self._deliver = deliver
+        self._lock = threading.Lock()
+        self._group: int | None = None
+        self._killed = False
+        self._thread = threading.Thread(target=self._run, name="shardscope-capture", daemon=True)
+        self._thread.start()
+
+    def kill(self) -> None:
+        """End the process and all that it started. May be called from any thread, and more than once."""
+        with self._lock:
+            self._killed = True
+            self._signal(signal.SIGKILL)
+
+    def interrupt(self) -> None:
+        """Have Python write its stack to the fault log and end; whatever is not gone soon after is killed."""
+        with self._lock:
+            if self._group is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(self._group, signal.SIGABRT)
+        timer = threading.Timer(GRACE, self.kill)
+        timer.daemon = True
+        timer.start()
+
+    def join(self) -> None:
+        """Wait until it is gone."""
+        self._thread.join(10)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._group is not None:
+            try:
+                os.killpg(self._group, number)
+            except (ProcessLookupError, PermissionError):  # macOS gives the latter for a group that has ended
+                self._group = None
+
+    def _run(self) -> None:
+        reading, writing = os.pipe()
+        try:
+            process = subprocess.Popen(
+                self._command(writing),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(writing,),
+                start_new_session=True,
+                env=dict(self._environment),
+                cwd=self._directory,
+            )
+        except (OSError, ValueError) as error:
+            os.close(reading)
+            self._deliver(error)
+            return
+        finally:
+            os.close(writing)
+        with self._lock:
+            self._group = process.pid
+            if self._killed:
+                self._signal(signal.SIGKILL)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        drain = Drain(process.stdout, process.stderr)
+        damage = self._read_frames(reading)
+        ended = _ended(process.pid) if damage is not None else None
+        if ended is not None:
+            damage = None  # Its last frame was cut off because it died, and not the other way.
+        else:
+            if damage is not None:
+                self.kill()
+            ended = os.wait4(process.pid, 0)
+        _, status, usage = ended
+        with self._lock:  # What it started goes with it.
+            self._signal(signal.SIGKILL)
+            self._group = None
+        process.returncode = os.waitstatus_to_exitcode(status)
+        drain.finish()
+        peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        self._deliver(Ending(process.returncode, peak, drain.stdout.data, drain.stderr.data, damage))
+
+    def _read_frames(self, descriptor: int) -> str | None:
+        """Pass on all frames; why that ended early, if it did."""
+        size = 0
+        with open(descriptor, "rb") as stream:
+            try:
+                for frame in frames.read(stream):
+                    size += len(frame.text)
+                    if size > LARGEST:
+                        return f"more than {LARGEST} bytes"
+                    self._deliver(frame)
+            except FrameError as error:
+                return None if self._killed else str(error)
+        return None
+
+
+def _ended(pid: int) -> tuple[int, int, struct_rusage] | None:
+    """What `os.wait4` says of a process that ends within a moment; None for one that goes on."""
+    for _ in range(20):
+        ended = os.wait4(pid, os.WNOHANG)
+        if ended[0]:
+            return ended
+        time.sleep(0.05)
+    return None

@@ -1,0 +1,144 @@
+"""The `sdy` stage with origins: Shardy's propagation in a process of its own, beside the capturing one.
+
+`child/provenance.py` says why. The process is started at once, so that it is ready when the StableHLO is there; where
+it dies, it is started again and asked for less.
+"""
+
+from __future__ import annotations
+
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .child import bootstrap
+
+LONGEST = 120.0
+"""Seconds that one run may take."""
+
+LOST = ("", "the origins of shardings", "the origins of shardings and the steps of their propagation")
+
+
+@dataclass(frozen=True, slots=True)
+class Propagated:
+    """The text, if there is one, the seconds it took, and what is missing, in words."""
+
+    text: bytes | None = None
+    seconds: float | None = None
+    problem: str | None = None
+
+
+def has_mesh(stablehlo: bytes) -> bool:
+    """Whether there is anything to propagate: a program without a mesh has no shardings."""
+    return b"sdy.mesh" in stablehlo
+
+
+class Propagation:
+    """One run of Shardy: made ready, given a text, and heard of through `deliver`, which another thread calls."""
+
+    def __init__(
+        self, python: str, environment: Mapping[str, str], workspace: Path, deliver: Callable[[Propagated], None]
+    ) -> None:
+        self._python = python
+        self._environment = dict(environment)
+        self._folder = workspace
+        self._deliver = deliver
+        self._texts: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="shardscope-propagation", daemon=True)
+        self._thread.start()
+
+    def submit(self, stablehlo: bytes) -> None:
+        """Give it the text; `deliver` will be called once."""
+        self._texts.put(stablehlo)
+
+    def stop(self) -> None:
+        """End it, whatever it is doing, and wait until it is gone."""
+        with self._lock:
+            self._stopped = True
+            if self._process is not None:
+                self._process.kill()
+        self._texts.put(None)
+        self._thread.join(5)
+
+    def _run(self) -> None:
+        process = self._start()
+        text = self._texts.get()
+        if text is None:
+            _reap(process)
+            return
+        try:
+            self._deliver(self._propagate(process, text))
+        except OSError as error:
+            self._deliver(Propagated(problem=_missing([str(error)])))
+
+    def _propagate(self, process: subprocess.Popen[bytes] | None, text: bytes) -> Propagated:
+        source = self._folder / "propagation.mlir"
+        source.write_bytes(text)
+        problems: list[str] = []
+        for wish in ("origins", ""):
+            process = process or self._start()
+            outcome = self._ask(process, source, self._folder / "propagated.mlir", wish)
+            process = None
+            if isinstance(outcome, Propagated):
+                return replace(outcome, problem=_missing(problems))
+            problems.append(outcome)
+        return Propagated(problem=_missing(problems))
+
+    def _start(self) -> subprocess.Popen[bytes] | None:
+        with self._lock, open(self._folder / "propagation.log", "wb") as log:
+            if self._stopped:
+                return None
+            try:
+                self._process = subprocess.Popen(
+                    bootstrap.command(self._python, "provenance"),
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    env=self._environment,
+                )
+            except (OSError, ValueError):  # what starts the capture itself says so, too
+                return None
+            return self._process
+
+    def _ask(
+        self, process: subprocess.Popen[bytes] | None, source: Path, destination: Path, wish: str
+    ) -> Propagated | str:
+        """The result of one run, or what went wrong."""
+        if process is None:
+            return "it could not be started"
+        started = time.perf_counter()
+        job = "\n".join((str(source), str(destination), wish)).encode()
+        try:
+            process.communicate(job, timeout=LONGEST)
+        except subprocess.TimeoutExpired:
+            _reap(process)
+            return f"no end after {LONGEST:.0f} s"
+        if process.returncode == 0 and destination.is_file():
+            return Propagated(destination.read_bytes(), round(time.perf_counter() - started, 6))
+        return self._last_words(process.returncode)
+
+    def _last_words(self, status: int) -> str:
+        if status < 0:
+            return signal.Signals(-status).name
+        lines = (self._folder / "propagation.log").read_text("utf-8", "replace").strip().splitlines()
+        return lines[-1][:500] if lines else f"exit status {status}"
+
+
+def _reap(process: subprocess.Popen[bytes] | None) -> None:
+    if process is not None:
+        process.kill()
+        process.communicate()
+
+
+def _missing(problems: list[str]) -> str | None:
+    if not problems:
+        return None
+    return f"{LOST[len(problems)]} are not known: Shardy, asked to record them, ended with {'; then '.join(problems)}"

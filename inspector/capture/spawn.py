@@ -1,0 +1,85 @@
+"""Captures a function in a process of its own, and hands out the growing Capture as each thing arrives.
+
+The process in front survives whatever a script or XLA does there, and never imports jax itself.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+from .attempt import Attempt
+from .child.request import Request as Request
+from .environment import DEFAULT_DEVICES, user_devices
+from .model import Capture, Failure
+
+MOST_ATTEMPTS = 4
+"""How often a capture is begun, with another number of devices each time."""
+
+TARGETS = ("cpu", "local")
+
+
+class Cancellation:
+    """Ends a capture from another thread than the one that iterates over it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._attempt: Attempt | None = None
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        """End it; the iteration stops soon after. What was captured so far stays as it is."""
+        with self._lock:
+            self.cancelled = True
+            if self._attempt is not None:
+                self._attempt.kill()
+
+    def attach(self, attempt: Attempt) -> None:
+        """Let this be what is ended; at once, if it is cancelled already."""
+        with self._lock:
+            self._attempt = attempt
+            if self.cancelled:
+                attempt.kill()
+
+
+def capture(request: Request, cancellation: Cancellation | None = None) -> Iterator[Capture]:
+    """Capture a function; yields a Capture after every event, each with more in it, the last one complete or failed.
+
+    Whatever goes wrong is the last Capture's `failure`; nothing is raised for it. Closing the iterator, or an exception
+    while it waits (Ctrl-C), ends the capturing process and all that it started.
+
+    How many fake devices a script needs is learnt from its error when there are too few or too many, and the capture
+    is begun anew: a Capture may then hold less than the one before.
+    """
+    if request.target not in TARGETS:
+        message = f"cannot capture for target {request.target!r}"
+        yield Capture(failure=Failure("usage", message, "start", hint=f"targets are {' and '.join(TARGETS)}"))
+        return
+    cancellation = cancellation or Cancellation()
+    deadline = None if request.timeout is None else time.monotonic() + request.timeout
+    negotiable = request.target == "cpu" and request.devices is None and user_devices(os.environ) is None
+    devices = DEFAULT_DEVICES if negotiable else request.devices
+    failed: dict[int | None, Capture] = {}
+    while True:
+        try:
+            attempt = Attempt(request, devices, negotiable, deadline)
+        except OSError as error:
+            yield Capture(failure=Failure("usage", f"cannot begin: {error}", "start"))
+            return
+        cancellation.attach(attempt)
+        with closing(attempt.captures()) as captures:
+            for latest in captures:
+                if cancellation.cancelled:
+                    return
+                if attempt.wanted is None:
+                    yield latest
+        if attempt.wanted is None:
+            return
+        failed[devices] = latest
+        if attempt.wanted in failed or len(failed) == MOST_ATTEMPTS:
+            yield failed[DEFAULT_DEVICES]
+            return
+        devices = attempt.wanted

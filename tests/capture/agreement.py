@@ -1,0 +1,64 @@
+"""Compares the shardings of `provenance.py` with those of XLA's own dump, operation by operation.
+
+    python agreement.py FOLDER_OF_CHILD script.py:fn …
+
+Both texts are read by jaxlib's parser. XLA's has gone through HLO and back, which respells a few operations and leaves
+out what loops carry to no purpose.
+"""
+
+import importlib.util
+import sys
+import tempfile
+from collections import Counter
+
+PACKAGE = "_shardscope_child"
+SAME = {"stablehlo.dot": "stablehlo.dot_general", "sdy.reshard": "sdy.sharding_constraint"}
+RESPELT = {"stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim", "stablehlo.while"}
+
+
+def load(folder):
+    spec = importlib.util.spec_from_file_location(PACKAGE, f"{folder}/__init__.py", submodule_search_locations=[folder])
+    sys.modules[PACKAGE] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[PACKAGE])
+
+
+def shardings(text):
+    from _shardscope_child import provenance
+    from jaxlib.mlir import ir
+
+    found = Counter()
+
+    def visit(op):
+        if op.name == "func.func":
+            for side in ("arg_attrs", "res_attrs"):
+                for index, item in enumerate(ir.ArrayAttr(op.attributes[side]) if side in op.attributes else ()):
+                    if "sdy.sharding" in item and '"' in str(item["sdy.sharding"]):
+                        found[side, index, str(item["sdy.sharding"])] += 1
+        elif "sdy.sharding" in op.attributes and op.name not in RESPELT:
+            found[SAME.get(op.name, op.name), str(op.attributes["sdy.sharding"])] += 1
+        return ir.WalkResult.ADVANCE
+
+    with provenance._context():
+        ir.Module.parse(text).operation.walk(visit)
+    return found
+
+
+def main(folder, *functions):
+    load(folder)
+    from _shardscope_child import arguments, callables, dumps, provenance, resolve
+    from _shardscope_child.request import Request
+
+    for function in functions:
+        resolve.prepare_path(function)
+        found = resolve.resolve(function)
+        call = callables.traceable(found.function, *arguments.find_arguments(Request(function), found))
+        lowered = call.jitted.trace(*call.args, **call.kwargs).lower()
+        with tempfile.TemporaryDirectory() as dump:
+            lowered.compile(compiler_options=dumps.compiler_options(dump))
+            theirs = shardings(dumps.read_stages(dump)["sdy"])
+        ours = shardings(provenance.propagate(lowered.as_text(debug_info=True).encode(), with_origins=True))
+        # XLA may have dropped an operation, such as a product with one; it has none that the program has not.
+        print("agree" if theirs and not theirs - ours else "differ", function, dict(theirs - ours))
+
+
+main(*sys.argv[1:])

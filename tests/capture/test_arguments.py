@@ -1,0 +1,179 @@
+"""Where the arguments come from, and what is said when they do not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh, PartitionSpec
+from shardscope.inspector.capture.child.arg_spec import read_argument
+from shardscope.inspector.capture.child.failures import UsageError
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.spawn import Request
+
+from .conftest import Captured, last
+
+SCRIPT = """
+    import jax, jax.numpy as jnp, numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+    mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("x", "y"))
+    def fn(a, b={default}):
+        return a, b
+"""
+
+
+def types(capture: Capture) -> list[tuple[str, str, str | None]]:
+    assert capture.failure is None, capture.failure
+    return [(value.path, value.type, value.spec) for value in capture.arguments]
+
+
+def told(capture: Capture) -> str:
+    assert capture.failure is not None
+    assert capture.failure.kind == "usage", capture.failure
+    return f"{capture.failure.message}\n{capture.failure.hint}"
+
+
+def test_command_line_before_all_else(captured: Captured) -> None:
+    text = SCRIPT.format(default=1) + "    fn_inputs = inputs = ()\n"
+    capture = captured(text, args=("f32[8,16]@x,y", '{"w": ["bf16[4]@-", "i32[2]"], "n": 3}'), live=False)
+    assert types(capture) == [
+        ("a", "f32[8,16]", "P('x', 'y')"),
+        ("b['n']", "i32[]", None),
+        ("b['w'][0]", "bf16[4]", "P(None)"),
+        ("b['w'][1]", "i32[2]", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "lines"),
+    [
+        ("mine", "mine = (np.ones(3), 2)\nfn_inputs = ()"),
+        ("mine", "def mine(): return np.ones(3), 2"),
+        ("data.mine", "class data: mine = (np.ones(3), 2)"),
+        (None, "fn.shardscope_inputs = lambda: (np.ones(3), 2)\nfn_inputs = ()"),
+        (None, "fn_inputs = (np.ones(3), 2)\ninputs = ()"),
+        (None, "inputs = (np.ones(3), 2)"),
+        (None, "inputs = (np.ones(3),), {'b': 2}"),
+        (None, "def fn_inputs(): return jax.ShapeDtypeStruct((3,), 'float64'), 2"),
+    ],
+)
+def test_arguments_of_the_script(captured: Captured, inputs: str | None, lines: str) -> None:
+    indented = "".join(f"    {line}\n" for line in lines.splitlines())
+    capture = captured(SCRIPT.format(default=1) + indented, inputs=inputs, live=False)
+    assert types(capture) == [("a", "f32[3]", None), ("b", "i32[]", None)]
+
+
+def test_a_pair_is_arguments_where_it_does_not_fit_as_arguments_and_keywords(captured: Captured) -> None:
+    capture = captured(SCRIPT.format(default=1) + "    fn_inputs = ((np.ones(3),), {'w': np.ones(2)})\n", live=False)
+    assert types(capture) == [("a[0]", "f32[3]", None), ("b['w']", "f32[2]", None)]
+
+
+def test_no_arguments_given(captured: Captured) -> None:
+    text = told(captured("def fn(a, *, scale): return a\n"))
+    assert "fn(a, *, scale) needs arguments" in text
+    assert "fn_inputs" in text
+    assert "--inputs" in text
+    assert "--arg" in text
+
+
+def test_missing_names(captured: Captured) -> None:
+    script = "def loss(): pass\ndef less(): pass\nvalue = 3\n"
+    assert "has no 'lose'\ndid you mean loss?" in told(captured(script, function="lose"))
+    assert "it has less, loss" in told(captured(script, function="optimize"))
+    assert "value in" in told(captured(script, function="value"))
+    assert "is not a function but of type int" in told(captured(script, function="value"))
+    assert "defines loss, less" in told(captured(script, function=""))
+    assert "--inputs batch" in told(captured(script, function="loss", inputs="batch"))
+
+
+def test_missing_file_and_module(tmp_path: Any) -> None:
+    (tmp_path / "train.py").write_text("def fn(): pass\n")
+    assert f"did you mean {tmp_path}/train.py?" in told(last(Request(f"{tmp_path}/trian.py:fn")))
+    assert "there is no module 'no_such_module'" in told(last(Request("no_such_module.part:fn")))
+
+
+def test_interpreters_that_cannot(captured: Captured, tmp_path: Any) -> None:
+    empty = tmp_path / "empty"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(empty)], check=True)
+    script = "def fn(): return 1\n"
+    assert "has no jax" in told(captured(script, python=str(empty / "bin/python")))
+    assert "cannot run /no/such/python: No such file or directory" in told(captured(script, python="/no/such/python"))
+    assert "does not run as a Python interpreter" in told(captured(script, python="/bin/ls"))
+    assert "cannot capture for target 'tpu:v9'" in told(captured(script, target="tpu:v9"))
+    assert "cannot run /no/such/folder: No such file" in told(captured(script, directory="/no/such/folder"))
+
+
+@pytest.fixture
+def mesh() -> Mesh:
+    return Mesh(np.array(jax.devices()[:1]).reshape(1, 1), ("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("f32[8,16]", ((8, 16), jnp.float32, None)),
+        ("f32[]", ((), jnp.float32, None)),
+        ("bf16[ 4 ]", ((4,), jnp.bfloat16, None)),
+        ("s32[2]", ((2,), jnp.int32, None)),
+        ("u8[2]", ((2,), jnp.uint8, None)),
+        ("pred[2]", ((2,), jnp.bool_, None)),
+        ("bool[2]", ((2,), jnp.bool_, None)),
+        ("c64[2]", ((2,), jnp.complex64, None)),
+        ("f8_e4m3fn[2]", ((2,), jnp.float8_e4m3fn, None)),
+        ("float16[2]", ((2,), jnp.float16, None)),
+        ("f32[8,16]@x,y", ((8, 16), jnp.float32, ("x", "y"))),
+        ("f32[8,16]@-,x+y", ((8, 16), jnp.float32, (None, ("x", "y")))),
+        ("f32[8,16]@x", ((8, 16), jnp.float32, ("x",))),
+        ("f32[8]@", ((8,), jnp.float32, ())),
+    ],
+)
+def test_types(text: str, expected: tuple[Any, Any, Any], mesh: Mesh) -> None:
+    shape, dtype, spec = expected
+    argument = read_argument(text, lambda axes: mesh)
+    assert (argument.shape, argument.dtype) == (shape, dtype)
+    assert (argument.sharding and argument.sharding.spec) == (None if spec is None else PartitionSpec(*spec))
+
+
+def test_random_keys() -> None:
+    argument = read_argument("key<fry>[4]", lambda axes: None)
+    assert argument.dtype == jax.random.split(jax.random.key(0), 4).dtype
+    assert argument.shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("3", 3), ("0.5", 0.5), ("true", True), ("null", None), ('"adam"', "adam")]
+)
+def test_plain_values(text: str, value: object) -> None:
+    assert read_argument(text, lambda axes: None) == value
+
+
+@pytest.mark.parametrize("text", ["f99[3]", "f32[3", "f32[3]@x,y", "{'w': 1}", "adam", "", "[" * 100_000])
+def test_what_is_no_argument(text: str, mesh: Mesh) -> None:
+    with pytest.raises(UsageError):
+        read_argument(text, lambda axes: mesh)
+
+
+def test_axes_that_no_mesh_has(captured: Captured) -> None:
+    text = told(captured(SCRIPT.format(default=1), args=("f32[8]@z",)))
+    assert "no mesh has the axes z that --arg names; meshes found: ('x', 'y')" in text
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "jax.set_mesh(Mesh(np.array(jax.devices()).reshape(2, 4), ('x', 'y')))",
+        "fn = jax.jit(jax.shard_map(fn, mesh=Mesh(np.array(jax.devices()).reshape(2, 4), ('x', 'y')),"
+        " in_specs=(P('x'), P()), out_specs=P('x')))",
+    ],
+)
+def test_the_mesh_in_force_and_the_functions_own_come_first(captured: Captured, lines: str) -> None:
+    if "set_mesh" in lines and not hasattr(jax.sharding, "get_mesh"):
+        pytest.skip("this JAX does not tell which mesh is in force")
+    capture = captured(SCRIPT.format(default=1) + f"    {lines}\n", args=("f32[8]@x", "f32[8]@x"), live=False)
+    assert capture.subject is not None
+    assert capture.subject.meshes[0].axes[0].size == 2

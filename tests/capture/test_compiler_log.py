@@ -1,0 +1,47 @@
+"""What XLA writes to file descriptor 2, split into messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shardscope.inspector.capture.child.compiler_log import LONGEST_MESSAGE, MOST_MESSAGES, fatal_message, read_messages
+
+# As JAX 0.12, 0.7.1 and 0.10 print them.
+LOG = """\
+a line of a plugin's
+W1121 06:14:39.059388   18502 spmd_partitioner.cc:666] [SPMD] Involuntary full rematerialization. The compiler
+cannot go from one to the other.
+2026-11-21 07:10:29.321446: E external/xla/xla/service/slow_operation_alarm.cc:73] Very slow compile
+E0000 00:00:1732167891.123456   12345 cpu-client.cc:7] text
+W1121 06:14:39.059388   18502 spmd_partitioner.cc:666] [SPMD] Involuntary full rematerialization. The compiler
+cannot go from one to the other.
+"""
+
+
+def test_messages(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(LOG)
+    messages = read_messages(str(tmp_path / "log"), "compile")
+    assert [(m["level"], m["location"], m["text"].partition("\n")[0][:20]) for m in messages] == [
+        ("info", None, "a line of a plugin's"),
+        ("warning", "spmd_partitioner.cc:666", "[SPMD] Involuntary f"),
+        ("error", "slow_operation_alarm.cc:73", "Very slow compile"),
+        ("error", "cpu-client.cc:7", "text"),
+    ]
+    assert messages[1]["text"].endswith("from one to the other.")
+    assert {message["phase"] for message in messages} == {"compile"}
+
+
+def test_a_failed_check() -> None:
+    assert fatal_message(LOG) is None
+    text = LOG + "F1121 06:41:02.784156   26595 hlo_instruction.cc:234] Check failed: x == y (1 vs. 2)\n*** Stack\n"
+    assert fatal_message(text) == ("Check failed: x == y (1 vs. 2)", "hlo_instruction.cc:234")
+
+
+def test_floods_are_cut(tmp_path: Path) -> None:
+    line = "W1121 06:14:39.059388   18502 a.cc:1] "
+    (tmp_path / "log").write_text(line + "x" * (LONGEST_MESSAGE * 2) + "\n")
+    (message,) = read_messages(str(tmp_path / "log"), "compile")
+    assert len(message["text"]) == LONGEST_MESSAGE
+    (tmp_path / "log").write_text("".join(f"{line}{number}\n" for number in range(MOST_MESSAGES * 2)))
+    assert len(read_messages(str(tmp_path / "log"), "compile")) == MOST_MESSAGES
+    assert read_messages(str(tmp_path / "none"), "compile") == []

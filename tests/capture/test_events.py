@@ -1,0 +1,164 @@
+"""Events become a Capture, a Capture becomes the events again, and what is no event is refused."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shardscope.inspector.capture.child.frames import Frame
+from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.capture.events import fold, frames_of
+from shardscope.inspector.capture.model import (
+    STAGES,
+    Capture,
+    Execution,
+    Failure,
+    Memory,
+    Mesh,
+    MeshAxis,
+    Message,
+    OutputSummary,
+    Progress,
+    Stage,
+    Subject,
+    Value,
+)
+from shardscope.parsers.source import Source
+
+from .conftest import Captured
+
+FULL = Capture(
+    subject=Subject(
+        "f.py:f",
+        "/f.py",
+        "cpu",
+        "cpu",
+        4,
+        "0.12.0",
+        "0.12.0",
+        "3.13.0",
+        (Mesh((MeshAxis("x", 2), MeshAxis("y", 2, "explicit")), (0, 2, 1, 3), "mesh"),),
+        (0, 2, 1, 3),
+    ),
+    stages=tuple(Stage(name, dialect, Source(name, name.encode() * 3), 0.5) for name, dialect in STAGES.items()),
+    arguments=(Value("x", "f32[8]", "P('x')", donated=True),),
+    outputs=(Value("result['a']", "f32[8]"),),
+    memory=Memory(arguments=32, peak=64),
+    execution=Execution((OutputSummary("result", "f32[]", None, 1.0, 1.0, 1.0, 0, "1.0"),), (0.1, 0.2), True),
+    messages=(Message("warning", "text", "compile", "a.cc:12"),),
+    script_text=Source("/f.py", b"def f(): pass\n"),
+    stdout="out",
+    stderr="err",
+    complete=True,
+    timings={"import": 1.0, "trace": 0.25},
+)
+
+
+def plain(value: Any) -> Any:
+    """A value with the texts of its sources, which compare by identity only."""
+    if isinstance(value, Source):
+        return value.name, value.data
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def rebuilt(capture: Capture) -> Capture:
+    result = Capture()
+    for frame in frames_of(capture):
+        result = fold(result, Frame(json.loads(json.dumps(frame.event)), frame.text))
+    return result
+
+
+def test_there_and_back() -> None:
+    failed = replace(FULL, complete=False, failure=Failure("died", "m", "compile", "details", "hint"))
+    for capture in (FULL, failed, Capture()):
+        assert plain(rebuilt(capture)) == plain(capture)
+
+
+def test_a_real_capture_there_and_back(program: Captured) -> None:
+    capture = program("kinds.py:mapped")
+    assert plain(rebuilt(capture)) == plain(capture)
+
+
+def test_stages_come_in_their_order_whenever_they_arrive() -> None:
+    capture = Capture()
+    for name in reversed(STAGES):
+        capture = fold(capture, Frame({"event": "stage", "name": name, "seconds": None}, b"text"))
+    assert [stage.name for stage in capture.stages] == list(STAGES)
+    again = fold(capture, Frame({"event": "stage", "name": "sdy", "seconds": 2}, b"better"))
+    assert len(again.stages) == len(STAGES)
+    assert again.stage("sdy") != capture.stage("sdy")
+
+
+def test_phases_are_timed() -> None:
+    capture = Capture()
+    for phase, since in (("import", 1.0), ("trace", 3.5), ("import", 4.0)):
+        capture = fold(capture, Frame({"event": "progress", "phase": phase, "since": since}))
+    assert capture.progress == Progress("import", 4.0)
+    ended = fold(capture, Frame({"event": "end", "since": 4.5}))
+    assert ended.timings == {"import": 3.0, "trace": 0.5}
+    assert ended.complete
+    assert ended.progress is None
+
+
+def test_unknown_events_are_passed_over() -> None:
+    assert fold(FULL, Frame({"event": "of a later version", "x": 1}, b"text")) is FULL
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"event": "subject"},
+        {"event": "subject", "function": 1, "script": None, "target": "cpu", "platform": "cpu", "device_count": 1},
+        {"event": "stage", "name": "ptx", "seconds": None},
+        {"event": "stage", "seconds": None},
+        {"event": "stage", "name": "hlo", "seconds": "long"},
+        {"event": "progress", "phase": "lunch", "since": 1},
+        {"event": "arguments", "values": [{"path": "x"}]},
+        {"event": "arguments"},
+        {"event": "memory", "arguments": "many"},
+        {"event": "message", "level": "shout", "text": "x", "phase": "run"},
+        {"event": "failure", "kind": "unknown", "message": "m", "phase": "run"},
+        {"event": "execution", "outputs": [1]},
+        {"event": "timings", "seconds": [1]},
+        {"event": "capture", "schema": "shardscope.capture/2"},
+        {"event": "end", "since": "late"},
+        {"event": "script"},
+    ],
+)
+def test_what_is_no_event(event: dict[str, Any]) -> None:
+    with pytest.raises(CaptureError):
+        fold(Capture(), Frame(event))
+
+
+@pytest.mark.parametrize(("size", "device_ids"), [(1 << 40, [0]), (0, []), (-1, [0])])
+def test_a_mesh_that_is_larger_than_its_devices(size: int, device_ids: list[int]) -> None:
+    mesh = {"axes": [{"name": "x", "size": size}], "device_ids": device_ids}
+    subject = {"function": "f", "script": None, "target": "cpu", "platform": "cpu", "device_count": 1, "meshes": [mesh]}
+    with pytest.raises(CaptureError, match="places"):
+        fold(Capture(), Frame({"event": "subject", **subject}))
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "size", "path"]), inner),
+    max_leaves=8,
+)
+NAMES = st.sampled_from([frame.event["event"] for frame in frames_of(FULL)] + ["progress", "failure", "hello"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(NAMES, st.sampled_from([frame.event for frame in frames_of(FULL)]), st.data())
+def test_mutated_events_give_a_capture_or_the_error(name: str, event: dict[str, Any], data: Any) -> None:
+    changed = {**event, "event": name}
+    for key in data.draw(st.lists(st.sampled_from(sorted(changed)), max_size=2)):
+        if key != "event":
+            changed[key] = data.draw(VALUES)
+    with suppress(CaptureError):
+        assert isinstance(fold(FULL, Frame(changed, b"\xff")), Capture)

@@ -1,0 +1,169 @@
+"""The recorded jaxpr is the one that JAX prints, with its sources, its axes and its variance."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+import jax
+import pytest
+from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.spawn import Request
+from shardscope.inspector.jaxpr import Equation, JaxprProgram, read_program
+from shardscope.parsers.source import Source
+
+from .conftest import Captured, last
+
+SCRIPT = """
+    import jax, jax.numpy as jnp, numpy as np
+    from jax import lax
+    from jax.sharding import Mesh, PartitionSpec as P
+
+    mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("x", "y"))
+
+    def body(a, b):
+        with jax.named_scope("inner"):
+            c = lax.psum(a @ b, "y")
+        i = lax.axis_index("x")
+        e = lax.ppermute(c, "x", [(0, 1)])
+        return c + i + e, jnp.sum(c, axis=0)
+
+    @jax.custom_jvp
+    def own(x):
+        return jnp.sin(x)
+
+    own.defjvp(lambda primals, tangents: (own(primals[0]), tangents[0]))
+
+    def checked(x, w):
+        mapped = jax.shard_map(body, mesh=mesh, in_specs=(P("x", "y"), P("y")), out_specs=(P("x"), P("x")))
+        out = mapped(own(x), w)
+        return lax.cond(out[0][0, 0] > 0, lambda o: o, lambda o: o * 2.0, out[0])
+
+    def unchecked(x, w):
+        return jax.shard_map(
+            body, mesh=mesh, in_specs=(P("x", "y"), P("y")), out_specs=(P("x"), P("x")), check_vma=False
+        )(x, w)
+
+    def printed(x, w):
+        print(jax.make_jaxpr(checked)(x, w))
+        return checked(x, w)
+
+    checked_inputs = unchecked_inputs = printed_inputs = (jnp.ones((8, 8)), jnp.ones((8, 8)))
+"""
+
+
+def recorded(capture: Capture) -> JaxprProgram:
+    assert capture.failure is None, capture.failure
+    stage = capture.stage("jaxpr")
+    assert stage is not None
+    return read_program(stage.source)
+
+
+def equations(program: JaxprProgram, primitive: str) -> list[Equation]:
+    return [e for jaxpr in program.jaxprs for e in jaxpr.equations if e.primitive == primitive]
+
+
+def body_of(program: JaxprProgram, equation: Equation) -> list[Equation]:
+    (index,) = (index for name, index in equation.bodies if name == "jaxpr")
+    return list(program.jaxprs[index].equations)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[JaxprProgram, Capture]]:
+    path = tmp_path_factory.mktemp("jaxpr") / "script.py"
+    path.write_text(textwrap.dedent(SCRIPT))
+    captures = {name: last(Request(f"{path}:{name}", live=False)) for name in ("checked", "unchecked", "printed")}
+    return {name: (recorded(capture), capture) for name, capture in captures.items()}
+
+
+def test_equations_names_and_types_are_those_that_jax_prints(
+    programs: dict[str, tuple[JaxprProgram, Capture]],
+) -> None:
+    program, capture = programs["printed"]
+    # `_:i32[] b:f32[8] = psum[...`: each output with its type, then the primitive
+    printed = re.findall(r"((?:\w+:[a-z]\w*\[[^\]]*\](?:\{[^}]*\})? )+)= (\w+)", capture.stdout)
+    ours = [
+        (" ".join(f"{o.name}:{o.type}" for o in e.outputs), e.primitive) for j in program.jaxprs for e in j.equations
+    ]
+    assert len(printed) > 10
+    assert sorted((normal(outputs), primitive) for outputs, primitive in printed) == sorted(
+        (normal(outputs), primitive) for outputs, primitive in ours
+    )
+
+
+def normal(outputs: str) -> str:
+    """Without names, which depend on the order of printing, and with braces in one order."""
+    types = re.sub(r"\b\w+:(?=[a-z]\w*\[)", "", outputs).strip()
+    return re.sub(r"\{([^}]*)\}", lambda m: "{" + ",".join(sorted(m[1].split(","))) + "}", types)
+
+
+def test_variance(programs: dict[str, tuple[JaxprProgram, Capture]]) -> None:
+    program, _ = programs["checked"]
+    (mapped,) = equations(program, "shard_map")
+    assert mapped.outputs[0].varying is None
+    inside = {e.primitive: e for e in body_of(program, mapped)}
+    assert inside["dot_general"].outputs[0].varying == ("x", "y")
+    (reduction,) = (e for e in inside.values() if e.primitive.startswith("psum"))
+    assert reduction.outputs[0].varying == ("x",)
+    assert reduction.outputs[0].unreduced == ()
+    shown = "f32[2,8]{V:x}" if jax.__version_info__ >= (0, 8) else "f32[2,8]{x}"
+    assert reduction.outputs[0].type == shown
+    unchecked, _ = programs["unchecked"]
+    (mapped,) = equations(unchecked, "shard_map")
+    assert all(output.varying is None for e in body_of(unchecked, mapped) for output in e.outputs)
+
+
+def test_axes(programs: dict[str, tuple[JaxprProgram, Capture]]) -> None:
+    program, _ = programs["checked"]
+    named = {e.primitive: e.axes for jaxpr in program.jaxprs for e in jaxpr.equations}
+    assert named["ppermute"] == named["axis_index"] == named["pvary"] == ("x",)
+    assert next(axes for primitive, axes in named.items() if primitive.startswith("psum")) == ("y",)
+    assert named["reduce_sum"] is None
+    assert named["dot_general"] is None
+
+
+def test_bodies_and_literals(programs: dict[str, tuple[JaxprProgram, Capture]]) -> None:
+    program, _ = programs["checked"]
+    (choice,) = equations(program, "cond")
+    assert [name for name, _ in choice.bodies] == ["branches[0]", "branches[1]"]
+    assert "2.0:f32[]" in {name for e in equations(program, "mul") for name in e.inputs}
+    (own,) = equations(program, "custom_jvp_call")
+    assert not [value for _, value in own.params if " at 0x" in value]
+
+
+def test_sources(programs: dict[str, tuple[JaxprProgram, Capture]]) -> None:
+    program, capture = programs["checked"]
+    assert capture.script_text is not None
+    lines = capture.script_text.text().splitlines()
+    (product,) = equations(program, "dot_general")
+    stack = [program.frames[index] for index in product.stack]
+    assert [frame.function for frame in stack] == ["body", "checked"]
+    assert {frame.file for frame in program.frames} == {capture.script_text.name}
+    innermost = stack[0]
+    assert lines[innermost.line - 1][innermost.column : innermost.end_column] == "a @ b"
+    assert product.name_stack.endswith("inner")
+
+
+def test_a_body_that_is_shared_is_recorded_once(captured: Captured) -> None:
+    program = recorded(
+        captured("""
+            import jax, jax.numpy as jnp
+            @jax.jit
+            def helper(x):
+                return jnp.tanh(x)
+            def fn(x):
+                return helper(x) + helper(x + 1)
+            fn_inputs = (jnp.ones(3),)
+        """)
+    )
+    calls = [e for e in program.jaxprs[0].equations if e.bodies]
+    assert len(calls) == 2
+    assert calls[0].bodies == calls[1].bodies
+    assert len(equations(program, "tanh")) == 1
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"null", b'{"frames":[],"jaxprs":[1]}', b'{"frames":' + b"[" * 100_000])
+def test_what_is_no_jaxpr(text: bytes) -> None:
+    with pytest.raises(CaptureError):
+        read_program(Source("jaxpr", text))

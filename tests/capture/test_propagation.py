@@ -1,0 +1,130 @@
+"""The `sdy` stage: the shardings that XLA itself computes, with the origin of each."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture import propagation
+from shardscope.inspector.capture.child import bootstrap
+from shardscope.inspector.capture.propagation import Propagated, Propagation
+
+from .conftest import PROGRAMS, Captured
+
+AGREE = PROGRAMS.parent / "agreement.py"
+
+FUNCTIONS = ["sharded", "mapped", "looped", "nested", "branches", "rematerialized", "indivisible", "called_twice"]
+
+
+def lines(text: str, *wanted: str) -> list[str]:
+    return [line for line in text.splitlines() if all(word in line for word in wanted)]
+
+
+def sdy(program: Captured, function: str) -> str:
+    capture = program(function)
+    assert capture.failure is None, capture.failure
+    stage = capture.stage("sdy")
+    assert stage is not None
+    assert not [message for message in capture.messages if message.phase == "propagation"], capture.messages
+    assert stage.seconds is not None
+    return stage.source.text()
+
+
+def test_shardings_agree_with_xlas_own(program: Captured) -> None:
+    """The same operations have the same shardings in the text that XLA dumps after its own propagation."""
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    names = [f"{PROGRAMS}/propagated.py:{name}" for name in FUNCTIONS]
+    run = [sys.executable, str(AGREE), bootstrap.FOLDER, *names]
+    result = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    compared = Counter(line.split()[0] for line in result.stdout.splitlines())
+    assert compared == {"agree": len(FUNCTIONS)}, result.stdout
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_program_has_origins(program: Captured, function: str) -> None:
+    assert "sdy.sharding_origins = " in sdy(program, f"propagated.py:{function}")
+
+
+def test_origins_and_steps(program: Captured) -> None:
+    text = sdy(program, "propagated.py:sharded")
+    (signature,) = lines(text, "func.func public @main")
+    assert '%arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>, ' in signature
+    assert 'sdy.sharding_origins = {x = "self"}' in signature
+    (product,) = lines(text, "stablehlo.dot_general")
+    assert 'sdy.sharding_origins = [{x = "input: 0", y = "input: 1"}]' in product
+    assert '"x" = operand-0 -> [result-0]' in product
+    assert "#sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=8, j=4, k=16}" in product
+    assert "propagated.py" in text
+
+
+def test_origins_through_a_loop_around_a_shard_map(program: Captured) -> None:
+    text = sdy(program, "propagated.py:looped")
+    assert text.count("stablehlo.while") == 2
+    assert text.count("sdy.manual_computation") >= 2
+    assert "func.call" not in text
+    assert "shardscope.identity" not in text
+    loop = lines(text, "stablehlo.while(")[0]
+    assert re.search(r'sdy.result_sharding_origins = \[\{y = "mc_\d_input: \d"\}', loop)
+    assert "shardscope.result_propagation_edges = {" in loop
+
+
+def test_nothing_to_propagate_is_no_problem(program: Captured) -> None:
+    capture = program("kinds.py:donated")
+    assert capture.stage("sdy") is None
+    assert not [message for message in capture.messages if message.phase == "propagation"]
+
+
+def outcome(folder: Path, python: str, text: bytes) -> Propagated:
+    found: list[Propagated] = []
+    run = Propagation(python, dict(os.environ), folder, found.append)
+    run.submit(text)
+    run._thread.join(30)
+    run.stop()
+    (result,) = found
+    return result
+
+
+def fake(folder: Path, text: str) -> str:
+    path = folder / "python"
+    path.write_text(f"#!{sys.executable}\n{textwrap.dedent(text)}")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_crash_costs_origins_first_then_steps_then_the_text(tmp_path: Path) -> None:
+    crash_on_origins = """
+        import os, sys
+        source, destination, wish = sys.stdin.read().split("\\n")
+        if wish: os.abort()
+        open(destination, "w").write("without origins")
+    """
+    result = outcome(tmp_path, fake(tmp_path, crash_on_origins), b"sdy.mesh")
+    assert result.text == b"without origins"
+    assert result.problem is not None
+    assert result.problem.startswith("the origins of shardings are not known")
+    assert "SIGABRT" in result.problem
+    result = outcome(tmp_path, fake(tmp_path, "import sys; sys.stdin.read(); sys.exit('no such pass')"), b"sdy.mesh")
+    assert result.text is None
+    assert result.problem is not None
+    assert "steps of their propagation are not known" in result.problem
+    assert "no such pass" in result.problem
+
+
+def test_a_run_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(propagation, "LONGEST", 0.3)
+    result = outcome(tmp_path, fake(tmp_path, "import time; time.sleep(1000)"), b"sdy.mesh")
+    assert result.text is None
+    assert "no end" in (result.problem or "")
+
+
+def test_text_that_mlir_refuses(tmp_path: Path) -> None:
+    result = outcome(tmp_path, sys.executable, b"module { sdy.mesh")
+    assert result.text is None
+    assert result.problem is not None
