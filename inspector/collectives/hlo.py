@@ -1,0 +1,223 @@
+"""The collectives of an HLO module, each counted once.
+
+XLA writes one collective in several ways: as one instruction; as a `-start` and a `-done`; in a computation of its own
+that an asynchronous call wraps; cloned into every fusion that it overlaps with (TPU's `async-collective-start`, the
+clones share channel and chain); and a reduce-scatter as a fusion around an all-reduce (TPU's `all-reduce-scatter`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from ...parsers.errors import ParseError
+from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape
+from .. import hlo_types
+from ..loops.hlo_executions import HloExecutions
+from ..report import Collective, Kind, SourcePlace
+from .kinds import HLO_OPCODES, wire_bytes
+from .named_axes import named_axes
+from .neighbours import Neighbourhood, neighbours_of
+from .op_name import direction_of
+from .origin import origin_of
+from .setting import Setting
+
+T = TypeVar("T")
+
+STARTS = {f"{opcode}-start": kind for opcode, kind in HLO_OPCODES.items()}
+OPENINGS = HLO_OPCODES | STARTS
+DONES = frozenset(f"{opcode}-done" for opcode in HLO_OPCODES)
+
+FUSED_REDUCE_SCATTER = "all-reduce-scatter"
+"""How the computations of TPU's fused reduce-scatters are called."""
+
+REDUCTIONS = {
+    "add": "sum",
+    "maximum": "max",
+    "minimum": "min",
+    "multiply": "product",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A collective instruction with what decides how it counts: who calls its computation, and its other half."""
+
+    kind: Kind
+    instruction: Instruction
+    done: Instruction | None = None
+    wrapper: Instruction | None = None
+
+    @property
+    def place(self) -> Instruction:
+        """The instruction that stands for it: itself, or the fusion that makes a reduce-scatter of an all-reduce."""
+        fused = (
+            self.kind == "all-reduce"
+            and self.wrapper is not None
+            and self.wrapper.attributes.get("kind") == "kCustom"
+            and self.instruction.computation.name.startswith(FUSED_REDUCE_SCATTER)
+        )
+        return self.wrapper if fused and self.wrapper is not None else self.instruction
+
+    @property
+    def counted_as(self) -> Kind:
+        """What it is in effect."""
+        return self.kind if self.place is self.instruction else "reduce-scatter"
+
+    @property
+    def is_async(self) -> bool:
+        """Whether it is split into a start and a done, of its own or of what wraps it."""
+        wrapper = self.wrapper.name if self.wrapper is not None and self.wrapper.opcode == "fusion" else ""
+        started = self.wrapper is not None and self.wrapper.opcode.endswith("-start")
+        return self.instruction.opcode in STARTS or started or wrapper.startswith("async-collective")
+
+
+def hlo_collectives(stage: str, module: HloModule, setting: Setting) -> tuple[Collective, ...]:
+    """Every collective of a module, in text order."""
+    executions = HloExecutions(module)
+    found = tuple(_without_clones(_found(module, executions)))
+    nameless = [each.instruction for each in found if not each.place.frames]
+    neighbours = neighbours_of(module, nameless, differentiated=setting.differentiated)
+    return tuple(_collective(stage, each, setting, executions, neighbours) for each in found)
+
+
+def _found(module: HloModule, executions: HloExecutions) -> Iterator[Found]:
+    dones = {
+        (done.computation.name, done.operands[0]): done for done in module.with_opcode(DONES) if done.operands
+    }  # fmt: skip
+    for instruction in module.with_opcode(OPENINGS):
+        computation = instruction.computation
+        callers = () if computation.is_entry else executions.callers(computation.name)
+        wrappers = [caller for _, caller in callers if caller.opcode == "fusion" or caller.opcode.endswith("-start")]
+        yield Found(
+            OPENINGS[instruction.opcode],
+            instruction,
+            dones.get((computation.name, instruction.name)),
+            wrappers[0] if wrappers else None,
+        )
+
+
+def _without_clones(found: Iterator[Found]) -> Iterator[Found]:
+    """The first of the clones that overlap one collective with several fusions."""
+    seen: set[tuple[Kind, str, str]] = set()
+    for each in found:
+        chain = each.instruction.frontend_attributes.get("chain_id")
+        channel = each.instruction.attributes.get("channel_id")
+        if chain is not None and channel is not None:
+            clone = (each.kind, channel, chain)
+            if clone in seen:
+                continue
+            seen.add(clone)
+        yield each
+
+
+def _collective(
+    stage: str,
+    found: Found,
+    setting: Setting,
+    executions: HloExecutions,
+    neighbours: Mapping[Instruction, Neighbourhood],
+) -> Collective:
+    instruction, place, kind = found.instruction, found.place, found.counted_as
+    spelled = _attempt(lambda: instruction.replica_groups)
+    groups = () if spelled is None else spelled.devices(setting.partitions)
+    pairs = _attempt(lambda: instruction.source_target_pairs) or ()
+    group_size = max(map(len, groups), default=2)
+    results = _results(found)
+    if place is instruction:
+        operands = _operands(kind, instruction, results, group_size)
+    else:
+        operands = tuple(hlo_types.leaves(instruction.type))
+    bytes_in, bytes_out = hlo_types.size(operands), hlo_types.size(results)
+    metadata = place.metadata or instruction.metadata
+    op_name = metadata.op_name if metadata is not None and metadata.op_name else None
+    channel = instruction.attributes.get("channel_id")
+    marks = {**instruction.frontend_attributes, **place.frontend_attributes}
+    runs = executions.of(place.computation.name)
+    origin = origin_of(op_name, channel, marks, setting.partitioning)
+    # What a user wrote comes from where it was written, not from where its result is used.
+    around = Neighbourhood() if origin == "user" else neighbours.get(instruction, Neighbourhood())
+    direction = direction_of(op_name, differentiated=setting.differentiated)
+    return Collective(
+        stage=stage,
+        kind=kind,
+        name=place.name,
+        computation=place.computation.name,
+        span=place.span,
+        axes=named_axes(spelled, groups, pairs, setting.meshes),
+        groups=groups,
+        pairs=pairs,
+        operand_types=tuple(map(hlo_types.short, operands)),
+        result_types=tuple(map(hlo_types.short, results)),
+        bytes_in=bytes_in,
+        bytes_out=bytes_out,
+        wire_bytes=wire_bytes(kind, group_size, bytes_in, bytes_out),
+        executions=runs.count,
+        is_async=found.is_async,
+        origin=origin,
+        direction=around.direction if direction == "unknown" else direction,
+        source=SourcePlace(place.frames, "exact") if place.frames else around.source,
+        reduction=_reduction(instruction, executions.module),
+        channel_id=_integer(channel),
+        fused_form=instruction.computation.name.rstrip(".0123456789") if place is not instruction else None,
+        op_name=op_name,
+        loops=runs.loops,
+    )
+
+
+def _attempt(read: Callable[[], T]) -> T | None:
+    """What is read, or None for a text in no known spelling: the collective is still shown."""
+    try:
+        return read()
+    except ParseError:
+        return None
+
+
+def _results(found: Found) -> tuple[HloType, ...]:
+    """The types of what comes out, in the end."""
+    outer = found.place
+    if found.done is not None:
+        return tuple(hlo_types.leaves(found.done.type))
+    if outer.opcode in STARTS and isinstance(outer.type, TupleShape) and len(outer.type.elements) > 1:
+        # Without its done: a start gives its operands, then its results, then what the backend keeps for itself.
+        return tuple(hlo_types.leaves(outer.type.elements[1]))
+    return tuple(hlo_types.leaves(outer.type))
+
+
+def _operands(kind: Kind, instruction: Instruction, results: tuple[HloType, ...], size: int) -> tuple[HloType, ...]:
+    """The types of what goes in.
+
+    They follow from the results (XLA, xla/service/shape_inference.cc), so the operands, which may be anywhere in a
+    large computation, need not be looked up; save where a collective has operands of other kinds too.
+    """
+    if kind in ("ragged-all-to-all", "send-recv"):
+        found = instruction.computation.instruction(instruction.operands[0]) if instruction.operands else None
+        return () if found is None else (found.type,)
+    dimension = _integer(instruction.attributes.get("dimensions", "").strip("{} "))
+    if kind not in ("all-gather", "reduce-scatter") or dimension is None:
+        return results
+    return tuple(_resized(result, dimension, size, grows=kind == "reduce-scatter") for result in results)
+
+
+def _resized(type: HloType, dimension: int, size: int, *, grows: bool) -> HloType:
+    if not isinstance(type, ArrayShape) or not 0 <= dimension < len(type.dims) or size == 0:
+        return type
+    dims = list(type.dims)
+    dims[dimension] = dims[dimension] * size if grows else dims[dimension] // size
+    return replace(type, dims=tuple(dims))
+
+
+def _reduction(instruction: Instruction, module: HloModule) -> str | None:
+    """What a reducing collective computes: `sum`, `max`, …; None for the others, and for other computations."""
+    names = instruction.callees.get("to_apply", ())
+    computation = module.computation(names[0]) if len(names) == 1 else None
+    root = computation.root if computation is not None else None
+    return None if root is None else REDUCTIONS.get(root.opcode)
+
+
+def _integer(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() and len(text) < 19 else None

@@ -1,0 +1,68 @@
+"""Where a collective without a source position comes from, told by the instructions that use its result.
+
+The partitioner gives what it inserts the name of the value that is moved, often an argument's, and no position. What
+the moved value is for stands at the instructions that use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ...parsers.hlo import Computation, HloModule, Instruction
+from ...parsers.hlo.uses import uses
+from ..report import Pass, SourcePlace
+from .op_name import direction_of
+
+FARTHEST = 4
+"""Steps that are followed through instructions that have no position either: copies, tuples, conversions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """The place of the first use that has one, and the pass that all of the nearest uses agree on."""
+
+    source: SourcePlace = field(default_factory=SourcePlace)
+    direction: Pass = "unknown"
+
+
+def neighbours_of(
+    module: HloModule, instructions: Iterable[Instruction], *, differentiated: bool
+) -> Mapping[Instruction, Neighbourhood]:
+    """The neighbourhood of each of some instructions, by one scan of a computation for each step."""
+    waiting: dict[str, list[Instruction]] = {}
+    for instruction in instructions:
+        waiting.setdefault(instruction.computation.name, []).append(instruction)
+    found: dict[Instruction, Neighbourhood] = {}
+    for name, members in waiting.items():
+        computation = module.computation(name)
+        if computation is not None:
+            found |= {m: _neighbourhood(users, differentiated) for m, users in _users(computation, members).items()}
+    return found
+
+
+def _users(computation: Computation, members: list[Instruction]) -> dict[Instruction, list[Instruction]]:
+    """For each member the nearest users that have a source position."""
+    reached: dict[Instruction, frozenset[str]] = {member: frozenset({member.name}) for member in members}
+    found: dict[Instruction, list[Instruction]] = {}
+    for _ in range(FARTHEST):
+        users = uses(computation, frozenset().union(*reached.values()))
+        farther: dict[Instruction, frozenset[str]] = {}
+        for member, names in reached.items():
+            near = [user for name in sorted(names) for user in users[name]]
+            placed = [user for user in near if user.frames]
+            if placed:
+                found[member] = placed
+            elif near:
+                farther[member] = frozenset(user.name for user in near)
+        reached = farther
+        if not reached:
+            break
+    return found
+
+
+def _neighbourhood(users: list[Instruction], differentiated: bool) -> Neighbourhood:
+    names = [user.metadata.op_name if user.metadata is not None else None for user in users]
+    directions = {direction_of(name, differentiated=differentiated) for name in names}
+    first = min(users, key=lambda user: user.span)
+    return Neighbourhood(SourcePlace(first.frames, "shape"), directions.pop() if len(directions) == 1 else "unknown")

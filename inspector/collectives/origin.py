@@ -1,0 +1,76 @@
+"""Who asked for a collective: the user's program, the partitioner, or a later pass of the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ...parsers.hlo import HloModule
+from ..report import Origin
+from .kinds import HLO_OPCODES, PRIMITIVES
+from .op_name import last_components, merged_parts
+
+MARK = "is_spmd_generated"
+"""The frontend attribute that XLA's partitioner gives to what it inserts; XLA has it since JAX 0.12."""
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """The collectives that went into the partitioner and came out of it, by their channels and names.
+
+    Optimized modules keep a collective's channel, or, when they merge several, their names.
+    """
+
+    channels_before: frozenset[str]
+    names_before: frozenset[str]
+    channels_after: frozenset[str]
+    names_after: frozenset[str]
+
+
+def partitioning_of(before: HloModule, after: HloModule) -> Partitioning:
+    """What the partitioner did, from the modules right before and after it."""
+    sides = []
+    for module in (before, after):
+        collectives = module.with_opcode(HLO_OPCODES)
+        names = (c.metadata.op_name for c in collectives if c.metadata is not None)
+        sides += [_known(c.attributes.get("channel_id") for c in collectives), _known(names)]
+    return Partitioning(*sides)
+
+
+def _known(texts: Iterable[str | None]) -> frozenset[str]:
+    return frozenset(text for text in texts if text)
+
+
+def origin_of(
+    op_name: str | None, channel: str | None, marks: Mapping[str, str], partitioning: Partitioning | None
+) -> Origin:
+    """Who asked for a collective; its name decides where the partitioner's stages were not recorded."""
+    if marks.get(MARK) == "true":
+        return "partitioner"
+    if op_name is not None and any(name in PRIMITIVES for name in last_components(op_name)):
+        return "user"
+    if partitioning is None:
+        return "unknown"
+    if channel in partitioning.channels_before:
+        return "user"
+    if channel in partitioning.channels_after:
+        return "partitioner"
+    return _by_name(op_name, partitioning)
+
+
+def _by_name(op_name: str | None, partitioning: Partitioning) -> Origin:
+    """The one origin that all names agree on that were merged into this one."""
+    if op_name is None:
+        return "unknown"
+    origins = set(_origins(merged_parts(op_name), partitioning))
+    return origins.pop() if len(origins) == 1 else "unknown"
+
+
+def _origins(names: Iterable[str], partitioning: Partitioning) -> Iterator[Origin]:
+    for name in names:
+        if name in partitioning.names_before:
+            yield "user"
+        elif name in partitioning.names_after:
+            yield "partitioner"
+        else:
+            yield "compiler"

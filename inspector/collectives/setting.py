@@ -1,0 +1,24 @@
+"""What an analysis of one stage's collectives has to know beside the stage's own text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...parsers.mesh_syntax import MeshSyntax
+from .origin import Partitioning
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the rest of the capture says.
+
+    `meshes` are the user's, over partition numbers; the first that explains a collective's groups names its axes.
+    `partitions` is how many there are, which empty groups stand for.
+    `partitioning` is None where the stages around the partitioner were not recorded. `differentiated` is whether any
+    operation of the program belongs to a backward pass.
+    """
+
+    meshes: tuple[MeshSyntax, ...]
+    partitions: int
+    partitioning: Partitioning | None = None
+    differentiated: bool = False

@@ -1,0 +1,85 @@
+"""The collectives of a StableHLO module: those that the user's program asks for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from ...parsers.errors import ParseError
+from ...parsers.mlir import MlirModule, Operation, frames, names
+from .. import mlir_types
+from ..loops.stablehlo_executions import StablehloExecutions
+from ..report import Collective, SourcePlace
+from .kinds import STABLEHLO_OPS, wire_bytes
+from .named_axes import named_axes
+from .op_name import direction_of
+from .setting import Setting
+
+T = TypeVar("T")
+
+REDUCTIONS = {
+    "stablehlo.add": "sum",
+    "stablehlo.maximum": "max",
+    "stablehlo.minimum": "min",
+    "stablehlo.multiply": "product",
+    "stablehlo.and": "and",
+    "stablehlo.or": "or",
+    "stablehlo.xor": "xor",
+}
+
+
+def stablehlo_collectives(stage: str, module: MlirModule, setting: Setting) -> tuple[Collective, ...]:
+    """Every collective of a module, in text order."""
+    executions = StablehloExecutions(module)
+    return tuple(_collective(stage, operation, setting, executions) for operation in module.operations(STABLEHLO_OPS))
+
+
+def _collective(stage: str, operation: Operation, setting: Setting, executions: StablehloExecutions) -> Collective:
+    kind = STABLEHLO_OPS[operation.name]
+    spelled = _attempt(lambda: operation.replica_groups)
+    groups = () if spelled is None else spelled.devices(setting.partitions)
+    pairs = _attempt(lambda: operation.source_target_pairs) or ()
+    operands = _attempt(lambda: operation.operand_types) or ()
+    results = _attempt(lambda: operation.result_types) or ()
+    bytes_in, bytes_out = mlir_types.size(operands), mlir_types.size(results)
+    function = operation.function
+    stack = frames(operation.location)
+    op_name = next(iter(names(operation.location)), "").rstrip(":") or None
+    runs = executions.of(operation)
+    return Collective(
+        stage=stage,
+        kind=kind,
+        name=operation.results[0] if operation.results else operation.name,
+        computation=function.name if function is not None else "",
+        span=operation.span,
+        axes=named_axes(spelled, groups, pairs, setting.meshes),
+        groups=groups,
+        pairs=pairs,
+        operand_types=tuple(map(mlir_types.short, operands)),
+        result_types=tuple(map(mlir_types.short, results)),
+        bytes_in=bytes_in,
+        bytes_out=bytes_out,
+        wire_bytes=wire_bytes(kind, max(map(len, groups), default=2), bytes_in, bytes_out),
+        executions=runs.count,
+        is_async=False,
+        origin="user",
+        direction=direction_of(op_name, differentiated=setting.differentiated),
+        source=SourcePlace(stack, "exact" if stack else "none"),
+        reduction=_reduction(operation),
+        channel_id=_attempt(lambda: operation.channel),
+        op_name=op_name,
+        loops=runs.loops,
+    )
+
+
+def _attempt(read: Callable[[], T]) -> T | None:
+    """What is read, or None for a text in no known spelling: the collective is still shown."""
+    try:
+        return read()
+    except ParseError:
+        return None
+
+
+def _reduction(operation: Operation) -> str | None:
+    inside = [inner.name for region in operation.regions for block in region.blocks for inner in block.operations]
+    return REDUCTIONS.get(inside[0]) if inside else None

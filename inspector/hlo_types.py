@@ -1,0 +1,53 @@
+"""HLO's types in JAX's spelling, and their sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..parsers.hlo.types import ArrayShape, HloType, TupleShape
+from .units import bytes_of
+
+_NAMES = {"pred": "bool", "token": "token"}
+_SIGNED = re.compile(r"s(\d+)")
+
+
+def leaves(type: HloType) -> Iterator[HloType]:
+    """The types that are not tuples, in order."""
+    pending = [type]
+    while pending:
+        match pending.pop():
+            case TupleShape(elements):
+                pending += reversed(elements)
+            case leaf:
+                yield leaf
+
+
+def dtype_name(hlo: str) -> str:
+    """XLA's name of a dtype as JAX writes it: `pred` is `bool`, `s32` is `i32`, the others agree."""
+    return _NAMES.get(hlo) or _SIGNED.sub(r"i\1", hlo)
+
+
+def short(type: HloType) -> str:
+    """`f32[8,16]`, without the layout; tuples are joined by commas."""
+    match type:
+        case ArrayShape(dtype, dims):
+            return f"{dtype_name(dtype)}[{','.join(map(str, dims))}]"
+        case TupleShape(elements):
+            return f"({', '.join(map(short, elements))})"
+        case other:
+            return str(other)
+
+
+def size(types: Iterator[HloType] | tuple[HloType, ...]) -> int | None:
+    """Bytes of all the leaves together; None where one is unknown."""
+    total = 0
+    for type in types:
+        for leaf in leaves(type):
+            if not isinstance(leaf, ArrayShape) or min(leaf.dims, default=0) < 0:
+                return None
+            count = bytes_of(dtype_name(leaf.dtype), leaf.dims)
+            if count is None:
+                return None
+            total += count
+    return total

@@ -1,0 +1,79 @@
+"""The jaxpr as data: what the child process recorded of it, and how it prints.
+
+Jaxprs stand in one flat table and refer to each other by index, as JAX shares them: a body that is called from many
+places is recorded, and printed, once. Types print as `jax.typeof` prints them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from ..parsers.source import Source
+from ..parsers.source_frames import Frame
+from .capture.errors import CaptureError
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A named value with its type, and the mesh axes in it.
+
+    `varying`, `unreduced` and `reduced` are None where JAX does not track them: outside a shard_map, or inside one
+    with its check off.
+    """
+
+    name: str
+    type: str
+    varying: tuple[str, ...] | None = None
+    unreduced: tuple[str, ...] | None = None
+    reduced: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """`outputs = primitive[params] inputs`.
+
+    `inputs` are variable names, or literals as they print (`2.0:f32[]`). `axes` are the mesh axes that a collective,
+    a cast or `axis_index` names, else None. `bodies` are the jaxprs among its parameters: parameter name and index
+    into the table. `stack` are indices of frames, innermost first, JAX's own left out.
+    """
+
+    primitive: str
+    inputs: tuple[str, ...]
+    outputs: tuple[Variable, ...]
+    params: tuple[tuple[str, str], ...] = ()
+    axes: tuple[str, ...] | None = None
+    bodies: tuple[tuple[str, int], ...] = ()
+    stack: tuple[int, ...] = ()
+    name_stack: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Jaxpr:
+    """`{ lambda constants ; inputs . let equations in outputs }`."""
+
+    constants: tuple[Variable, ...]
+    inputs: tuple[Variable, ...]
+    equations: tuple[Equation, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JaxprProgram:
+    """A whole traced function: `jaxprs[0]` is the outermost."""
+
+    frames: tuple[Frame, ...]
+    jaxprs: tuple[Jaxpr, ...]
+
+
+def read_program(source: Source) -> JaxprProgram:
+    """The program in the text of a `jaxpr` stage, which is its JSON.
+
+    Raises:
+        CaptureError: the text is something else.
+    """
+    try:
+        return msgspec.json.decode(source.data, type=JaxprProgram)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise CaptureError(f"{source.name}: not a recorded jaxpr: {error}") from None

@@ -1,0 +1,158 @@
+"""Which places belong together: a line of the user's source, places in the stages' texts, and collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ..parsers.source import Span
+from ..parsers.source_frames import Frame
+from .capture.model import Stage
+from .collectives.kinds import PRIMITIVES
+from .jaxpr_text import EquationPlace, JaxprText
+from .links import frames_at, spans_of
+from .pipeline import collectives_of
+from .program import read
+from .report import Collective, Report
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line, counted from 1, of a file as the compiler's stack frames name it."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlace:
+    """A byte offset in the text of a stage, as it is shown."""
+
+    stage: str
+    offset: int
+
+
+Place = SourceLine | StagePlace | Collective
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """What belongs to a place.
+
+    `stack` is where it comes from, innermost first. `collective` is the one that stands at the place, or is the place;
+    `collectives` are the listed ones that share its line, or correspond to it. `spans` are places in the text of the
+    stage that was asked for, closest first.
+    """
+
+    place: Place
+    stack: tuple[Frame, ...] = ()
+    collective: Collective | None = None
+    collectives: tuple[Collective, ...] = ()
+    spans: tuple[Span, ...] = ()
+
+
+def linked(report: Report, place: Place, stage: Stage) -> Linked:
+    """Everything that belongs to a place, with its places in the text of one stage."""
+    match place:
+        case SourceLine(file, line):
+            frame = Frame(file, "", line)
+            return Linked(place, (frame,), None, _of_line(report, frame), spans_of(stage, file, line))
+        case StagePlace(name, offset):
+            origin = report.capture.stage(name)
+            stack = () if origin is None else frames_at(origin, offset)
+            here = () if origin is None else collectives_in(report, origin)
+            collective = next((c for c in here if c.span.start <= offset < c.span.end), None)
+            if collective is not None:
+                return Linked(place, stack or collective.source.stack, *_around(report, collective, stage))
+            spans = () if origin is stage else _first_known(stage, stack)
+            return Linked(place, stack, None, _of_line(report, stack[0]) if stack else (), spans)
+        case Collective():
+            return Linked(place, place.source.stack, *_around(report, place, stage))
+
+
+def collectives_in(report: Report, stage: Stage) -> tuple[Collective, ...]:
+    """The collectives in the text of any stage, whether the report lists them or not."""
+    return collectives_of(stage, report.capture)
+
+
+def counterparts(report: Report, collective: Collective, stage: Stage) -> tuple[Collective, ...]:
+    """The collectives of a stage that a collective of another stage corresponds to, as far as that can be told.
+
+    They are of its kind and from its line; of those, the ones in its direction, over its axes, of its types, where
+    there are any.
+    """
+    if collective.stage == stage.name:
+        return (collective,)
+    frame = collective.source.frame
+    if frame is None:
+        return ()
+    alike = [
+        other
+        for other in collectives_in(report, stage)
+        if other.kind == collective.kind and _starts_at(other.source.stack, frame)
+    ]
+    alike = _narrowed(alike, lambda other: other.direction == collective.direction)
+    alike = _narrowed(alike, lambda other: other.axes == collective.axes)
+    return tuple(_narrowed(alike, lambda other: other.operand_types == collective.operand_types))
+
+
+def equation_offset(report: Report, equation: str) -> int | None:
+    """Where an equation, by the id that `VariableVariance.equation` holds, stands in the text of the jaxpr."""
+    stage = report.capture.stage("jaxpr")
+    text = None if stage is None else read(stage)
+    if not isinstance(text, JaxprText):
+        return None
+    return next((place.span.start for place in text.equations if place.id == equation), None)
+
+
+def _around(
+    report: Report, collective: Collective, stage: Stage
+) -> tuple[Collective, tuple[Collective, ...], tuple[Span, ...]]:
+    listed = dict.fromkeys(other.stage for other in report.collectives)
+    stages = [found for name in listed if (found := report.capture.stage(name)) is not None]
+    same = tuple(other for one in stages for other in counterparts(report, collective, one))
+    return collective, same, _spans(report, collective, stage)
+
+
+def _spans(report: Report, collective: Collective, stage: Stage) -> tuple[Span, ...]:
+    text = read(stage)
+    if isinstance(text, JaxprText):
+        found = tuple(place.span for place in _equations(text, collective))
+    else:
+        found = tuple(other.span for other in counterparts(report, collective, stage))
+    return found or _first_known(stage, collective.source.stack)
+
+
+def _equations(text: JaxprText, collective: Collective) -> list[EquationPlace]:
+    frame = collective.source.frame
+    found = [
+        place
+        for place in text.equations
+        if PRIMITIVES.get(place.equation.primitive) == collective.kind
+        and frame is not None
+        and _starts_at(text.stack(place.equation), frame)
+    ]
+    return _narrowed(found, lambda place: place.equation.axes == collective.axes)
+
+
+def _first_known(stage: Stage, stack: Iterable[Frame]) -> tuple[Span, ...]:
+    """The places from the innermost line of a stack that the stage knows of."""
+    return next(filter(None, (spans_of(stage, frame.file, frame.line) for frame in stack)), ())
+
+
+def _of_line(report: Report, frame: Frame) -> tuple[Collective, ...]:
+    """The listed collectives from a line; those from lines that it calls come last."""
+    inside = [c for c in report.collectives if any(_starts_at((one,), frame) for one in c.source.stack)]
+    return tuple(sorted(inside, key=lambda c: not _starts_at(c.source.stack, frame)))
+
+
+def _starts_at(stack: tuple[Frame, ...], frame: Frame) -> bool:
+    return bool(stack) and (stack[0].file, stack[0].line) == (frame.file, frame.line)
+
+
+def _narrowed(items: list[T], wanted: Callable[[T], bool]) -> list[T]:
+    """Those that are wanted, or all if none is."""
+    return [item for item in items if wanted(item)] or items

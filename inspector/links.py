@@ -1,0 +1,88 @@
+"""Which places of a stage's text come from which line of the user's source, in both directions.
+
+A place belongs to a line when the line is in the call stack that the compiler recorded for it. Of the places of a line,
+those whose innermost frame it is come first: the others are in functions that the line calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from ..parsers.errors import Problem
+from ..parsers.hlo import HloModule
+from ..parsers.mlir import MlirModule
+from ..parsers.mlir import frames as location_frames
+from ..parsers.source import Source, Span
+from ..parsers.source_frames import Frame
+from .capture.model import Stage
+from .jaxpr_text import JaxprText
+from .program import read
+
+_FRAME_ID = re.compile(rb"\bstack_frame_id=(\d++)")
+_FRAME = re.compile(rb'\bsource_file="[^"\n]*+"')
+_LOCATION = re.compile(rb"\bloc\([^\n]*+$", re.MULTILINE)
+
+
+def text_of(stage: Stage) -> Source:
+    """The text of a stage as it is shown; of the jaxpr, which is recorded as data, how it prints."""
+    syntax = read(stage)
+    return syntax.source if isinstance(syntax, JaxprText) else stage.source
+
+
+def frames_at(stage: Stage, offset: int) -> tuple[Frame, ...]:
+    """The call stack of what stands at an offset of the shown text, innermost first; empty if nothing is known."""
+    match read(stage):
+        case HloModule() as module:
+            instruction = module.instruction_at(offset)
+            return () if instruction is None else instruction.frames
+        case MlirModule() as module:
+            operation = module.operation_at(offset)
+            return () if operation is None else location_frames(operation.location)
+        case JaxprText() as text:
+            around = [place for place in text.equations if place.span.start <= offset < place.span.end]
+            return text.stack(around[-1].equation) if around else ()
+        case Problem():
+            return ()
+
+
+def spans_of(stage: Stage, file: str, line: int) -> tuple[Span, ...]:
+    """The lines of the shown text that come from a source line, those closest to it first."""
+    return _index(stage).get((file, line), ())
+
+
+@lru_cache(maxsize=16)
+def _index(stage: Stage) -> dict[tuple[str, int], tuple[Span, ...]]:
+    nearest: dict[tuple[str, int], dict[Span, int]] = {}
+    for span, stack in _stacks(stage):
+        for depth, frame in enumerate(stack):
+            spans = nearest.setdefault((frame.file, frame.line), {})
+            spans[span] = min(depth, spans.get(span, depth))
+    return {place: tuple(sorted(spans, key=lambda s: (spans[s], s))) for place, spans in nearest.items()}
+
+
+def _stacks(stage: Stage) -> Iterator[tuple[Span, tuple[Frame, ...]]]:
+    """Each line of the shown text that has a call stack, with it."""
+    source = text_of(stage)
+    match read(stage):
+        case HloModule() as module:
+            for match in _FRAME_ID.finditer(source.data):
+                yield _line(source, match.start()), module.frames(int(match[1]))
+            for match in _FRAME.finditer(source.data):
+                yield _line(source, match.start()), frames_at(stage, match.start())
+        case MlirModule() as module:
+            for match in _LOCATION.finditer(source.data):
+                if (operation := module.operation_at(match.start())) is not None:
+                    yield _line(source, operation.span.start), location_frames(operation.location)
+        case JaxprText() as text:
+            for place in text.equations:
+                yield _line(source, place.span.start), text.stack(place.equation)
+        case Problem():
+            return
+
+
+def _line(source: Source, offset: int) -> Span:
+    start = source.data.rfind(b"\n", 0, offset) + 1
+    end = source.data.find(b"\n", offset)
+    return Span(start, len(source.data) if end < 0 else end)

@@ -1,0 +1,70 @@
+"""How often each computation of an HLO module runs: the calls that lead to it, times the trip counts on the way."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ...parsers.hlo import HloModule, Instruction
+from ...parsers.hlo.call_sites import CallSite, call_sites
+from .execution import Execution
+from .hlo_trip_count import trip_count
+
+REDUCERS = frozenset(
+    {"all-reduce", "reduce", "reduce-scatter", "reduce-window", "scatter", "select-and-scatter", "sort", "map"}
+)
+"""Opcodes whose computation is applied to elements: nothing in it is an instruction of the program."""
+
+BRANCHES = frozenset({"branch_computations", "true_computation", "false_computation"})
+
+
+class HloExecutions:
+    """The call graph of a module, looked at from below: only what leads to a computation that is asked for is read."""
+
+    def __init__(self, module: HloModule) -> None:
+        self.module = module
+        self._known: dict[str, Execution] = {}
+
+    def of(self, computation: str) -> Execution:
+        """How often a computation runs. Calls in a cycle, which only a broken text has, count as unknown."""
+        entry = self.module.entry
+        if entry is not None and computation == entry.name:
+            return Execution(1)
+        if computation not in self._known:
+            self._known[computation] = Execution(None)
+            self._known[computation] = self._sum(computation)
+        return self._known[computation]
+
+    def callers(self, computation: str) -> tuple[tuple[str, Instruction], ...]:
+        """The instructions that call a computation, each with the attribute that names it."""
+        sites = self._sites.get(computation, ())
+        return tuple((site.attribute, caller) for site in sites if (caller := self._caller(site)) is not None)
+
+    @cached_property
+    def _sites(self) -> dict[str, tuple[CallSite, ...]]:
+        return dict(call_sites(self.module))
+
+    def _caller(self, site: CallSite) -> Instruction | None:
+        return self.module.instruction_at(site.offset)
+
+    def _sum(self, computation: str) -> Execution:
+        total: int | None = 0
+        loops: tuple[str, ...] | None = None
+        for attribute, caller in self.callers(computation):
+            if caller.opcode.removesuffix("-start") in REDUCERS:
+                continue
+            outer = self.of(caller.computation.name)
+            factor = self._factor(attribute, caller)
+            count = None if outer.count is None or factor is None else outer.count * factor
+            total = None if total is None or count is None else total + count
+            if loops is None:
+                loops = (*outer.loops, caller.name) if caller.opcode == "while" else outer.loops
+        return Execution(total, loops or ())
+
+    def _factor(self, attribute: str, caller: Instruction) -> int | None:
+        """How often the caller runs the computation that this attribute names, each time it runs itself."""
+        if attribute in BRANCHES:
+            return None
+        if caller.opcode != "while":
+            return 1
+        trips = trip_count(caller, self.module)
+        return trips if trips is None or attribute == "body" else trips + 1

@@ -1,0 +1,134 @@
+"""How often each operation of a StableHLO module runs: the regions and calls around it, times their trip counts."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from ...parsers.errors import ParseError
+from ...parsers.mlir import MlirModule, Operation
+from .counting import MIRRORED, count
+from .execution import Execution
+
+_SCALAR = re.compile(r"dense<(-?\d{1,19})>")
+
+WHILE = "stablehlo.while"
+BRANCHES = frozenset({"stablehlo.case", "stablehlo.if"})
+CALLS = ("call", "func.call")
+ENTRY = "main"
+
+
+class StablehloExecutions:
+    """The regions and calls of a module, looked at from below: only what leads to an operation is read."""
+
+    def __init__(self, module: MlirModule) -> None:
+        self._module = module
+        self._known: dict[str, Execution] = {}
+
+    def of(self, operation: Operation) -> Execution:
+        """How often an operation runs. Calls in a cycle, which only a broken text has, count as unknown."""
+        total: int | None = 1
+        loops: list[str] = []
+        inner, outer = operation, operation.parent
+        while outer is not None and outer.name != "func.func":
+            if outer.name == WHILE:
+                trips = trip_count(outer)
+                total = None if total is None or trips is None else total * trips
+                loops.append(outer.results[0] if outer.results else outer.name)
+            elif outer.name in BRANCHES:
+                total = None
+            inner, outer = outer, outer.parent
+        function = inner.function
+        around = Execution(1) if function is None else self._of_function(function.name)
+        count = None if total is None or around.count is None else total * around.count
+        return Execution(count, (*around.loops, *reversed(loops)))
+
+    def _of_function(self, name: str) -> Execution:
+        if name == ENTRY or name not in self._calls:
+            return Execution(1)
+        if name not in self._known:
+            self._known[name] = Execution(None)
+            calls = [self.of(call) for call in self._calls[name]]
+            counts = [call.count for call in calls]
+            total = None if None in counts else sum(number for number in counts if number is not None)
+            self._known[name] = Execution(total, calls[0].loops)
+        return self._known[name]
+
+    @cached_property
+    def _calls(self) -> dict[str, list[Operation]]:
+        calls: dict[str, list[Operation]] = {}
+        for call in self._module.operations(CALLS):
+            calls.setdefault(call.attributes.get("callee", "").lstrip("@").strip('"'), []).append(call)
+        return calls
+
+
+def trip_count(loop: Operation) -> int | None:
+    """How often the body of a while runs: when it counts from a constant, by a constant, up to a constant."""
+    try:
+        return _trip_count(loop)
+    except ParseError:
+        return None
+
+
+def _trip_count(loop: Operation) -> int | None:
+    blocks = [region.blocks for region in loop.regions]
+    if len(blocks) != 2 or not all(blocks):
+        return None
+    (condition, *_), (body, *_) = blocks
+    tests = [operation for operation in condition.operations if operation.name == "stablehlo.compare"]
+    *_, end = condition.operations or (None,)
+    test = next((each for each in tests if end is not None and each.results == end.operands), None)
+    if test is None or len(test.operands) != 2:
+        return None
+    direction = test.attributes.get("comparison_direction", "").strip("#<>").split()[-1:] or [""]
+    carried = [argument.name for argument in condition.arguments]
+    left, right = test.operands
+    compared = direction[0]
+    if right in carried:
+        left, right, compared = right, left, MIRRORED.get(compared, "")
+    bound = _constant(right, condition.operations) if left in carried else None
+    if bound is None:
+        bound = _outer_constant(right, loop) if left in carried else None
+    if bound is None:
+        return None
+    index = carried.index(left)
+    start = _outer_constant(loop.operands[index], loop) if index < len(loop.operands) else None
+    step = _step(body.arguments[index].name, index, body.operations) if index < len(body.arguments) else None
+    return None if start is None or step is None else count(start, step, compared, bound)
+
+
+def _step(argument: str, index: int, operations: tuple[Operation, ...]) -> int | None:
+    """What the body adds to one of its arguments from one round to the next."""
+    if not operations or index >= len(operations[-1].operands):
+        return None
+    result = operations[-1].operands[index]
+    added = next((each for each in operations if result in each.results), None)
+    if added is None or added.name not in ("stablehlo.add", "stablehlo.subtract") or argument not in added.operands:
+        return None
+    sign = 1 if added.name == "stablehlo.add" else -1
+    if sign < 0 and added.operands[0] != argument:
+        return None
+    other = next((name for name in added.operands if name != argument), "")
+    number = _constant(other, operations)
+    return None if number is None else sign * number
+
+
+def _outer_constant(name: str, operation: Operation) -> int | None:
+    """The constant of that name in one of the blocks around an operation."""
+    inner, outer = operation, operation.parent
+    while outer is not None:
+        blocks = (block for region in outer.regions for block in region.blocks)
+        around = next((block for block in blocks if inner in block.operations), None)
+        number = None if around is None else _constant(name, around.operations)
+        if number is not None or outer.name == "func.func":
+            return number
+        inner, outer = outer, outer.parent
+    return None
+
+
+def _constant(name: str, operations: tuple[Operation, ...]) -> int | None:
+    defined = next((operation for operation in operations if name in operation.results), None)
+    if defined is None or defined.name != "stablehlo.constant":
+        return None
+    scalar = _SCALAR.match(defined.attributes.get("value", ""))
+    return None if scalar is None else int(scalar[1])

@@ -1,0 +1,60 @@
+"""The meshes of a capture, over the partition numbers that compiled programs use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..parsers.errors import Problem
+from ..parsers.hlo import HloModule
+from ..parsers.mesh_syntax import MeshSyntax
+from ..parsers.mlir import MlirModule
+from .capture.model import Capture, Mesh, Subject
+from .jaxpr_text import JaxprText
+from .program import read
+
+
+def meshes_of(capture: Capture) -> tuple[MeshSyntax, ...]:
+    """The user's meshes, each once; for a capture made of bare texts, the meshes that the texts declare."""
+    subject = capture.subject
+    if subject is not None and subject.meshes:
+        found = (_over_partitions(mesh, subject) for mesh in subject.meshes)
+        return tuple(dict.fromkeys(mesh for mesh in found if mesh is not None))
+    return tuple(dict.fromkeys(_declared(capture)))
+
+
+def partition_count(capture: Capture) -> int:
+    """How many partitions the program runs on; 1 where nothing says so."""
+    if capture.subject is not None and capture.subject.device_assignment:
+        return len(capture.subject.device_assignment)
+    for stage in reversed(capture.stages):
+        match read(stage):
+            case HloModule(attributes=attributes):
+                counts = [attributes.get(key, "1") for key in ("num_partitions", "replica_count")]
+            case MlirModule(attributes=attributes):
+                counts = [attributes.get(key, "1").split()[0] for key in ("mhlo.num_partitions", "mhlo.num_replicas")]
+            case JaxprText() | Problem():
+                continue
+        partitions, replicas = (int(count) if count.isdecimal() and len(count) < 10 else 1 for count in counts)
+        if partitions * replicas > 1:
+            return partitions * replicas
+    return max((mesh.size for mesh in meshes_of(capture)), default=1)
+
+
+def _over_partitions(mesh: Mesh, subject: Subject) -> MeshSyntax | None:
+    """None for a mesh with devices that the program does not run on."""
+    axes = tuple((axis.name, axis.size) for axis in mesh.axes)
+    partition_of = {device: partition for partition, device in enumerate(subject.device_assignment or mesh.device_ids)}
+    if any(device not in partition_of for device in mesh.device_ids):
+        return None
+    partitions = tuple(partition_of[device] for device in mesh.device_ids)
+    try:
+        return MeshSyntax(axes, None if partitions == tuple(range(len(partitions))) else partitions)
+    except ValueError:
+        return None
+
+
+def _declared(capture: Capture) -> Iterator[MeshSyntax]:
+    for stage in capture.stages:
+        match read(stage):
+            case MlirModule(meshes=meshes):
+                yield from (mesh for mesh in meshes.values() if mesh.axes)

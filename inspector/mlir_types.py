@@ -1,0 +1,39 @@
+"""MLIR's tensor types in JAX's spelling, and their sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ..parsers.mlir.types import MlirType, TensorType
+from .units import bytes_of
+
+_NAMES = {"i1": "bool", "complex<f32>": "c64", "complex<f64>": "c128"}
+_UNSIGNED = re.compile(r"ui(\d+)")
+
+
+def dtype_name(element: str) -> str:
+    """MLIR's name of an element type as JAX writes it: `i1` is `bool`, `ui8` is `u8`, `f8E4M3FN` is `f8e4m3fn`."""
+    return _NAMES.get(element) or _UNSIGNED.sub(r"u\1", element.lower())
+
+
+def short(type: MlirType) -> str:
+    """`f32[8,16]`; other types as they are written."""
+    match type:
+        case TensorType(dims, element):
+            return f"{dtype_name(element)}[{','.join('?' if dim is None else str(dim) for dim in dims)}]"
+        case other:
+            return str(other)
+
+
+def size(types: Iterable[MlirType]) -> int | None:
+    """Bytes of all of them together; None where one is unknown."""
+    total = 0
+    for type in types:
+        if not isinstance(type, TensorType) or None in type.dims:
+            return None
+        count = bytes_of(dtype_name(type.element), [dim for dim in type.dims if dim is not None])
+        if count is None:
+            return None
+        total += count
+    return total

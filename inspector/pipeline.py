@@ -1,0 +1,87 @@
+"""The analyses in their order: from a Capture to a Report."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..parsers.errors import Problem
+from ..parsers.hlo import HloModule
+from ..parsers.mlir import MlirModule
+from .capture.model import Capture, Stage
+from .collectives.hlo import hlo_collectives
+from .collectives.jaxpr_sources import with_jaxpr_sources
+from .collectives.origin import Partitioning, partitioning_of
+from .collectives.setting import Setting
+from .collectives.stablehlo import stablehlo_collectives
+from .jaxpr_text import JaxprText
+from .meshes import meshes_of, partition_count
+from .program import read
+from .report import Collective, Report
+from .stages import summarize
+from .variance import declared_variance
+
+COMMUNICATING = ("stablehlo", "hlo")
+"""The stages whose collectives are listed: what the user wrote, and what runs."""
+
+
+def inspect(capture: Capture) -> Report:
+    """Everything that can be said of what was recorded so far."""
+    jaxpr = _jaxpr(capture)
+    return Report(
+        capture=capture,
+        meshes=meshes_of(capture),
+        partitions=partition_count(capture),
+        stages=tuple(map(summarize, capture.stages)),
+        collectives=tuple(
+            collective
+            for stage in capture.stages
+            if stage.name in COMMUNICATING
+            for collective in collectives_of(stage, capture)
+        ),
+        variance=() if jaxpr is None else declared_variance(jaxpr),
+    )
+
+
+def collectives_of(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
+    """The collectives of any stage of a capture, in text order."""
+    setting = Setting(
+        meshes_of(capture),
+        partition_count(capture),
+        _partitioning(capture.stage("hlo-before"), capture.stage("hlo-spmd")),
+        _is_differentiated(capture),
+    )
+    return _collectives(stage, setting, _jaxpr(capture))
+
+
+@lru_cache(maxsize=16)
+def _collectives(stage: Stage, setting: Setting, jaxpr: JaxprText | None) -> tuple[Collective, ...]:
+    """The collectives of one stage. A capture grows stage by stage, and those that are there do not change."""
+    match read(stage):
+        case HloModule() as module:
+            found = hlo_collectives(stage.name, module, setting)
+        case MlirModule() as module:
+            found = stablehlo_collectives(stage.name, module, setting)
+        case JaxprText() | Problem():
+            found = ()
+    return found if jaxpr is None else tuple(with_jaxpr_sources(found, jaxpr))
+
+
+@lru_cache(maxsize=16)
+def _partitioning(before: Stage | None, after: Stage | None) -> Partitioning | None:
+    if before is None or after is None:
+        return None
+    match read(before), read(after):
+        case HloModule() as went_in, HloModule() as came_out:
+            return partitioning_of(went_in, came_out)
+    return None
+
+
+def _jaxpr(capture: Capture) -> JaxprText | None:
+    stage = capture.stage("jaxpr")
+    text = None if stage is None else read(stage)
+    return text if isinstance(text, JaxprText) else None
+
+
+def _is_differentiated(capture: Capture) -> bool:
+    """Whether anything in the program comes from a transposition: JAX names it so in every stage."""
+    return any(b"transpose(jvp" in stage.source.data for stage in capture.stages)

@@ -1,0 +1,141 @@
+"""Collectives as rows of a table, those that differ in nothing that is shown as one row."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..report import Collective, Report
+
+MOST_TYPES = 2
+"""Operands of one collective that are spelled out."""
+
+_ARGUMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\]|\.\w+)*")
+_INDEX = re.compile(r"(\[\d+\])")
+
+SHORT_PASS = {"forward": "fwd", "backward": "bwd", "recompute": "remat", "unknown": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One kind of transfer from one place, `count` times; `wire_bytes` and `executions` are of each."""
+
+    count: int
+    kind: str
+    axes: str
+    types: str
+    wire_bytes: int | None
+    executions: str
+    origin: str
+    direction: str
+    source: str
+    collectives: tuple[Collective, ...]
+
+    @property
+    def total_wire(self) -> int | None:
+        """Bytes that a device sends for all of them, in one run of the program."""
+        sizes = [
+            None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions
+            for c in self.collectives
+        ]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+def rows_of(collectives: Iterable[Collective], report: Report) -> tuple[Row, ...]:
+    """Rows in the order in which their first collective stands in the text."""
+    groups: dict[tuple[object, ...], list[Collective]] = {}
+    for collective in collectives:
+        groups.setdefault(_shown(collective, report), []).append(collective)
+    return tuple(_row(members, report) for members in groups.values())
+
+
+def _row(members: list[Collective], report: Report) -> Row:
+    first = members[0]
+    moved = common_name([argument_of(member) or "" for member in members])
+    source = source_text(first, report)
+    return Row(
+        count=len(members),
+        kind=kind_text(first),
+        axes=axes_text(first),
+        types=types_text(first),
+        wire_bytes=first.wire_bytes,
+        executions=executions_text(first),
+        origin=first.origin if first.origin != "unknown" else "",
+        direction=SHORT_PASS[first.direction],
+        source=", for ".join(filter(None, (moved, source))),
+        collectives=tuple(members),
+    )
+
+
+def _shown(collective: Collective, report: Report) -> tuple[object, ...]:
+    return (
+        kind_text(collective),
+        axes_text(collective),
+        types_text(collective),
+        collective.wire_bytes,
+        collective.executions,
+        collective.origin,
+        collective.direction,
+        source_text(collective, report),
+        _INDEX.sub("[*]", argument_of(collective) or ""),
+    )
+
+
+def argument_of(collective: Collective) -> str | None:
+    """The argument that a collective moves, where the compiler names it so: `state[0]['embedding']`."""
+    name = collective.op_name
+    return name if name is not None and collective.origin != "user" and _ARGUMENT.fullmatch(name) else None
+
+
+def common_name(names: Sequence[str]) -> str:
+    """Names that differ in indices only as one: `layers[*]['w']`."""
+    parts = zip(*(_INDEX.split(name) for name in names), strict=True)
+    return "".join(part[0] if len(set(part)) == 1 else "[*]" for part in parts)
+
+
+def kind_text(collective: Collective) -> str:
+    """`all-reduce max async`: sums are not worth a word."""
+    reduction = collective.reduction if collective.reduction not in (None, "sum") else ""
+    return " ".join(filter(None, (collective.kind, reduction, "async" if collective.is_async else "")))
+
+
+def axes_text(collective: Collective) -> str:
+    """The axes by name; for groups that no axes form, how many there are."""
+    if collective.axes is None:
+        return f"{len(collective.groups)} groups" if collective.groups else "?"
+    return ", ".join(collective.axes) or "none"
+
+
+def types_text(collective: Collective) -> str:
+    """`f32[2,4] → f32[8,4]`; what goes in only, where the same comes out."""
+    operands, results = map(_several, (collective.operand_types, collective.result_types))
+    return operands if operands == results else f"{operands} → {results}"
+
+
+def executions_text(collective: Collective) -> str:
+    """How often it runs; `?` where that is decided at run time."""
+    return "?" if collective.executions is None else str(collective.executions)
+
+
+def source_text(collective: Collective, report: Report) -> str:
+    """The user's line; without one, the name that the compiler gives."""
+    frame = collective.source.frame
+    if frame is None:
+        return "" if argument_of(collective) else collective.op_name or ""
+    subject = report.capture.subject
+    same = subject is not None and subject.script is not None and _same_file(frame.file, subject.script)
+    place = f"line {frame.line}" if same else f"{os.path.basename(frame.file)}:{frame.line}"
+    return f"{place} {frame.function}".rstrip()
+
+
+def _same_file(one: str, other: str) -> bool:
+    return os.path.basename(one) == os.path.basename(other) and (
+        os.path.abspath(one) == os.path.abspath(other) or not os.path.isabs(one)
+    )
+
+
+def _several(types: tuple[str, ...]) -> str:
+    shown = ", ".join(types[:MOST_TYPES])
+    return shown if len(types) <= MOST_TYPES else f"{shown}, … {len(types)} in all"

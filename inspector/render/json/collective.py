@@ -1,0 +1,74 @@
+"""The collectives."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+from ... import report
+from .source import Source, source_of
+
+
+class Collective(Struct, frozen=True):
+    """One collective of one stage. `groups` and `pairs` are partition numbers; see docs/report-json.md."""
+
+    stage: str
+    kind: Literal[
+        "all-reduce",
+        "reduce-scatter",
+        "all-gather",
+        "all-to-all",
+        "collective-permute",
+        "collective-broadcast",
+        "ragged-all-to-all",
+        "send-recv",
+    ]
+    name: str
+    computation: str
+    axes: list[str] | None
+    groups: list[list[int]]
+    pairs: list[tuple[int, int]]
+    operand_types: list[str]
+    result_types: list[str]
+    bytes_in: int | None
+    bytes_out: int | None
+    wire_bytes: int | None
+    executions: int | None
+    loops: list[str]
+    is_async: bool = field(name="async")
+    origin: Literal["user", "partitioner", "compiler", "unknown"]
+    direction: Literal["forward", "backward", "recompute", "unknown"] = field(name="pass")
+    reduction: str | None
+    channel_id: int | None
+    fused_form: str | None
+    op_name: str | None
+    source: Source
+
+
+def collective_of(collective: report.Collective) -> Collective:
+    """A collective in its JSON shape."""
+    return Collective(
+        stage=collective.stage,
+        kind=collective.kind,
+        name=collective.name,
+        computation=collective.computation,
+        axes=None if collective.axes is None else list(collective.axes),
+        groups=[list(group) for group in collective.groups],
+        pairs=list(collective.pairs),
+        operand_types=list(collective.operand_types),
+        result_types=list(collective.result_types),
+        bytes_in=collective.bytes_in,
+        bytes_out=collective.bytes_out,
+        wire_bytes=collective.wire_bytes,
+        executions=collective.executions,
+        loops=list(collective.loops),
+        is_async=collective.is_async,
+        origin=collective.origin,
+        direction=collective.direction,
+        reduction=collective.reduction,
+        channel_id=collective.channel_id,
+        fused_form=collective.fused_form,
+        op_name=collective.op_name,
+        source=source_of(collective.source),
+    )

@@ -1,0 +1,52 @@
+"""The whole document of `shardscope.report/1`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from ... import report
+from .collective import Collective, collective_of
+from .execution import Execution, Memory, execution_of, memory_of
+from .stage import Stage, stage_of
+from .subject import Failure, Message, Subject, failure_of, message_of, subject_of
+from .value import Value, Variance, value_of, variance_of
+
+
+class Report(Struct, frozen=True):
+    """The document. Sizes are bytes per device and execution, times are seconds, what is not known is null."""
+
+    schema: Literal["shardscope.report/1"]
+    subject: Subject | None
+    complete: bool
+    stages: list[Stage]
+    collectives: list[Collective]
+    arguments: list[Value]
+    outputs: list[Value]
+    variance: list[Variance]
+    execution: Execution
+    memory: Memory | None
+    messages: list[Message]
+    failure: Failure | None
+    timings: dict[str, float]
+
+
+def report_of(found: report.Report) -> Report:
+    """A Report in its JSON shape."""
+    capture = found.capture
+    return Report(
+        schema="shardscope.report/1",
+        subject=None if capture.subject is None else subject_of(capture.subject),
+        complete=capture.complete,
+        stages=list(map(stage_of, found.stages)),
+        collectives=list(map(collective_of, found.collectives)),
+        arguments=list(map(value_of, capture.arguments)),
+        outputs=list(map(value_of, capture.outputs)),
+        variance=list(map(variance_of, found.variance)),
+        execution=execution_of(capture.execution),
+        memory=None if capture.memory is None else memory_of(capture.memory),
+        messages=list(map(message_of, capture.messages)),
+        failure=None if capture.failure is None else failure_of(capture.failure),
+        timings=capture.timings,
+    )

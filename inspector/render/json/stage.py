@@ -1,0 +1,51 @@
+"""The stages: sizes, opcodes, and what could not be read."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from ....parsers.errors import Problem
+from ...report import StageSummary
+
+
+class Place(Struct, frozen=True):
+    """Something in a text that could not be read; line and column count from 1."""
+
+    message: str
+    line: int
+    column: int
+    expected: list[str]
+
+
+class Stage(Struct, frozen=True):
+    """One text of the program on its way through the compiler; `opcodes` are counts, most frequent first."""
+
+    name: str
+    dialect: Literal["jaxpr", "mlir", "hlo"]
+    bytes: int
+    lines: int
+    instructions: int
+    opcodes: dict[str, int]
+    seconds: float | None
+    problems: list[Place]
+
+
+def stage_of(stage: StageSummary) -> Stage:
+    """A stage in its JSON shape."""
+    return Stage(
+        name=stage.name,
+        dialect=stage.dialect,
+        bytes=stage.bytes,
+        lines=stage.lines,
+        instructions=stage.instructions,
+        opcodes=stage.opcodes,
+        seconds=stage.seconds,
+        problems=[_place(problem) for problem in stage.problems],
+    )
+
+
+def _place(problem: Problem) -> Place:
+    line, column = problem.source.position(problem.span.start)
+    return Place(problem.message, line, column, list(problem.expected))

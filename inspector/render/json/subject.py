@@ -1,0 +1,88 @@
+"""What was captured, and how its capture went."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from ...capture import model
+
+
+class Axis(Struct, frozen=True):
+    """`type`: how the axis behaves, as in `jax.sharding.AxisType`."""
+
+    name: str
+    size: int
+    type: Literal["auto", "explicit", "manual"]
+
+
+class Mesh(Struct, frozen=True):
+    """`device_ids` run in row-major order of the axes."""
+
+    name: str | None
+    axes: list[Axis]
+    device_ids: list[int]
+
+
+class Subject(Struct, frozen=True):
+    """What was captured. `device_assignment[p]` is the id of the device that runs partition p."""
+
+    function: str
+    script: str | None
+    target: str
+    platform: str
+    device_count: int
+    jax: str | None
+    jaxlib: str | None
+    python: str | None
+    mesh: list[Mesh]
+    device_assignment: list[int]
+
+
+class Message(Struct, frozen=True):
+    """Something that the compiler, JAX or the script said."""
+
+    level: Literal["info", "warning", "error"]
+    text: str
+    phase: str
+    location: str | None
+
+
+class Failure(Struct, frozen=True):
+    """Why the capture ended early."""
+
+    kind: Literal["usage", "function", "died"]
+    message: str
+    phase: str
+    details: str
+    hint: str | None
+
+
+def subject_of(subject: model.Subject) -> Subject:
+    """The subject in its JSON shape."""
+    return Subject(
+        function=subject.function,
+        script=subject.script,
+        target=subject.target,
+        platform=subject.platform,
+        device_count=subject.device_count,
+        jax=subject.jax,
+        jaxlib=subject.jaxlib,
+        python=subject.python,
+        mesh=[
+            Mesh(mesh.name, [Axis(axis.name, axis.size, axis.type) for axis in mesh.axes], list(mesh.device_ids))
+            for mesh in subject.meshes
+        ],
+        device_assignment=list(subject.device_assignment),
+    )
+
+
+def message_of(message: model.Message) -> Message:
+    """A message in its JSON shape."""
+    return Message(message.level, message.text, message.phase, message.location)
+
+
+def failure_of(failure: model.Failure) -> Failure:
+    """A failure in its JSON shape."""
+    return Failure(failure.kind, failure.message, failure.phase, failure.details, failure.hint)

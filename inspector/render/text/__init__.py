@@ -1,0 +1,29 @@
+"""The Report as one reads it in a terminal, or pastes it into an issue.
+
+Each file of this folder is a section or two; a section is a function that gives None when there is nothing to say.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from ...report import Report
+from ..subject_line import subject_line
+from .collectives import collectives
+from .live import execution, memory
+from .messages import failure, messages, problems
+from .stages import stages
+from .values import values
+
+SECTIONS = (failure, collectives, values, memory, execution, messages, problems, stages)
+"""In the order in which they are printed."""
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print all sections that have something to say."""
+    console.print(subject_line(report))
+    for section in SECTIONS:
+        shown = section(report)
+        if shown is not None:
+            console.print()
+            console.print(shown)

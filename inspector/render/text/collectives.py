@@ -1,0 +1,50 @@
+"""The collectives of what runs; where it was not compiled, of what the user wrote."""
+
+from __future__ import annotations
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from ...report import Report
+from ...units import format_bytes
+from ..collective_rows import Row, rows_of
+from .pieces import data, section, table
+
+TITLES = {
+    "hlo": "Collectives in the compiled program",
+    "stablehlo": "Collectives in StableHLO, before partitioning",
+}
+"""The stages whose collectives are shown, the first that was reached."""
+
+
+def collectives(report: Report) -> RenderableType | None:
+    """A table of them, repeated ones once."""
+    if not report.capture.stages:
+        return None
+    stage = next((stage for stage in TITLES if report.capture.stage(stage) is not None), None)
+    if stage is None:
+        return section("Collectives", [Text("not known: the program was not lowered")])
+    listed = [collective for collective in report.collectives if collective.stage == stage]
+    if not listed:
+        return section(TITLES[stage], [Text("none: nothing is communicated")])
+    rows = rows_of(listed, report)
+    shown = table("", "kind", "axes", "per device", "wire", "runs", "by", "pass", "from", right=("wire", "runs"))
+    for row in rows:
+        shown.add_row(*map(data, _cells(row)))
+    total = sum(row.total_wire or 0 for row in rows)
+    at_least = "at least " if any(row.total_wire is None for row in rows) else ""
+    return section(f"{TITLES[stage]}: {len(listed)}, each device sends {at_least}{format_bytes(total)}", [shown])
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        f"{row.count}×" if row.count > 1 else "",
+        row.kind,
+        row.axes,
+        row.types,
+        format_bytes(row.wire_bytes),
+        row.executions,
+        row.origin,
+        row.direction,
+        row.source,
+    )

@@ -1,0 +1,36 @@
+"""What the sections of a text report are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ..printable import printable
+
+
+def section(title: str, lines: Sequence[RenderableType]) -> RenderableType:
+    """A title, and what stands under it."""
+    return Group(data(title, "bold"), *(Padding(line, (0, 0, 0, 2)) for line in lines))
+
+
+def data(text: str, style: str = "") -> Text:
+    """Text from outside: no markup and no escapes are taken from it."""
+    return Text(printable(text), style)
+
+
+def table(*columns: str, right: Sequence[str] = ()) -> Table:
+    """A table without lines; the columns in `right` hold numbers."""
+    made = Table(*columns, box=None, pad_edge=False, header_style="dim")
+    for column in made.columns:
+        column.overflow = "fold"
+        column.justify = "right" if column.header in right else "left"
+    return made
+
+
+def left_out(count: int, what: str) -> Sequence[RenderableType]:
+    """A line that tells how many are not shown; none if all are."""
+    return [Text(f"and {count} more {what}", "dim")] if count > 0 else []

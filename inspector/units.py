@@ -1,0 +1,65 @@
+"""Sizes of types, and how sizes and times print."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+BITS: dict[str, int] = {
+    "bool": 8,  # what a device stores, not the one bit of information
+    "token": 0,
+    **{f"{kind}{bits}": bits for kind in "iu" for bits in (1, 2, 4, 8, 16, 32, 64)},
+    **{f"f{bits}": bits for bits in (16, 32, 64)},
+    "bf16": 16,
+    "c64": 64,
+    "c128": 128,
+    "key<fry>": 64,
+    "key<rbg>": 128,
+    "key<unsafe_rbg>": 128,
+    "float0": 0,
+}
+"""Bits per element, by JAX's short names of dtypes; eight-bit and smaller floats are read off their names."""
+
+_SMALL_FLOAT = re.compile(r"f(?P<bits>[468])e\d+m\d+\w*")
+
+
+def bits_of(dtype: str) -> int | None:
+    """Bits of one element, or None for a dtype that is not known."""
+    if (small := _SMALL_FLOAT.fullmatch(dtype)) is not None:
+        return int(small["bits"])
+    return BITS.get(dtype)
+
+
+def bytes_of(dtype: str, dims: Sequence[int]) -> int | None:
+    """Bytes of an array, its elements packed; None where the dtype is not known."""
+    bits = bits_of(dtype)
+    return None if bits is None else -(-bits * math.prod(dims) // 8)
+
+
+def format_bytes(count: int | None) -> str:
+    """`1.5 KiB`: three significant digits, powers of 1024; `?` for an unknown size."""
+    if count is None:
+        return "?"
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(size) < 1000 or unit == "TiB":
+            return f"{count} B" if unit == "B" else f"{_three_digits(size)} {unit}"
+        size /= 1024
+    raise AssertionError("unreachable")
+
+
+def format_seconds(seconds: float | None) -> str:
+    """`1.2 ms`: three significant digits; `?` for an unknown time."""
+    if seconds is None:
+        return "?"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if abs(seconds) >= scale:
+            return f"{_three_digits(seconds / scale)} {unit}"
+    return f"{_three_digits(seconds / 1e-9)} ns"
+
+
+def _three_digits(number: float) -> str:
+    digits = 2 if abs(number) < 10 else 1 if abs(number) < 100 else 0
+    text = f"{number:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,90 @@
+"""What is said of collectives beyond their text: how often, who asked, which pass, from which line."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import jax
+import pytest
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import Collective
+from shardscope.samples import catalogue
+
+from tests.conftest import SampleCapture
+
+SOURCES = {sample.name: sample.path.read_text().splitlines() for sample in catalogue.samples()}
+
+
+@pytest.fixture(params=["hlo", "stablehlo"])
+def stage(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def collectives(sample: SampleCapture, function: str, stage: str = "hlo") -> list[Collective]:
+    return [collective for collective in inspect(sample(function)).collectives if collective.stage == stage]
+
+
+def test_loops_multiply(sample: SampleCapture, stage: str) -> None:
+    """A pipeline of 4 stages and 6 microbatches takes 9 ticks, forward and backward."""
+    assert [c.executions for c in collectives(sample, "pipeline:loss", stage) if c.kind == "collective-permute"] == [9]
+    assert [c.executions for c in collectives(sample, "pipeline:grad", stage) if c.kind == "collective-permute"] == [
+        9,
+        9,
+    ]
+    (permute,) = [c for c in collectives(sample, "pipeline:loss", stage) if c.kind == "collective-permute"]
+    assert len(permute.loops) == 1
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 leaves the transformations out of shard_map's names")
+def test_passes_of_checkpointed_layers(sample: SampleCapture) -> None:
+    """StableHLO has every gather of the forward pass, and those that the policy does not keep once more."""
+    found = Counter((c.kind, c.direction) for c in collectives(sample, "fsdp_tp:grad"))
+    assert found["reduce-scatter", "forward"] == 3
+    assert found["all-gather", "forward"] == 6
+    assert found["reduce-scatter", "backward"] == 6
+    assert found["all-gather", "backward"] == 3
+
+
+def test_hand_written_collectives_are_the_users(sample: SampleCapture) -> None:
+    for function in ("fsdp_tp:grad", "moe:grad", "psum_2d:over_both", "ring_attention:grad"):
+        assert {c.origin for c in collectives(sample, function)} == {"user"}, function
+
+
+def test_what_jit_needs_is_the_partitioners(sample: SampleCapture) -> None:
+    for function in ("transformer:train_step", "matmul_psum:automatic", "block_matrices:all_to_all"):
+        assert {c.origin for c in collectives(sample, function)} == {"partitioner"}, function
+
+
+def test_both_in_one_program(sample: SampleCapture) -> None:
+    """The layers' reduce-scatters are written by hand; what the loss outside sums is the partitioner's."""
+    found = Counter((c.kind, c.origin) for c in collectives(sample, "tensor_parallel:loss"))
+    assert found["reduce-scatter", "user"] >= 1
+    assert found["all-reduce", "partitioner"] == 1
+    assert {origin for _, origin in found} == {"user", "partitioner"}
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "words"),
+    [
+        ("psum:psum", "all-reduce", "psum("),
+        ("all_gather:tiled", "all-gather", "all_gather("),
+        ("psum_scatter:psum_scatter", "reduce-scatter", "psum_scatter("),
+        ("ppermute:shift", "collective-permute", "ppermute("),
+        ("all_to_all:all_to_all", "all-to-all", "all_to_all("),
+        ("fsdp_tp:loss", "reduce-scatter", "psum_scatter("),
+    ],
+)
+def test_source_lines(sample: SampleCapture, function: str, kind: str, words: str, stage: str) -> None:
+    """The line that is named is one on which the collective is called."""
+    lines = SOURCES[function.partition(":")[0]]
+    for collective in collectives(sample, function, stage):
+        if collective.kind == kind and collective.source.stack:
+            frame = collective.source.frame
+            assert frame is not None
+            assert words in " ".join(lines[frame.line - 1 : max(frame.end_line, frame.line)])
+
+
+def test_reductions_by_name(sample: SampleCapture) -> None:
+    found = Counter(c.reduction for c in collectives(sample, "transformer:train_step") if c.kind == "all-reduce")
+    assert found["max"] == 1
+    assert set(found) == {"sum", "max"}
