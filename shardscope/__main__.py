@@ -1,0 +1,8 @@
+"""`python -m shardscope`, and the `shardscope` command."""
+
+import sys
+
+from shardscope.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

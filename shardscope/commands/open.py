@@ -1,0 +1,33 @@
+"""Show a saved capture, or a compiler's texts.
+
+Opens what `shardscope run --save` kept, a text of StableHLO, sdy or HLO (`-` for standard input), or a folder
+that XLA dumped to. No JAX is needed for that.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from shardscope.commands.output import add_output_options, chosen_format, write_report
+from shardscope.exit_code import ExitCode
+from shardscope.inspector.load import load
+from shardscope.inspector.pipeline import inspect
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("path", help="a capture, a text, a folder of dumps, or -")
+    parser.add_argument("--module", metavar="NAME", help="which one, of a folder that holds several")
+    add_output_options(parser)
+
+
+def run(options: argparse.Namespace) -> ExitCode:
+    """Load, and show."""
+    capture = load(options.path, options.module)
+    format = chosen_format(options)
+    if format == "tui":
+        from shardscope.tui.app import show
+
+        show(capture)
+        return ExitCode.DONE
+    return write_report(inspect(capture), format, options.output)

@@ -1,0 +1,82 @@
+"""How the commands that show a report do it: the options, and the one place that writes a result."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from shardscope.exit_code import ExitCode
+from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.capture.model import Capture, Failure
+from shardscope.inspector.report import Report
+
+FORMATS = ("tui", "text", "json")
+
+PIPED_WIDTH = 160
+"""Columns of a text report that does not go to a terminal."""
+
+FAILED: dict[str, ExitCode] = {
+    "usage": ExitCode.USAGE,
+    "function": ExitCode.FUNCTION_FAILED,
+    "died": ExitCode.CAPTURE_DIED,
+}
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """`--format` and `-o`."""
+    parser.add_argument("--format", choices=FORMATS, help="what to show it as (default: tui on a terminal, else text)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the result to a file")
+
+
+def chosen_format(options: argparse.Namespace) -> str:
+    """What the options ask for: the screen, if there is one and nothing else is said."""
+    if options.format is not None:
+        return str(options.format)
+    return "tui" if options.output is None and sys.stdout.isatty() and sys.stdin.isatty() else "text"
+
+
+def write_report(report: Report, format: str, output: str | None) -> ExitCode:
+    """Write a report as text or JSON, and tell how its capture went."""
+    if format == "json":
+        from shardscope.inspector.render.json import to_json
+
+        _write(to_json(report), output)
+    else:
+        _write_text(report, output)
+    return exit_code(report.capture)
+
+
+def exit_code(capture: Capture) -> ExitCode:
+    """How a capture went."""
+    match capture.failure:
+        case Failure(kind=kind):
+            return FAILED[kind]
+        case None:
+            return ExitCode.DONE if capture.damage is None else ExitCode.UNREADABLE_INPUT
+
+
+def _write_text(report: Report, output: str | None) -> None:
+    from io import StringIO
+
+    from rich.console import Console
+
+    from shardscope.inspector.render.text import print_report
+
+    if output is None and sys.stdout.isatty():
+        print_report(report, Console(highlight=False))
+        return
+    text = StringIO()
+    print_report(report, Console(file=text, width=PIPED_WIDTH, highlight=False))
+    _write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()).encode(), output)
+
+
+def _write(data: bytes, output: str | None) -> None:
+    if output is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        Path(output).write_bytes(data)
+    except OSError as error:
+        raise CaptureError(f"cannot write {output}: {error.strerror}") from error

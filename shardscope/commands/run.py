@@ -1,0 +1,115 @@
+"""Capture a function, and show what is in it.
+
+Traces, lowers and compiles the function as it would run on many devices, and shows what it communicates, over
+which mesh axes, how much, and from which line.
+
+  shardscope run script.py:step
+  shardscope run package.module:Model.apply --arg 'f32[8,16]@x,-' --arg 'i32[8]'
+  shardscope run fsdp_tp:grad                 (one of `shardscope samples`)
+
+The arguments are taken from the first of these that there is: --arg; --inputs; the decorator
+@shardscope.inputs(...); the script's `<function>_inputs`; its `inputs`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import deque
+from collections.abc import Iterator
+
+from rich.console import Console
+
+from shardscope.commands.output import add_output_options, chosen_format, write_report
+from shardscope.exit_code import ExitCode
+from shardscope.inspector.capture.child.request import Request
+from shardscope.inspector.capture.file import save
+from shardscope.inspector.capture.model import PHASES, Capture
+from shardscope.inspector.capture.spawn import capture
+from shardscope.inspector.pipeline import inspect
+from shardscope.samples.catalogue import samples
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("function", help="script.py:function, package.module:function, or a sample's name")
+    parser.add_argument("argv", nargs="*", metavar="-- ARGS", help="the script's own sys.argv")
+    parser.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="TYPE",
+        help="an argument's type and PartitionSpec, as in f32[8,16]@x,y; or a JSON object or list of such",
+    )
+    parser.add_argument("--inputs", metavar="NAME", help="the name, in the script, of the arguments or what makes them")
+    parser.add_argument("--devices", type=_positive, metavar="N", help="how many fake CPU devices (default: as needed)")
+    parser.add_argument("--target", default="cpu", help="cpu, or local for the devices that are there (default: cpu)")
+    parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
+    parser.add_argument("--no-live", action="store_true", help="compile only, do not run the function")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="for made-up values of abstract arguments")
+    parser.add_argument("--timeout", type=float, metavar="S", help="give up after so many seconds")
+    parser.add_argument("--save", metavar="FILE", help="keep the capture, for `shardscope open`")
+    add_output_options(parser)
+
+
+def run(options: argparse.Namespace) -> ExitCode:
+    """Capture, show, and tell how it went."""
+    request = _request(options)
+    format = chosen_format(options)
+    if format == "tui":
+        from shardscope.tui.app import show_live
+
+        last = show_live(request)
+    else:
+        last = deque(_with_progress(capture(request)), maxlen=1).pop()
+    if options.save is not None and last.subject is not None:
+        save(last, options.save)
+    if format == "tui":
+        return ExitCode.DONE
+    return write_report(inspect(last), format, options.output)
+
+
+def _request(options: argparse.Namespace) -> Request:
+    return Request(
+        function=_located(options.function),
+        args=tuple(options.arg),
+        inputs=options.inputs,
+        devices=options.devices,
+        target=options.target,
+        python=options.python,
+        live=not options.no_live,
+        seed=options.seed,
+        timeout=options.timeout,
+        argv=tuple(options.argv),
+    )
+
+
+def _located(function: str) -> str:
+    """A sample's name as the path of its file, anything else as it is; the user's own module of that name wins."""
+    name, _, attribute = function.partition(":")
+    if os.path.exists(f"{name}.py") or os.path.isdir(name):
+        return function
+    for sample in samples():
+        if sample.name == name:
+            return f"{sample.path}:{attribute or sample.functions[0]}"
+    return function
+
+
+def _with_progress(captures: Iterator[Capture]) -> Iterator[Capture]:
+    """The captures, while a terminal shows what is being done."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield from captures
+        return
+    with console.status("") as status:
+        for capture in captures:
+            if capture.progress is not None:
+                status.update(f"{PHASES[capture.progress.phase]} …")
+            yield capture
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is no number of devices")
+    return number

@@ -1,0 +1,15 @@
+"""What the exit status of the command says."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit statuses; a shell script or a CI job may rely on them."""
+
+    DONE = 0
+    FINDINGS = 1
+    USAGE = 2
+    FUNCTION_FAILED = 3
+    CAPTURE_DIED = 4
+    UNREADABLE_INPUT = 5
+    INTERRUPTED = 130

@@ -1,0 +1,97 @@
+"""What the folders rely on: imports go down only, packages are listed, and nothing generic is importable."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+RANKS = {"parsers": 0, "samples": 0, "inspector": 1, "tui": 2, "shardscope": 3}
+"""Each folder may import itself and those of a lower rank."""
+
+CHILD = ROOT / "inspector" / "capture" / "child"
+
+
+def modules() -> list[Path]:
+    return sorted(path for folder in RANKS for path in (ROOT / folder).rglob("*.py"))
+
+
+def test_every_package_is_listed() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    found = {".".join(path.parent.relative_to(ROOT).parts) for path in modules() if path.name == "__init__.py"}
+    assert {name if name.startswith("shardscope") else f"shardscope.{name}" for name in found} == set(listed)
+    assert all((path.parent / "__init__.py").exists() for path in modules())
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The modules that a file imports, by their full names, those of this package from `shardscope` on."""
+    package = path.parent.relative_to(ROOT).parts
+    if package[0] != "shardscope":
+        package = ("shardscope", *package)
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=module, names=names, level=0):
+                yield from (f"{module}.{alias.name}" for alias in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                base = package[: len(package) - level + 1]
+                yield from (".".join((*base, *filter(None, (module,)), alias.name)) for alias in names)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_down_only(path: Path) -> None:
+    rank = RANKS[path.relative_to(ROOT).parts[0]]
+    for name in imported(path):
+        top, *rest = name.split(".")
+        assert top not in RANKS.keys() - {"shardscope"}, f"{name}: a generic name"
+        if top == "shardscope":
+            folder = rest[0] if rest and rest[0] in RANKS else "shardscope"
+            assert RANKS[folder] < rank or path.is_relative_to(ROOT / folder), f"{name} points up"
+        elif path.is_relative_to(CHILD):
+            assert top in sys.stdlib_module_names | {"jax", "jaxlib", "numpy"}, f"{name} in the capturing process"
+        elif not path.is_relative_to(ROOT / "samples"):
+            assert top not in ("jax", "jaxlib", "numpy"), f"{name}: only the capturing process knows jax"
+            assert top != "textual" or path.is_relative_to(ROOT / "tui"), f"{name}: only the screen knows textual"
+            assert top != "lark" or path.is_relative_to(ROOT / "parsers"), f"{name}: only the parsers know lark"
+
+
+def after(statement: str) -> set[str]:
+    """The modules that are loaded after a statement, in a process of its own."""
+    program = f"import sys\n{statement}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def packages(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+def test_importing_the_package_is_cheap() -> None:
+    assert not packages(after("import shardscope")) & {"jax", "jaxlib", "numpy", "textual", "lark", "rich"}
+
+
+def test_help_is_cheap() -> None:
+    loaded = packages(after("from shardscope.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass"))
+    assert not loaded & {"jax", "jaxlib", "numpy", "textual", "lark", "rich", "msgspec"}
+
+
+def test_the_library_needs_no_screen_and_no_jax() -> None:
+    loaded = packages(after("import shardscope.inspector.pipeline, shardscope.inspector.render.text"))
+    assert not loaded & {"jax", "jaxlib", "numpy", "textual"}
+
+
+def test_the_screen_needs_no_jax() -> None:
+    assert not packages(after("import shardscope.tui.app")) & {"jax", "jaxlib", "numpy"}
+
+
+def test_the_parsers_need_nothing_of_ours() -> None:
+    loaded = after("import shardscope.parsers.hlo, shardscope.parsers.mlir")
+    assert not {name for name in loaded if name.startswith(("shardscope.inspector", "shardscope.tui"))}
+    assert not packages(loaded) & {"rich", "textual", "jax", "numpy", "lark"}
