@@ -1,0 +1,125 @@
+"""Everything that takes long, in one thread: reading stages, reports, and what is linked to what.
+
+Reading the text of a large program can take a minute and cannot be called off. The thread is therefore a daemon, so
+that leaving the application never waits for it, and there is one only, so that nothing is read twice. Of the requests
+of one kind that have come meanwhile only the last is answered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from ..inspector.capture.model import Capture
+from ..inspector.linked import Linked, Place, collectives_in, linked
+from ..inspector.links import text_of
+from ..inspector.pipeline import inspect
+from ..inspector.report import Collective, Report
+from ..inspector.source_files import source_of
+from ..parsers.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One stage as it is to be shown: its text, the collectives in it, and what is linked to the selected place.
+
+    `source` is the user's file in which the innermost frame of that place lies.
+    """
+
+    stage: str
+    place: Place | None
+    text: Source
+    collectives: tuple[Collective, ...]
+    linked: Linked | None
+    source: Source | None
+
+
+class Analyst:
+    """Answers with messages, in the order: reports first, for the views need what is read for them."""
+
+    @dataclass
+    class Reported(Message):
+        """A report is ready."""
+
+        report: Report
+
+    @dataclass
+    class Viewed(Message):
+        """A stage is ready to be shown."""
+
+        view: View
+
+    @dataclass
+    class Broke(Message):
+        """An analysis raised what it should not have."""
+
+        what: str
+
+    def __init__(self, post: Callable[[Message], object]) -> None:
+        self._post = post
+        self._capture: Capture | None = None
+        self._wanted: tuple[Report, str, Place | None] | None = None
+        self._awake = threading.Condition()
+        self._over = False
+
+    def start(self) -> None:
+        """Begin to answer."""
+        threading.Thread(target=self._run, name="shardscope-analyst", daemon=True).start()
+
+    def stop(self) -> None:
+        """Answer nothing more."""
+        with self._awake:
+            self._over = True
+            self._awake.notify()
+
+    def report(self, capture: Capture) -> None:
+        """Ask for the report on a capture."""
+        with self._awake:
+            self._capture = capture
+            self._awake.notify()
+
+    def view(self, report: Report, stage: str, place: Place | None) -> None:
+        """Ask for a stage with what is linked to a place."""
+        with self._awake:
+            self._wanted = (report, stage, place)
+            self._awake.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._awake:
+                self._awake.wait_for(lambda: self._over or self._capture is not None or self._wanted is not None)
+                if self._over:
+                    return
+                capture, wanted = self._capture, self._wanted
+                self._capture = None
+                if capture is None:
+                    self._wanted = None
+            try:
+                if capture is not None:
+                    answer: Message = self.Reported(inspect(capture))
+                elif wanted is not None:
+                    answer = self.Viewed(view_of(*wanted))
+            except Exception as error:
+                answer = self.Broke(f"{type(error).__name__}: {error}")
+            if not self._over:
+                self._post(answer)
+
+
+def view_of(report: Report, stage: str, place: Place | None) -> View:
+    """The stage, which the capture must have, as it is to be shown."""
+    found = report.capture.stage(stage)
+    if found is None:
+        raise KeyError(stage)
+    links = None if place is None else linked(report, place, found)
+    frame = links.stack[0] if links is not None and links.stack else None
+    return View(
+        stage=stage,
+        place=place,
+        text=text_of(found),
+        collectives=collectives_in(report, found),
+        linked=links,
+        source=None if frame is None else source_of(report.capture, frame.file),
+    )

@@ -1,0 +1,89 @@
+"""One collective in full: what it does, over which axes, between which devices, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from textual.content import Content
+
+from ..inspector.render.collective_rows import executions_text, kind_text, types_text
+from ..inspector.report import Collective, Report
+from ..inspector.units import format_bytes
+from ..parsers.mesh_syntax import MeshSyntax
+from .mesh_grid import Picture, draw
+from .mesh_traffic import Traffic, traffic_of
+from .palette import axis_hues
+from .pieces import axes_content, data, fact, folded, title
+from .stage_tabs import LABELS
+
+MOST_GROUPS = 32
+"""Groups that are spelled out."""
+
+MOST_MEMBERS = 16
+"""Devices of a group that are spelled out."""
+
+
+def collective_details(report: Report, collective: Collective, width: int, height: int) -> Iterator[Content]:
+    """What it is, the facts, and the picture of the mesh in at most `height` lines."""
+    hues = axis_hues(report.meshes)
+    over = Content.assemble(" over ", axes_content(collective.axes, hues)) if collective.axes else ""
+    yield from folded(Content.assemble((kind_text(collective), "bold"), over), width)
+    yield from folded(data(f"{collective.name} · {LABELS.get(collective.stage, collective.stage)}", "$aside"), width)
+    yield Content("")
+    yield from _facts(collective, width)
+    yield Content("")
+    traffic = traffic_of(collective)
+    yield title(_heading(collective, traffic))
+    mesh = mesh_of(collective, report)
+    subject = report.capture.subject
+    devices = (subject.device_assignment if subject is not None else ()) or tuple(range(mesh.size))
+    yield from draw(Picture(mesh, traffic, devices, hues, width, height))
+    if len(traffic.groups) > 1 or collective.pairs:
+        yield Content("")
+        yield from folded(_groups(traffic, devices), width)
+
+
+def mesh_of(collective: Collective, report: Report) -> MeshSyntax:
+    """The mesh on which it is drawn: one that has its axes, else any of that many devices, else just the devices."""
+    named = {axis.partition(":")[0] for axis in collective.axes or ()}
+    whole = [mesh for mesh in report.meshes if mesh.size == report.partitions and mesh.axes]
+    fitting = [mesh for mesh in whole if named <= {name for name, _ in mesh.axes}]
+    return next(iter(fitting or whole), MeshSyntax((("device", report.partitions),)))
+
+
+def _facts(collective: Collective, width: int) -> Iterator[Content]:
+    words = {"user": "you", "partitioner": "the partitioner", "compiler": "the compiler"}
+    by = ", ".join(
+        filter(None, (words.get(collective.origin), collective.direction if collective.direction != "unknown" else ""))
+    )
+    loops = f", in {' in '.join(collective.loops)}" if collective.loops else ""
+    sizes = f"{format_bytes(collective.bytes_in)} → {format_bytes(collective.bytes_out)}"
+    yield from fact("device", types_text(collective), width)
+    yield from fact("bytes", sizes, width)
+    yield from fact("sends", Content.assemble((format_bytes(collective.wire_bytes), "bold"), " a time"), width)
+    yield from fact("runs", f"{executions_text(collective)}×{loops}", width)
+    yield from fact("by", by, width)
+    yield from fact("form", ", ".join(filter(None, (collective.fused_form, "async" if collective.is_async else ""))), width)
+    yield from fact("in", collective.computation, width)
+    yield from fact("op_name", collective.op_name or "", width)
+
+
+def _heading(collective: Collective, traffic: Traffic) -> str:
+    if collective.pairs:
+        return f"{len(collective.pairs)} transfers"
+    sizes = sorted({len(group) for group in traffic.groups})
+    count = len(traffic.groups)
+    return f"{count:,} group{'s' * (count != 1)} of {' or '.join(map(str, sizes)) or '?'}"
+
+
+def _groups(traffic: Traffic, devices: Sequence[int]) -> Content:
+    """The groups as lists of devices; a permutation as chains."""
+    parts = []
+    for group in traffic.groups[:MOST_GROUPS]:
+        named = [str(devices[p]) if p < len(devices) else str(p) for p in group[:MOST_MEMBERS]]
+        named += ["…"] if len(group) > MOST_MEMBERS else []
+        text = "→".join(named) if traffic.pairs else f"{{{','.join(named)}}}"
+        parts.append(Content.styled(text, traffic.hue(group[0])))
+    if len(traffic.groups) > MOST_GROUPS:
+        parts.append(Content.styled(f"… {len(traffic.groups) - MOST_GROUPS:,} more", "$aside"))
+    return Content("  ").join(parts)

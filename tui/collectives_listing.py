@@ -1,0 +1,113 @@
+"""The rows of the collectives' table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from textual.content import Content
+
+from ..inspector.render.collective_rows import Row as Transfer
+from ..inspector.render.collective_rows import rows_of
+from ..inspector.report import Collective, Report
+from ..inspector.units import format_bytes
+from .columns import Column
+from .palette import axis_hues
+from .pieces import axes_content, data
+from .row_table import Row
+
+COLUMNS = (
+    Column("", 2, 5, "right"),
+    Column("kind", 14, 10),
+    Column("axes", 5, 9),
+    Column("per device", 12, 6),
+    Column("wire", 8, 8, "right"),
+    Column("runs", 4, 7, "right"),
+    Column("by", 4, 3),
+    Column("pass", 4, 2),
+    Column("from", 12, 4),
+)
+
+PROGRAMS = {"hlo": "compiled program", "stablehlo": "StableHLO, as written"}
+"""The stages whose collectives are listed, the preferred one first."""
+
+Key = tuple[str, int]
+
+
+def key_of(collective: Collective) -> Key:
+    """Stage and offset, which tell a collective from all others."""
+    return collective.stage, collective.span.start
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Rows, and for every listed collective the row that it is in and the first of those that are alike."""
+
+    rows: tuple[Row, ...]
+    collectives: Mapping[Key, Collective]
+    row_of: Mapping[Key, Key]
+    first_of: Mapping[Key, Key]
+    summary: Content
+
+
+EMPTY = Listing((), {}, {}, {}, Content(""))
+
+
+def programs(report: Report | None) -> list[str]:
+    """The stages whose collectives can be listed."""
+    if report is None:
+        return []
+    listed = {collective.stage for collective in report.collectives}
+    return [stage for stage in PROGRAMS if stage in listed or report.capture.stage(stage) is not None]
+
+
+def listing(report: Report, program: str, unfolded: Collection[Key], by_bytes: bool) -> Listing:
+    """The collectives of one program. Those that differ in nothing are one row, unless they are unfolded."""
+    listed = [collective for collective in report.collectives if collective.stage == program]
+    transfers = rows_of(listed, report)
+    if by_bytes:
+        transfers = tuple(sorted(transfers, key=lambda transfer: -(transfer.total_wire or 0)))
+    hues = axis_hues(report.meshes)
+    rows: list[Row] = []
+    row_of: dict[Key, Key] = {}
+    first_of: dict[Key, Key] = {}
+    for transfer in transfers:
+        keys = [key_of(collective) for collective in transfer.collectives]
+        first_of |= dict.fromkeys(keys, keys[0])
+        if len(keys) > 1 and keys[0] in unfolded:
+            rows += [Row(key, _cells(transfer, hues, number)) for number, key in enumerate(keys)]
+            row_of |= {key: key for key in keys}
+        else:
+            rows.append(Row(keys[0], _cells(transfer, hues)))
+            row_of |= dict.fromkeys(keys, keys[0])
+    collectives = {key_of(collective): collective for collective in listed}
+    return Listing(tuple(rows), collectives, row_of, first_of, _summary(report, program, transfers))
+
+
+def _cells(transfer: Transfer, hues: Mapping[str, str], member: int | None = None) -> tuple[Content, ...]:
+    one = transfer.collectives[member or 0]
+    sign = "" if transfer.count == 1 else f"{transfer.count}×" if member is None else "┌" if member == 0 else "│"
+    name = "" if member is None else f"{one.name}  "
+    return (
+        Content.styled(sign, "$aside" if member else "bold"),
+        data(transfer.kind),
+        axes_content(one.axes, hues) if one.axes else data(transfer.axes),
+        data(transfer.types),
+        Content(format_bytes(transfer.wire_bytes)),
+        data(transfer.executions),
+        data(transfer.origin, "$warning" if transfer.origin in ("partitioner", "compiler") else ""),
+        data(transfer.direction),
+        data(f"{name}{transfer.source}"),
+    )
+
+
+def _summary(report: Report, program: str, transfers: Collection[Transfer]) -> Content:
+    count = sum(transfer.count for transfer in transfers)
+    others = [name for name in programs(report) if name != program]
+    hint = Content.assemble("   ", ("w ", "$aside"), (f"show {PROGRAMS[others[0]]}", "$text-muted")) if others else ""
+    if not count:
+        return Content.assemble((f"No collectives in the {PROGRAMS[program]}: nothing is communicated.", ""), hint)
+    total = sum(transfer.total_wire or 0 for transfer in transfers)
+    at_least = "at least " if any(transfer.total_wire is None for transfer in transfers) else ""
+    words = f" in the {PROGRAMS[program]}; each device sends {at_least}"
+    return Content.assemble((f"{count:,}", "bold"), words, (format_bytes(total), "bold"), hint)

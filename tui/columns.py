@@ -1,0 +1,39 @@
+"""How wide the columns of a table are, and which of them are shown, in the space that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+BETWEEN = 2
+"""Blank columns between two of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`least` is the width to which it may be cut. Where not even that fits, what is least important is left out."""
+
+    title: str
+    least: int
+    importance: int = 0
+    align: Literal["left", "right"] = "left"
+
+
+def fitted(columns: Sequence[Column], natural: Sequence[int], width: int) -> tuple[tuple[int, int], ...]:
+    """The columns that are shown, as pairs of index and width. `natural` is the width that each would need.
+
+    The more important a column is, the sooner it gets what it needs.
+    """
+    least = [min(need, column.least) for column, need in zip(columns, natural, strict=True)]
+    by_importance = sorted(range(len(columns)), key=lambda index: -columns[index].importance)
+    shown = list(by_importance)
+    while len(shown) > 1 and sum(least[index] + BETWEEN for index in shown) - BETWEEN > width:
+        shown.pop()
+    left = width + BETWEEN - sum(least[index] + BETWEEN for index in shown)
+    widths = {index: least[index] for index in shown}
+    for index in shown:
+        more = min(natural[index] - widths[index], max(left, 0))
+        widths[index] += more
+        left -= more
+    return tuple(sorted(widths.items()))

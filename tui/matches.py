@@ -1,0 +1,61 @@
+"""Where a searched word stands in a text."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+PIECE = 1 << 20
+"""Bytes looked through at a time: short enough for a search to be called off, and to let others run in between."""
+
+MOST = 100_000
+"""Matches that are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The byte offsets, ascending, at which a needle begins. `complete` when the text has been looked through."""
+
+    needle: str
+    offsets: tuple[int, ...] = ()
+    complete: bool = False
+
+    def after(self, offset: int) -> int | None:
+        """The next match behind an offset; after the last one comes the first."""
+        return self.offsets[bisect_right(self.offsets, offset) % len(self.offsets)] if self.offsets else None
+
+    def before(self, offset: int) -> int | None:
+        """The last match before an offset; before the first one comes the last."""
+        return self.offsets[bisect_left(self.offsets, offset) - 1] if self.offsets else None
+
+    def rank(self, offset: int) -> int:
+        """Which match, from 1, begins at an offset or was the last one before it."""
+        return bisect_right(self.offsets, offset)
+
+
+def find(data: bytes, needle: str) -> Iterator[tuple[int, ...]]:
+    """The matches, one piece of the text after the other. Capitals matter only if the needle has some."""
+    wanted = needle.encode("utf-8", "surrogateescape")
+    folded = needle.lower() == needle
+    for start in range(0, len(data), PIECE):
+        piece = data[start : start + PIECE + len(wanted) - 1]
+        yield tuple(start + offset for offset in _in_piece(piece.lower() if folded else piece, wanted))
+
+
+def matches_in(text: str, needle: str) -> list[tuple[int, int]]:
+    """The matches in a short text, as spans of characters."""
+    text = text.lower() if needle.lower() == needle and len(text.lower()) == len(text) else text
+    found = []
+    position = text.find(needle)
+    while position >= 0:
+        found.append((position, position + len(needle)))
+        position = text.find(needle, position + len(needle))
+    return found
+
+
+def _in_piece(piece: bytes, wanted: bytes) -> Iterator[int]:
+    position = piece.find(wanted)
+    while position >= 0:
+        yield position
+        position = piece.find(wanted, position + 1)

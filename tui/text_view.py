@@ -1,0 +1,273 @@
+"""A text of any size, of which only the lines in view are decoded and coloured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.cache import LRUCache
+from textual.geometry import Offset, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from ..inspector.render.printable import printable
+from ..parsers.source import Source
+from .highlight import KINDS, Highlighter, plain
+from .line_index import LineIndex
+from .matches import matches_in
+
+EMPTY = Source("", b"")
+
+LONG = 4096
+"""Bytes of a line beyond which only the piece in view is decoded; one byte then counts as one column."""
+
+BEFORE = 256
+"""Bytes decoded to the left of such a piece, so that the word at its edge is recognized."""
+
+TAB = 4
+MARK = "●"
+
+
+class TextView(ScrollView, can_focus=True):
+    """Lines with numbers, a cursor, marks, and the lines that are linked to what is selected elsewhere.
+
+    Lines count from 0 here, and from 1 where they are shown.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "text-view--number",
+        "text-view--cursor",
+        "text-view--linked",
+        "text-view--match",
+        *(f"text-view--{kind}" for kind in KINDS),
+    }
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "line up", show=False),
+        Binding("down,j", "move(1)", "line down", show=False),
+        Binding("pageup", "page(-1)", "page up", show=False),
+        Binding("pagedown", "page(1)", "page down", show=False),
+        Binding("home", "edge(-1)", "first line", show=False),
+        Binding("end", "edge(1)", "last line", show=False),
+        Binding("left,H", "sideways(-1)", "scroll left", show=False),
+        Binding("right,L", "sideways(1)", "scroll right", show=False),
+        Binding("y", "copy_line", "copy the line", show=False),
+    ]
+
+    cursor = reactive(0)
+    linked: reactive[frozenset[int]] = reactive(frozenset())
+    marks: reactive[Mapping[int, str]] = reactive({})
+    needle = reactive("")
+
+    @dataclass
+    class Moved(Message):
+        """The user moved the cursor to another line."""
+
+        view: TextView
+        line: int
+
+        @property
+        def control(self) -> TextView:
+            """The view in which it happened."""
+            return self.view
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.source = EMPTY
+        self.index = LineIndex(b"")
+        self._highlight: Highlighter = plain
+        self._widest = 0
+        self._strips: LRUCache[tuple[object, ...], Strip] = LRUCache(512)
+
+    def show(self, source: Source, highlight: Highlighter = plain) -> None:
+        """Show a text from its beginning."""
+        self.source = source
+        self.index = LineIndex(source.data)
+        self._highlight = highlight
+        self._widest = 0
+        self.set_reactive(TextView.cursor, 0)
+        self.set_reactive(TextView.linked, frozenset())
+        self.set_reactive(TextView.marks, {})
+        self._changed()
+        self.scroll_to(0, 0, animate=False, immediate=True)
+
+    def go_to(self, line: int) -> None:
+        """Put the cursor on a line and bring it into view; nobody is told."""
+        self.cursor = line
+        height = max(self.size.height, 1)
+        top = self.scroll_offset.y
+        if not top <= self.cursor < top + height:
+            self.scroll_to(y=max(0, self.cursor - height // 3), animate=False, immediate=True)
+
+    @property
+    def number_width(self) -> int:
+        """Digits of the last line's number."""
+        return max(3, len(str(self.index.count)))
+
+    @property
+    def gutter(self) -> int:
+        """Columns to the left of the text."""
+        return self.number_width + 4
+
+    def validate_cursor(self, line: int) -> int:
+        return min(max(line, 0), self.index.count - 1)
+
+    def watch_cursor(self) -> None:
+        self.refresh()
+
+    def watch_linked(self) -> None:
+        self.refresh()
+
+    def watch_marks(self) -> None:
+        self._changed()
+
+    def watch_needle(self) -> None:
+        self._changed()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self._widen()
+
+    def on_resize(self) -> None:
+        self._widen()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._strips.clear()
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self._changed()
+
+    def on_click(self, event: events.Click) -> None:
+        line = event.y + self.scroll_offset.y
+        if event.button == 1 and line < self.index.count:
+            self._move_to(line)
+
+    def action_move(self, lines: int) -> None:
+        """Move the cursor up or down."""
+        self._move_to(self.cursor + lines)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by whole views, and the view with it."""
+        height = max(self.size.height - 1, 1) * pages
+        self.scroll_to(y=self.scroll_offset.y + height, animate=False, immediate=True)
+        self._move_to(self.cursor + height)
+
+    def action_edge(self, end: int) -> None:
+        """Move the cursor to the first or the last line."""
+        self._move_to(0 if end < 0 else self.index.count - 1)
+
+    def action_sideways(self, direction: int) -> None:
+        """Scroll by half a view."""
+        half = max((self.size.width - self.gutter) // 2, 1)
+        self.scroll_to(x=self.scroll_offset.x + half * direction, animate=False, immediate=True)
+
+    def action_copy_line(self) -> None:
+        """Copy the line under the cursor."""
+        text = self._decoded(self.cursor, 0, 1 << 20)
+        self.app.copy_to_clipboard(text)
+        self.notify(f"copied line {self.cursor + 1}: {len(text):,} characters")
+
+    def _move_to(self, line: int) -> None:
+        before = self.cursor
+        self.go_to(line)
+        if self.cursor != before or not self.linked:
+            self.post_message(self.Moved(self, self.cursor))
+
+    def _changed(self) -> None:
+        self._strips.clear()
+        self.virtual_size = Size(self._widest + self.gutter, self.index.count)
+        self._widen()
+        self.refresh()
+
+    def _widen(self) -> None:
+        """Let the text scroll as far sideways as the longest line that was in view so far."""
+        top = self.scroll_offset.y
+        lines = range(top, min(top + self.size.height, self.index.count))
+        widest = max((end - start for start, end in map(self.index.span, lines)), default=0)
+        if widest > self._widest:
+            self._widest = widest
+            self.virtual_size = Size(widest + self.gutter + 1, self.index.count)
+
+    def _decoded(self, line: int, first: int, count: int) -> str:
+        start, end = self.index.span(line)
+        data = self.source.data[start + first : min(end, start + first + count)]
+        return printable(data.removesuffix(b"\r").decode("utf-8", "replace"))
+
+    def render_line(self, y: int) -> Strip:
+        line = y + self.scroll_offset.y
+        x, width = self.scroll_offset.x, self.size.width
+        if line >= self.index.count:
+            return Strip.blank(width, self.rich_style)
+        key = (line, x, width, line == self.cursor, self.has_focus, line in self.linked)
+        if (strip := self._strips.get(key)) is None:
+            strip = self._strips[key] = self._drawn(line, x, width)
+        return strip
+
+    def _drawn(self, line: int, x: int, width: int) -> Strip:
+        row = self._row_style(line)
+        number = row + self.get_component_rich_style("text-view--number", partial=True)
+        sign = "▶" if line == self.cursor else "┃" if line in self.linked else " "
+        mark = self.marks.get(line)
+        gutter = [
+            Segment(sign, row + self.get_component_rich_style("text-view--keyword", partial=True)),
+            Segment(f"{line + 1:>{self.number_width}} ", number),
+            Segment(f"{MARK if mark else ' '} ", row + self._hue(mark)),
+        ]
+        shown = width - self.gutter
+        text, left = self._coloured(line, x, shown, row)
+        strip = Strip(text.render(self.app.console))
+        strip = strip.crop_extend(left, left + shown, row).apply_offsets(x, line)
+        return Strip.join([Strip(gutter), strip])
+
+    def _coloured(self, line: int, x: int, shown: int, row: Style) -> tuple[Text, int]:
+        """The part of a line that holds the columns in view, and how many columns of it are left of them."""
+        start, end = self.index.span(line)
+        first = max(x - BEFORE, 0) if end - start > LONG else 0
+        content = self._decoded(line, first, x - first + shown + BEFORE if end - start > LONG else end - start)
+        text = Text(content, style=row, no_wrap=True, end="")
+        for begin, stop, kind in self._highlight(-1 if first else line, content):
+            text.stylize(self.get_component_rich_style(f"text-view--{kind}", partial=True), begin, stop)
+        if self.needle:
+            match = self.get_component_rich_style("text-view--match", partial=True)
+            for begin, stop in matches_in(content, self.needle):
+                text.stylize(match, begin, stop)
+        if "\t" in content:
+            text.expand_tabs(TAB)
+        selection = self.text_selection
+        if selection is not None and (span := selection.get_span(line)) is not None:
+            style = self.screen.get_component_rich_style("screen--selection")
+            text.stylize(style, span[0] - first, len(text) if span[1] < 0 else span[1] - first)
+        return text, x - first
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The text that was selected with the mouse."""
+        start, end = selection.start or Offset(0, 0), selection.end or Offset(0, self.index.count)
+        lines = [self._decoded(line, 0, 1 << 20) for line in range(start.y, min(end.y + 1, self.index.count))]
+        if lines and end.y < self.index.count:
+            lines[-1] = lines[-1][: end.x]
+        if lines:
+            lines[0] = lines[0][start.x :]
+        return "\n".join(lines), "\n"
+
+    def _row_style(self, line: int) -> Style:
+        style = self.rich_style
+        if line == self.cursor:
+            return style + self.get_component_rich_style("text-view--cursor", partial=True)
+        if line in self.linked:
+            return style + self.get_component_rich_style("text-view--linked", partial=True)
+        return style
+
+    def _hue(self, variable: str | None) -> Style:
+        if not variable:
+            return Style()
+        return Style(color=self.app.theme_variables[variable.removeprefix("$")])

@@ -1,0 +1,93 @@
+"""The first line: what was captured, on which mesh, and how far the capture is."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.timer import Timer
+from textual.widget import Widget
+
+from ..inspector.capture.model import PHASES, Capture
+from ..inspector.report import Report
+from ..inspector.units import format_seconds
+from .palette import axis_hue, axis_hues
+from .pieces import data
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+PERIOD = 0.1
+"""Seconds between two pictures of the spinner."""
+
+
+class TitleBar(Widget):
+    """The subject to the left, with the axes of the mesh in their colours; the state of the capture to the right."""
+
+    capture: reactive[Capture] = reactive(Capture())
+    report: reactive[Report | None] = reactive(None)
+    analysing = reactive(False)
+
+    def on_mount(self) -> None:
+        self._began = time.monotonic()
+        self._timer: Timer = self.set_interval(PERIOD, self.refresh, pause=True)
+
+    def watch_capture(self) -> None:
+        self._tick()
+
+    def watch_analysing(self) -> None:
+        self._tick()
+
+    def _tick(self) -> None:
+        if not self.is_mounted:
+            return
+        if self.capture.progress is not None or self.analysing:
+            self._timer.resume()
+        else:
+            self._timer.pause()
+            self.refresh()
+
+    def render(self) -> Content:
+        state = self._state()
+        room = self.size.width - state.cell_length - 2
+        parts = self._subject()
+        while len(parts) > 1 and sum(part.cell_length + 3 for part in parts) > room:
+            parts.pop()
+        subject = Content("   ").join(parts).truncate(max(room, 0), ellipsis=True)
+        return subject.pad_right(max(room + 2 - subject.cell_length, 1)) + state
+
+    def _subject(self) -> list[Content]:
+        """What is captured, in parts; what matters least comes last."""
+        subject = self.capture.subject
+        if subject is None:
+            names = dict.fromkeys(stage.source.name for stage in self.capture.stages)
+            parts = [data(", ".join(map(os.path.basename, names)) or "shardscope", "bold")]
+        else:
+            script = f"{os.path.basename(subject.script)}:" if subject.script else ""
+            parts = [data(f"{script}{subject.function}", "bold")]
+        meshes = () if self.report is None else self.report.meshes
+        hues = axis_hues(meshes)
+        for mesh in meshes:
+            axes = [
+                Content.assemble((name, f"bold {axis_hue(name, hues)}"), f"={size}") for name, size in mesh.axes
+            ] or [Content("of one device")]
+            parts.append(Content.assemble(("mesh ", "$aside"), Content(" ").join(axes)))
+        if subject is not None:
+            parts.append(data(f"{subject.target} × {subject.device_count}"))
+            parts += [data(f"jax {subject.jax}", "$aside")] if subject.jax else []
+        return parts
+
+    def _state(self) -> Content:
+        capture = self.capture
+        picture = SPINNER[int(time.monotonic() / PERIOD) % len(SPINNER)]
+        if capture.progress is not None:
+            elapsed = f"{time.monotonic() - self._began:.1f} s"
+            return Content.assemble((f"{picture} {PHASES[capture.progress.phase]} ", "$warning"), (elapsed, "$aside"))
+        if capture.failure is not None:
+            return Content.styled(f"✗ failed while {PHASES[phase] if (phase := capture.failure.phase) in PHASES else phase}", "bold $error")
+        if self.analysing:
+            return Content.styled(f"{picture} analysing", "$warning")
+        if capture.damage is not None:
+            return Content.styled("✗ damaged", "bold $error")
+        total = sum(capture.timings.values())
+        return Content.styled(f"✓ {format_seconds(total)}" if total else "✓", "$success")
