@@ -59,7 +59,9 @@ def linked(report: Report, place: Place, stage: Stage) -> Linked:
     match place:
         case SourceLine(file, line):
             frame = Frame(file, "", line)
-            return Linked(place, (frame,), None, _of_line(report, frame), spans_of(stage, file, line))
+            first = [c.span for c in collectives_in(report, stage) if _starts_at(c.source.stack, frame)]
+            spans = tuple(dict.fromkeys((*first, *spans_of(stage, file, line))))
+            return Linked(place, (frame,), None, _of_line(report, frame), spans)
         case StagePlace(name, offset):
             origin = report.capture.stage(name)
             stack = () if origin is None else frames_at(origin, offset)

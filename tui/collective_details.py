@@ -24,13 +24,11 @@ MOST_MEMBERS = 16
 
 
 def collective_details(report: Report, collective: Collective, width: int, height: int) -> Iterator[Content]:
-    """What it is, the facts, and the picture of the mesh in at most `height` lines."""
+    """What it is, the picture of the mesh in at most `height` lines, and the facts."""
     hues = axis_hues(report.meshes)
     over = Content.assemble(" over ", axes_content(collective.axes, hues)) if collective.axes else ""
     yield from folded(Content.assemble((kind_text(collective), "bold"), over), width)
     yield from folded(data(f"{collective.name} · {LABELS.get(collective.stage, collective.stage)}", "$aside"), width)
-    yield Content("")
-    yield from _facts(collective, width)
     yield Content("")
     traffic = traffic_of(collective)
     yield title(_heading(collective, traffic))
@@ -41,6 +39,8 @@ def collective_details(report: Report, collective: Collective, width: int, heigh
     if len(traffic.groups) > 1 or collective.pairs:
         yield Content("")
         yield from folded(_groups(traffic, devices), width)
+    yield Content("")
+    yield from _facts(collective, width)
 
 
 def mesh_of(collective: Collective, report: Report) -> MeshSyntax:
@@ -63,7 +63,8 @@ def _facts(collective: Collective, width: int) -> Iterator[Content]:
     yield from fact("sends", Content.assemble((format_bytes(collective.wire_bytes), "bold"), " a time"), width)
     yield from fact("runs", f"{executions_text(collective)}×{loops}", width)
     yield from fact("by", by, width)
-    yield from fact("form", ", ".join(filter(None, (collective.fused_form, "async" if collective.is_async else ""))), width)
+    form = filter(None, (collective.fused_form, "async" if collective.is_async else ""))
+    yield from fact("form", ", ".join(form), width)
     yield from fact("in", collective.computation, width)
     yield from fact("op_name", collective.op_name or "", width)
 

@@ -30,6 +30,7 @@ class CollectivesPane(Vertical):
     wanted: reactive[str] = reactive("")
     by_bytes: reactive[bool] = reactive(False)
     unfolded: reactive[frozenset[Key]] = reactive(frozenset())
+    count = reactive(0)
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -45,9 +46,10 @@ class CollectivesPane(Vertical):
         return self.query_one(RowTable)
 
     @property
-    def count(self) -> int:
-        """How many collectives are listed."""
-        return len(self._listing.collectives)
+    def first(self) -> Collective | None:
+        """The one in the first row."""
+        rows = self._listing.rows
+        return self.collective(rows[0].key) if rows else None
 
     def collective(self, key: object) -> Collective | None:
         """The one that a row is about."""
@@ -72,7 +74,7 @@ class CollectivesPane(Vertical):
         rows = [self._listing.row_of[key] for key in keys if key in self._listing.row_of]
         table.linked = frozenset(rows)
         exact = None if linked is None or linked.collective is None else key_of(linked.collective)
-        table.go_to_key([self._listing.row_of[exact]] if exact in self._listing.row_of else rows)
+        table.go_to_key([self._listing.row_of[exact]] if exact is not None and exact in self._listing.row_of else rows)
 
     def action_fold(self) -> None:
         """Show the collectives of a row one by one, or as one row again."""
@@ -100,4 +102,5 @@ class CollectivesPane(Vertical):
         self._listing = listing(self.report, self._program, self.unfolded, self.by_bytes)
         self.query_one("#collectives-summary", Static).update(self._listing.summary)
         self.table.show(self._listing.rows)
+        self.count = len(self._listing.collectives)
         self.watch_linked()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from textual.content import Content
 
-from ..inspector.capture.model import Capture, Failure, Message, OutputSummary
+from ..inspector.capture.model import PHASES, Capture, Failure, Message, OutputSummary
 from ..inspector.report import Report, VariableVariance
 from ..parsers.errors import Problem
 from .columns import Column
@@ -34,6 +34,8 @@ LIVE = (
     Column("max", 8, 4, "right"),
     Column("not finite", 4, 9, "right"),
 )
+
+LEVELS = ("error", "warning", "info")
 
 PROBLEMS = (Column("", 7, 3), Column("what", 20, 4), Column("where", 8, 2), Column("while", 6, 1))
 
@@ -86,8 +88,9 @@ def problems_of(capture: Capture, report: Report | None) -> list[Failure | Messa
     """What went wrong, what the compiler said, and what could not be read."""
     found: list[Failure | Message | Problem] = [] if capture.failure is None else [capture.failure]
     if capture.damage is not None:
-        found.append(Message("error", f"the file is damaged, what follows is missing: {capture.damage}", "opening"))
-    found += sorted(capture.messages, key=lambda message: ("error", "warning", "info").index(message.level))
+        found.append(Message("error", f"the file is damaged, what follows is missing: {capture.damage}", "start"))
+    messages: list[Message] = sorted(capture.messages, key=lambda message: LEVELS.index(message.level))
+    found += messages
     return found + [problem for stage in report.stages for problem in stage.problems] if report else found
 
 
@@ -97,14 +100,15 @@ def problem_rows(problems: Sequence[Failure | Message | Problem]) -> list[Row]:
 
 
 def _problem(problem: Failure | Message | Problem) -> tuple[Content, ...]:
+    level, where, phase = "error", "", "reading"
     match problem:
-        case Failure(message=text, phase=phase):
-            level, where = "error", ""
-        case Message(level=level, text=text, phase=phase):  # type: ignore[assignment]
-            where = problem.location or ""
-        case Problem(message=text):
+        case Failure():
+            text, phase = problem.message, PHASES[problem.phase]
+        case Message():
+            level, text, where, phase = problem.level, problem.text, problem.location or "", PHASES[problem.phase]
+        case Problem():
             line, column = problem.source.position(problem.span.start)
-            level, where, phase = "error", f"{problem.source.name}:{line}:{column}", "reading"  # type: ignore[assignment]
+            text, where = problem.message, f"{problem.source.name}:{line}:{column}"
     colour = {"error": "bold $error", "warning": "$warning"}.get(level, "$aside")
     first = next(iter(text.strip().splitlines()), "")[:300]
     return Content.styled(level, colour), data(first), data(where), data(phase)

@@ -24,6 +24,8 @@ NARROWEST = 24
 class InspectPane(VerticalScroll, can_focus=True):
     """A collective with its groups on the mesh, a line with its stack, or an entry of a table."""
 
+    ALLOW_MAXIMIZE = True
+
     report: reactive[Report | None] = reactive(None)
     selected: reactive[Selected | None] = reactive(None)
     linked: reactive[Linked | None] = reactive(None)

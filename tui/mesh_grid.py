@@ -88,7 +88,9 @@ class Grid:
                 Content.assemble((name, axis_hue(name, self.picture.axis_hues)), f" {at}")
                 for (name, _), at in zip(self.picture.mesh.axes, self.outer, strict=False)
             )
-        numbers = (" " * self.gap).join(f"{'⋯' if column is None else column:>{self.digits}}" for column in self.columns)
+        numbers = (" " * self.gap).join(
+            f"{'⋯' if column is None else column:>{self.digits}}" for column in self.columns
+        )
         yield Content.styled(" " * self.label + numbers, "$aside")
         rows = [self._partitions(row) for row in self.rows]
         joints = [self._joints(above, below) for above, below in pairwise(rows)]

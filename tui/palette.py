@@ -6,7 +6,7 @@ backgrounds, where it has a contrast of at least 4.5 with the background, and as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from textual.theme import Theme
 
@@ -92,6 +92,11 @@ def axis_hues(meshes: Iterable[MeshSyntax]) -> Mapping[str, str]:
     """The variable of each axis, by its name: an axis keeps its colour wherever it is shown."""
     names = dict.fromkeys(name for mesh in meshes for name, _ in mesh.axes)
     return {name: hue(number) for number, name in enumerate(names)}
+
+
+def collective_hue(axes: Sequence[str] | None, hues: Mapping[str, str]) -> str:
+    """The variable of what communicates over axes: that of the first one, grey where there is none."""
+    return axis_hue(axes[0], hues) if axes else f"$hue-{HUES.index('grey')}"
 
 
 def axis_hue(axis: str, hues: Mapping[str, str]) -> str:

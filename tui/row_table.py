@@ -86,7 +86,7 @@ class RowTable(ScrollView, can_focus=True):
             max([len(column.title), *(row.cells[index].cell_length for row in measured)])
             for index, column in enumerate(self.columns)
         )
-        self.virtual_size = Size(self.size.width, len(self.rows) + 1)
+        self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) + 1)
         keys = [row.key for row in self.rows]
         self.go_to(keys.index(key) if key in keys else 0)
         self.refresh()
@@ -94,12 +94,12 @@ class RowTable(ScrollView, can_focus=True):
     def go_to(self, row: int) -> None:
         """Put the cursor on a row and bring it into view; nobody is told."""
         self.cursor = row
-        height = max(self.size.height - 1, 1)
+        height = max(self.scrollable_content_region.height - 1, 1)
         top = self.scroll_offset.y
         if self.cursor < top:
-            self.scroll_to(y=self.cursor, animate=False, immediate=True)
+            self.scroll_to(y=self.cursor, animate=False, immediate=True, force=True)
         elif self.cursor >= top + height:
-            self.scroll_to(y=self.cursor - height + 1, animate=False, immediate=True)
+            self.scroll_to(y=self.cursor - height + 1, animate=False, immediate=True, force=True)
 
     def go_to_key(self, keys: Sequence[Hashable]) -> None:
         """Put the cursor on the first row with one of these keys, unless it is on one of them."""
@@ -111,10 +111,10 @@ class RowTable(ScrollView, can_focus=True):
                 return
 
     def find(self, needle: str, direction: int) -> int | None:
-        """The next row, or the one before, with a cell that holds a text in capitals or not."""
+        """The next row, or the one before, that holds a text, in capitals or not; for 0 also the row one is on."""
         count = len(self.rows)
-        for step in range(1, count + 1):
-            number = (self.cursor + step * direction) % count
+        for step in range(direction != 0, count + (direction != 0)):
+            number = (self.cursor + step * (direction or 1)) % count
             if needle.lower() in " ".join(cell.plain for cell in self.rows[number].cells).lower():
                 return number
         return None
@@ -129,7 +129,7 @@ class RowTable(ScrollView, can_focus=True):
         self.refresh()
 
     def on_resize(self) -> None:
-        self.virtual_size = Size(self.size.width, len(self.rows) + 1)
+        self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) + 1)
 
     def on_click(self, event: events.Click) -> None:
         row = event.y - 1 + self.scroll_offset.y
@@ -150,7 +150,7 @@ class RowTable(ScrollView, can_focus=True):
 
     def action_page(self, pages: int) -> None:
         """Move the cursor by whole views."""
-        self.move_to(self.cursor + pages * max(self.size.height - 2, 1))
+        self.move_to(self.cursor + pages * max(self.scrollable_content_region.height - 2, 1))
 
     def action_edge(self, end: int) -> None:
         """Move the cursor to the first or the last row."""
@@ -162,7 +162,7 @@ class RowTable(ScrollView, can_focus=True):
             self.post_message(self.Opened(self, self.rows[self.cursor].key))
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
+        width = self.scrollable_content_region.width
         number = y - 1 + self.scroll_offset.y
         if y == 0:
             cells = tuple(Content(column.title) for column in self.columns) if self.rows else ()

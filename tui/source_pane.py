@@ -19,6 +19,8 @@ from .text_view import TextView
 class SourcePane(Vertical):
     """One file at a time: the script, or whichever file the selected stack frame is in."""
 
+    ALLOW_MAXIMIZE = True
+
     def compose(self) -> ComposeResult:
         yield Static("Source", id="source-title", classes="pane-title")
         yield TextView(id="source-text")

@@ -23,13 +23,14 @@ def notice(capture: Capture) -> Content:
             done = Content.assemble(("✓ ", "$success"), words)
             lines.append(done if taken is None else Content.assemble(done, (f"  {format_seconds(taken)}", "$aside")))
         else:
-            lines.append(Content.styled(f"▸ {words} …" if number == now else f"  {words}", "bold" if number == now else "$aside"))
+            going_on = number == now
+            lines.append(Content.styled(f"▸ {words} …" if going_on else f"  {words}", "bold" if going_on else "$aside"))
     return Content("\n").join(lines)
 
 
 def failure_content(failure: Failure) -> Content:
     """The message, what to do next, and the traceback or the last words."""
-    doing = PHASES.get(failure.phase, failure.phase)  # type: ignore[call-overload]
+    doing = PHASES.get(failure.phase, failure.phase)
     parts = [Content.styled(f"Stopped while {doing}", "bold $error"), data(failure.message, "bold")]
     if failure.hint:
         parts.append(Content.assemble(("hint: ", "bold $warning"), data(failure.hint)))

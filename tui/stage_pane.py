@@ -14,7 +14,7 @@ from ..inspector.linked import Linked, StagePlace
 from ..inspector.report import Collective
 from ..parsers.source import Source
 from .highlight import of_dialect
-from .palette import axis_hue
+from .palette import collective_hue
 from .stage_notice import notice
 from .stage_tabs import stage_tabs
 from .tab_strip import TabStrip
@@ -23,6 +23,8 @@ from .text_view import TextView
 
 class StagePane(Vertical):
     """Shows the chosen stage, or what there is to say while it is not there."""
+
+    ALLOW_MAXIMIZE = True
 
     capture: reactive[Capture] = reactive(Capture())
     stage = reactive("")
@@ -64,7 +66,7 @@ class StagePane(Vertical):
         """Mark the lines in which the collectives stand."""
         view = self.view
         view.marks = {
-            view.index.line_at(collective.span.start): axis_hue(collective.axes[0], hues) if collective.axes else "$hue-7"
+            view.index.line_at(collective.span.start): collective_hue(collective.axes, hues)
             for collective in collectives
         }
 

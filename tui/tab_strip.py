@@ -45,7 +45,7 @@ class TabStrip(Widget):
             return self.strip
 
     def render(self) -> Content:
-        return Content("").join([self._drawn(tab) for tab in self.tabs])
+        return Content("").join(self._all_drawn())
 
     def on_click(self, event: events.Click) -> None:
         if (tab := self._at(event.x)) is not None:
@@ -59,13 +59,21 @@ class TabStrip(Widget):
         self.hovered = ""
 
     def _at(self, x: int) -> Tab | None:
-        for tab in self.tabs:
-            x -= self._drawn(tab).cell_length
+        for tab, drawn in zip(self.tabs, self._all_drawn(), strict=True):
+            x -= drawn.cell_length
             if x < 0:
                 return tab
         return None
 
-    def _drawn(self, tab: Tab) -> Content:
+    def _all_drawn(self) -> list[Content]:
+        """The tabs, with as much of each as there is room for: without counts, then only the keys of all but one."""
+        for counted, named in ((True, True), (False, True), (False, False)):
+            drawn = [self._drawn(tab, counted, named or tab.id == self.chosen or not tab.key) for tab in self.tabs]
+            if sum(one.cell_length for one in drawn) <= self.size.width:
+                break
+        return drawn
+
+    def _drawn(self, tab: Tab, counted: bool, named: bool) -> Content:
         style = "$text-muted"
         match tab.state:
             case "waiting":
@@ -77,6 +85,7 @@ class TabStrip(Widget):
         elif tab.id == self.hovered:
             style = "$foreground on $panel"
         key = (tab.key, "$aside") if tab.key else ""
-        label = f" {tab.label}{'✗' if tab.state == 'failed' else ''} "
-        count = "" if tab.count is None else (f"{tab.count:,} ", "$aside" if tab.id != self.chosen else "")
+        label = f"{f' {tab.label}' if named else ''}{'✗' if tab.state == 'failed' else ''} "
+        shown = counted and tab.count is not None
+        count = (f"{tab.count:,} ", "$aside" if tab.id != self.chosen else "") if shown else ""
         return Content.assemble(" " if key else "", key, label, count).stylize_before(style)

@@ -51,6 +51,8 @@ TABLES = {
 class TablesPane(Vertical):
     """Says what was selected in whichever table is shown."""
 
+    ALLOW_MAXIMIZE = True
+
     capture: reactive[Capture] = reactive(Capture())
     report: reactive[Report | None] = reactive(None)
     linked: reactive[Linked | None] = reactive(None)
@@ -74,6 +76,9 @@ class TablesPane(Vertical):
                 yield RowTable(LIVE, id="live-table")
             yield RowTable(PROBLEMS, id="problems")
             yield TextView(id="log")
+
+    def on_mount(self) -> None:
+        self.watch(self.query_one(CollectivesPane), "count", self._count, init=False)
 
     @property
     def shown(self) -> Widget:

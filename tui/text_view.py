@@ -98,15 +98,25 @@ class TextView(ScrollView, can_focus=True):
         self.set_reactive(TextView.linked, frozenset())
         self.set_reactive(TextView.marks, {})
         self._changed()
-        self.scroll_to(0, 0, animate=False, immediate=True)
+        self.scroll_to(0, 0, animate=False, immediate=True, force=True)
 
     def go_to(self, line: int) -> None:
         """Put the cursor on a line and bring it into view; nobody is told."""
         self.cursor = line
-        height = max(self.size.height, 1)
+        height = max(self.scrollable_content_region.height, 1)
         top = self.scroll_offset.y
         if not top <= self.cursor < top + height:
-            self.scroll_to(y=max(0, self.cursor - height // 3), animate=False, immediate=True)
+            self.scroll_to(y=max(0, self.cursor - height // 3), animate=False, immediate=True, force=True)
+
+    def jump(self, offset: int) -> None:
+        """Put the cursor on the line in which a byte lies, and bring the byte into view, as the user does it."""
+        line = self.index.line_at(offset)
+        column = offset - self.index.span(line)[0]
+        left, width = self.scroll_offset.x, max(self.scrollable_content_region.width - self.margin_width, 1)
+        if not left <= column < left + width:
+            self._widen_to(line)
+            self.scroll_to(x=max(0, column - width // 3), animate=False, immediate=True, force=True)
+        self.move_to(line)
 
     @property
     def number_width(self) -> int:
@@ -114,7 +124,7 @@ class TextView(ScrollView, can_focus=True):
         return max(3, len(str(self.index.count)))
 
     @property
-    def gutter(self) -> int:
+    def margin_width(self) -> int:
         """Columns to the left of the text."""
         return self.number_width + 4
 
@@ -150,34 +160,35 @@ class TextView(ScrollView, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         line = event.y + self.scroll_offset.y
         if event.button == 1 and line < self.index.count:
-            self._move_to(line)
+            self.move_to(line)
 
     def action_move(self, lines: int) -> None:
         """Move the cursor up or down."""
-        self._move_to(self.cursor + lines)
+        self.move_to(self.cursor + lines)
 
     def action_page(self, pages: int) -> None:
         """Move the cursor by whole views, and the view with it."""
-        height = max(self.size.height - 1, 1) * pages
-        self.scroll_to(y=self.scroll_offset.y + height, animate=False, immediate=True)
-        self._move_to(self.cursor + height)
+        height = max(self.scrollable_content_region.height - 1, 1) * pages
+        self.scroll_to(y=self.scroll_offset.y + height, animate=False, immediate=True, force=True)
+        self.move_to(self.cursor + height)
 
     def action_edge(self, end: int) -> None:
         """Move the cursor to the first or the last line."""
-        self._move_to(0 if end < 0 else self.index.count - 1)
+        self.move_to(0 if end < 0 else self.index.count - 1)
 
     def action_sideways(self, direction: int) -> None:
         """Scroll by half a view."""
-        half = max((self.size.width - self.gutter) // 2, 1)
-        self.scroll_to(x=self.scroll_offset.x + half * direction, animate=False, immediate=True)
+        half = max((self.scrollable_content_region.width - self.margin_width) // 2, 1)
+        self.scroll_to(x=self.scroll_offset.x + half * direction, animate=False, immediate=True, force=True)
 
     def action_copy_line(self) -> None:
         """Copy the line under the cursor."""
-        text = self._decoded(self.cursor, 0, 1 << 20)
+        text = self.text_of(self.cursor)
         self.app.copy_to_clipboard(text)
         self.notify(f"copied line {self.cursor + 1}: {len(text):,} characters")
 
-    def _move_to(self, line: int) -> None:
+    def move_to(self, line: int) -> None:
+        """Put the cursor on a line, as the user does it."""
         before = self.cursor
         self.go_to(line)
         if self.cursor != before or not self.linked:
@@ -185,18 +196,24 @@ class TextView(ScrollView, can_focus=True):
 
     def _changed(self) -> None:
         self._strips.clear()
-        self.virtual_size = Size(self._widest + self.gutter, self.index.count)
+        self.virtual_size = Size(self._widest + self.margin_width, self.index.count)
         self._widen()
         self.refresh()
 
     def _widen(self) -> None:
         """Let the text scroll as far sideways as the longest line that was in view so far."""
         top = self.scroll_offset.y
-        lines = range(top, min(top + self.size.height, self.index.count))
+        self._widen_to(*range(top, min(top + self.scrollable_content_region.height, self.index.count)))
+
+    def _widen_to(self, *lines: int) -> None:
         widest = max((end - start for start, end in map(self.index.span, lines)), default=0)
         if widest > self._widest:
             self._widest = widest
-            self.virtual_size = Size(widest + self.gutter + 1, self.index.count)
+            self.virtual_size = Size(widest + self.margin_width + 1, self.index.count)
+
+    def text_of(self, line: int) -> str:
+        """The text of a line, the first million bytes of it; empty where there is no such line."""
+        return self._decoded(line, 0, 1 << 20)
 
     def _decoded(self, line: int, first: int, count: int) -> str:
         start, end = self.index.span(line)
@@ -205,7 +222,7 @@ class TextView(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         line = y + self.scroll_offset.y
-        x, width = self.scroll_offset.x, self.size.width
+        x, width = self.scroll_offset.x, self.scrollable_content_region.width
         if line >= self.index.count:
             return Strip.blank(width, self.rich_style)
         key = (line, x, width, line == self.cursor, self.has_focus, line in self.linked)
@@ -223,7 +240,7 @@ class TextView(ScrollView, can_focus=True):
             Segment(f"{line + 1:>{self.number_width}} ", number),
             Segment(f"{MARK if mark else ' '} ", row + self._hue(mark)),
         ]
-        shown = width - self.gutter
+        shown = width - self.margin_width
         text, left = self._coloured(line, x, shown, row)
         strip = Strip(text.render(self.app.console))
         strip = strip.crop_extend(left, left + shown, row).apply_offsets(x, line)
@@ -234,7 +251,8 @@ class TextView(ScrollView, can_focus=True):
         start, end = self.index.span(line)
         first = max(x - BEFORE, 0) if end - start > LONG else 0
         content = self._decoded(line, first, x - first + shown + BEFORE if end - start > LONG else end - start)
-        text = Text(content, style=row, no_wrap=True, end="")
+        text = Text(content, no_wrap=True, end="")
+        text.stylize(row)
         for begin, stop, kind in self._highlight(-1 if first else line, content):
             text.stylize(self.get_component_rich_style(f"text-view--{kind}", partial=True), begin, stop)
         if self.needle:
@@ -252,7 +270,7 @@ class TextView(ScrollView, can_focus=True):
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The text that was selected with the mouse."""
         start, end = selection.start or Offset(0, 0), selection.end or Offset(0, self.index.count)
-        lines = [self._decoded(line, 0, 1 << 20) for line in range(start.y, min(end.y + 1, self.index.count))]
+        lines = [self.text_of(line) for line in range(start.y, min(end.y + 1, self.index.count))]
         if lines and end.y < self.index.count:
             lines[-1] = lines[-1][: end.x]
         if lines:

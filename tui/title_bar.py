@@ -84,7 +84,7 @@ class TitleBar(Widget):
             elapsed = f"{time.monotonic() - self._began:.1f} s"
             return Content.assemble((f"{picture} {PHASES[capture.progress.phase]} ", "$warning"), (elapsed, "$aside"))
         if capture.failure is not None:
-            return Content.styled(f"✗ failed while {PHASES[phase] if (phase := capture.failure.phase) in PHASES else phase}", "bold $error")
+            return Content.styled(f"✗ stopped while {PHASES[capture.failure.phase]}", "bold $error")
         if self.analysing:
             return Content.styled(f"{picture} analysing", "$warning")
         if capture.damage is not None:

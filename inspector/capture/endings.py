@@ -19,12 +19,12 @@ LAST_WORDS = 4000
 class Ending:
     """How a process ended.
 
-    `status` is its exit status, or a signal's number negated; `peak_bytes` the most memory it used; `damage` says what
-    was wrong with its frames, where it was ended for that.
+    `status` is its exit status, or a signal's number negated; `peak_bytes` the most memory it used, if that is known;
+    `damage` says what was wrong with its frames, where it was ended for that.
     """
 
     status: int
-    peak_bytes: int
+    peak_bytes: int | None
     stdout: bytes
     stderr: bytes
     damage: str | None = None
@@ -56,7 +56,8 @@ def died(phase: Phase, ending: Ending, workspace: Path) -> Failure:
     if ending.damage is not None:
         how = f"what it sent could not be read ({ending.damage})"
     elif ending.status == -signal.SIGKILL:
-        how = f"it was killed (SIGKILL) when it used {ending.peak_bytes / 1e9:.2g} GB of memory"
+        used = "" if ending.peak_bytes is None else f" when it used {ending.peak_bytes / 1e9:.2g} GB of memory"
+        how = f"it was killed (SIGKILL){used}"
         hint = "the system kills processes that way when memory runs out: try smaller shapes, or --no-live"
     elif fatal := compiler_log.fatal_message(words):
         how = f"XLA gave up: {fatal[0]} ({fatal[1]})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -121,8 +122,7 @@ class Process:
             self._group = None
         process.returncode = os.waitstatus_to_exitcode(status)
         drain.finish()
-        peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        self._deliver(Ending(process.returncode, peak, drain.stdout.data, drain.stderr.data, damage))
+        self._deliver(Ending(process.returncode, _peak(usage), drain.stdout.data, drain.stderr.data, damage))
 
     def _read_frames(self, descriptor: int) -> str | None:
         """Pass on all frames; why that ended early, if it did."""
@@ -137,6 +137,12 @@ class Process:
             except FrameError as error:
                 return None if self._killed else str(error)
         return None
+
+
+def _peak(usage: resource.struct_rusage) -> int | None:
+    """Bytes. Linux starts to count with what this process held when it started the other: less is not known."""
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) if usage.ru_maxrss > own else None
 
 
 def _ended(pid: int) -> tuple[int, int, struct_rusage] | None:

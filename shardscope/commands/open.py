@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from shardscope.commands.output import add_output_options, chosen_format, write_report
+from shardscope.commands.output import add_output_options, after_screen, chosen_format, write_report
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
@@ -29,5 +29,5 @@ def run(options: argparse.Namespace) -> ExitCode:
         from shardscope.tui.app import show
 
         show(capture)
-        return ExitCode.DONE
+        return after_screen(capture)
     return write_report(inspect(capture), format, options.output)

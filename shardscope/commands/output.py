@@ -9,6 +9,7 @@ from pathlib import Path
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.model import Capture, Failure
+from shardscope.inspector.render.printable import printable
 from shardscope.inspector.report import Report
 
 FORMATS = ("tui", "text", "json")
@@ -45,6 +46,13 @@ def write_report(report: Report, format: str, output: str | None) -> ExitCode:
     else:
         _write_text(report, output)
     return exit_code(report.capture)
+
+
+def after_screen(capture: Capture) -> ExitCode:
+    """Tell how a capture went whose report was on a screen that is gone; in words too, where it failed."""
+    if capture.failure is not None:
+        print(printable(f"shardscope: {capture.failure.message}"), file=sys.stderr)
+    return exit_code(capture)
 
 
 def exit_code(capture: Capture) -> ExitCode:

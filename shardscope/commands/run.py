@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-from shardscope.commands.output import add_output_options, chosen_format, write_report
+from shardscope.commands.output import add_output_options, after_screen, chosen_format, write_report
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.child.request import Request
 from shardscope.inspector.capture.file import save
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     if options.save is not None and last.subject is not None:
         save(last, options.save)
     if format == "tui":
-        return ExitCode.DONE
+        return after_screen(last)
     return write_report(inspect(last), format, options.output)
 
 

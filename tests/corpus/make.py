@@ -97,7 +97,7 @@ def for_target(function, arguments, mesh, target):
         jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding or NamedSharding(moved, P()))
         for aval, sharding in zip(exported.in_avals, exported.in_shardings_jax(moved), strict=True)
     ]
-    arguments, keywords = jax.tree.unflatten(exported.in_tree, leaves)
+    arguments, _ = jax.tree.unflatten(exported.in_tree, leaves)
     return jax.jit(exported.call), arguments
 
 

@@ -14,8 +14,8 @@ FUNCTIONS = [f"{sample.name}:{function}" for sample in SAMPLES for function in s
 def test_result_is_that_of_one_device(result, key):
     for actual, expected in result(key).pairs:
         assert actual.shape == expected.shape
-        # Sums in another order: the rounding of float32, relative to the largest number.
-        np.testing.assert_allclose(actual, expected, rtol=0, atol=2e-5 * np.abs(expected).max())
+        # Sums in another order, and what dividing by small moments in Adam makes of it, relative to the largest number.
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("key", [key for key in FUNCTIONS if key != "unsound_invariance:faulty"])

@@ -1,0 +1,64 @@
+"""The screen over captures that are real, driven by keys and clicks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import pytest
+from shardscope.inspector.capture.model import Capture
+from shardscope.tui.app import ShardscopeApp
+from shardscope.tui.main_screen import MainScreen
+from textual.pilot import Pilot
+
+PATIENCE = 300
+"""Tenths of a second to wait for what has to come."""
+
+
+class Driver:
+    """What tests do with a screen, and what they see of it."""
+
+    def __init__(self, app: ShardscopeApp, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def screen(self) -> MainScreen:
+        screen = self.app.screen
+        assert isinstance(screen, MainScreen)
+        return screen
+
+    @property
+    def text(self) -> str:
+        """All that is on the screen."""
+        lines = self.app.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in line) for line in lines)
+
+    async def until(self, true: Callable[[], object]) -> None:
+        """Wait until something holds."""
+        for _ in range(PATIENCE):
+            await self.pilot.pause()
+            if true():
+                return
+            await self.pilot.pause(0.1)
+        raise AssertionError(f"never came about; the screen is\n{self.text}")
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+
+Opened = Callable[..., AbstractAsyncContextManager[Driver]]
+
+
+@pytest.fixture
+def opened() -> Opened:
+    """Opens the screen over captures, as they arrive one after the other."""
+
+    @asynccontextmanager
+    async def run(captures: Capture | Iterable[Capture], size: tuple[int, int] = (150, 45)) -> AsyncIterator[Driver]:
+        app = ShardscopeApp((captures,) if isinstance(captures, Capture) else captures)
+        async with app.run_test(size=size, notifications=True) as pilot:
+            yield Driver(app, pilot)
+
+    return run

@@ -1,0 +1,145 @@
+"""Search, go to, zoom, help, save, tables: what the keys do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.load import load
+from shardscope.tui.help import Help
+from shardscope.tui.row_table import RowTable
+from shardscope.tui.source_pane import SourcePane
+from shardscope.tui.stage_pane import StagePane
+from shardscope.tui.tables_pane import TABLES, TablesPane
+
+from ..conftest import SampleCapture
+from .conftest import Opened
+
+
+async def test_search_in_a_text(sample: SampleCapture, opened: Opened) -> None:
+    capture = sample("fsdp_tp:grad")
+    text = capture.stages[-1].source.text().splitlines()
+    wanted = [number for number, line in enumerate(text) if "reduce-scatter(" in line]
+    async with opened(capture) as driver:
+        await driver.until(lambda: driver.screen.linked is not None)
+        view = driver.screen.query_one(StagePane).view
+        await driver.press("6", "home", "slash", *"reduce-scatter(")
+        await driver.until(lambda: view.cursor == wanted[0])
+        await driver.until(lambda: f"1 of {len(wanted)}" in driver.text)
+        await driver.press("enter", "n")
+        assert view.cursor == wanted[1]
+        await driver.press("N", "N")
+        assert view.cursor == wanted[-1]
+        assert f"{len(wanted)} of {len(wanted)}" in driver.text
+        await driver.press("escape")
+        assert view.needle == ""
+        assert f"{len(wanted)} of {len(wanted)}" not in driver.text
+        assert view.has_focus
+
+
+async def test_search_ignores_capitals_unless_there_are_some(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("fsdp_tp:loss")) as driver:
+        await driver.until(lambda: driver.screen.linked is not None)
+        await driver.press("6", "home", "slash", *"entry")
+        await driver.until(lambda: " of " in driver.text)
+        view = driver.screen.query_one(StagePane).view
+        assert "entry" in view.text_of(view.cursor).lower()
+        await driver.press("escape", "slash", *"EnTrY")
+        await driver.until(lambda: "not found" in driver.text)
+
+
+async def test_search_in_a_table(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("fsdp_tp:grad")) as driver:
+        await driver.until(lambda: driver.screen.linked is not None)
+        table = driver.screen.query_one("#collectives-table", RowTable)
+        await driver.press("slash", *"reduce-sc", "enter")
+        await driver.until(lambda: table.rows[table.cursor].cells[1].plain == "reduce-scatter")
+        first = table.cursor
+        await driver.press("n")
+        assert table.cursor > first
+        assert table.rows[table.cursor].cells[1].plain == "reduce-scatter"
+
+
+async def test_go_to_a_line(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("fsdp_tp:loss")) as driver:
+        await driver.until(lambda: driver.screen.linked is not None)
+        await driver.press("0", "g", *"12", "enter")
+        assert driver.screen.query_one(SourcePane).view.cursor == 11
+        await driver.press("g", *"999999", "enter")
+        view = driver.screen.query_one(SourcePane).view
+        assert view.cursor == view.index.count - 1
+
+
+async def test_every_table_opens(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("fsdp_tp:loss")) as driver:
+        await driver.until(lambda: driver.screen.linked is not None)
+        for name, (_, key) in TABLES.items():
+            await driver.press(key)
+            pane = driver.screen.query_one(TablesPane)
+            assert pane.chosen == name
+            assert pane.shown.has_focus
+            await driver.press("down")
+
+
+async def test_an_argument_in_full(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("fsdp_tp:loss")) as driver:
+        await driver.until(lambda: driver.screen.linked is not None)
+        await driver.press("a", "down")
+        assert "params[0][1]" in driver.text
+        await driver.until(lambda: "asked    P(('feats', 'batch'))" in driver.text)
+
+
+async def test_a_variance_row_leads_to_its_equation(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("fsdp_tp:loss")) as driver:
+        await driver.until(lambda: driver.screen.linked is not None)
+        await driver.press("v", "down", "enter")
+        assert driver.screen.stage == "jaxpr"
+        assert driver.screen.query_one(StagePane).view.has_focus
+        view = driver.screen.query_one(StagePane).view
+        await driver.until(lambda: "{V:" in view.text_of(view.cursor))
+
+
+async def test_zoom_and_back(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("fsdp_tp:loss"), size=(100, 30)) as driver:
+        await driver.until(lambda: driver.screen.linked is not None)
+        await driver.press("6", "z")
+        assert driver.screen.query_one(StagePane).size.width >= 98
+        await driver.press("z")
+        assert driver.screen.query_one(StagePane).size.width < 80
+
+
+@pytest.mark.parametrize("close", ["escape", "q", "question_mark"])
+async def test_help_names_the_keys(sample: SampleCapture, opened: Opened, close: str) -> None:
+    async with opened(sample("fsdp_tp:loss"), size=(150, 90)) as driver:
+        await driver.press("question_mark")
+        assert isinstance(driver.app.screen, Help)
+        for words in ("next match", "unfold", "line up", "one pane on the whole screen", "the source"):
+            assert words in driver.text
+        await driver.press(close)
+        assert not isinstance(driver.app.screen, Help)
+
+
+async def test_save(sample: SampleCapture, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    capture = sample("fsdp_tp:loss")
+    async with opened(capture) as driver:
+        await driver.until(lambda: driver.screen.linked is not None)
+        await driver.press("s", "enter")
+        await driver.pilot.pause()
+        kept = load(str(tmp_path / "loss.shardscope"), None)
+        assert [stage.source.data for stage in kept.stages] == [stage.source.data for stage in capture.stages]
+        await driver.press("s", *"no/such/folder/x", "enter")
+        await driver.until(lambda: "cannot write" in driver.text)
+
+
+async def test_narrow_screens_show_the_source_in_place_of_the_stage(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("fsdp_tp:loss"), size=(80, 24)) as driver:
+        await driver.until(lambda: driver.screen.linked is not None)
+        assert not driver.screen.query_one(SourcePane).display
+        await driver.press("0")
+        assert driver.screen.query_one(SourcePane).display
+        assert not driver.screen.query_one(StagePane).display
+        assert "lax.all_gather" in driver.text
+        await driver.press("6")
+        assert driver.screen.query_one(StagePane).display
+        assert all(len(line) <= 80 for line in driver.text.splitlines())

@@ -1,0 +1,43 @@
+"""How the screen looks, over a capture that was kept: it is also the oldest file that has to stay readable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.file import load
+from shardscope.tui.app import ShardscopeApp
+from shardscope.tui.main_screen import MainScreen
+from shardscope.tui.palette import DARK, LIGHT
+from textual.pilot import Pilot
+
+KEPT = Path(__file__).parent / "looks" / "fsdp_tp.capture"
+
+Compare = Callable[..., bool]
+
+
+@pytest.mark.parametrize(
+    ("size", "theme", "keys"),
+    [
+        ((150, 45), DARK.name, ("6",)),
+        ((150, 45), LIGHT.name, ("1", "v")),
+        ((80, 24), DARK.name, ("0",)),
+        ((200, 50), DARK.name, ("2", "a")),
+    ],
+    ids=["collectives", "variance-on-light", "narrow", "wide"],
+)
+def test_screen(snap_compare: Compare, size: tuple[int, int], theme: str, keys: tuple[str, ...]) -> None:
+    app = ShardscopeApp((load(KEPT),))
+
+    async def everything_is_there(pilot: Pilot[None]) -> None:
+        screen = app.screen
+        assert isinstance(screen, MainScreen)
+        app.theme = theme
+        while screen.linked is None:
+            await asyncio.sleep(0.05)
+        await pilot.press(*keys)
+        await pilot.pause(1.5)
+
+    assert snap_compare(app, terminal_size=size, run_before=everything_is_there)

@@ -1,0 +1,52 @@
+"""Brings a growing capture from the thread that waits for it to the screen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+from textual.message import Message
+
+from ..inspector.capture.model import Capture
+
+ENOUGH = 5.0
+"""Seconds to wait, at the end, for a capturing process that was told to stop."""
+
+
+class Feed:
+    """Of the captures that have come since the screen last looked it gets only the latest."""
+
+    class Arrived(Message):
+        """There is something to be taken."""
+
+    def __init__(self, captures: Iterable[Capture], cancel: Callable[[], None]) -> None:
+        self._captures = captures
+        self._cancel = cancel
+        self._latest = Capture()
+        self._announced = False
+        self._post: Callable[[Message], object] = lambda message: None
+        self._thread = threading.Thread(target=self._run, name="shardscope-feed", daemon=True)
+
+    def start(self, post: Callable[[Message], object]) -> None:
+        """Begin; `post` must be callable from any thread."""
+        self._post = post
+        self._thread.start()
+
+    def take(self) -> Capture:
+        """The latest capture."""
+        self._announced = False
+        return self._latest
+
+    def stop(self) -> Capture:
+        """End the capture if it is still going on, and give what there is of it."""
+        self._cancel()
+        if self._thread.ident is not None:
+            self._thread.join(ENOUGH)
+        return self._latest
+
+    def _run(self) -> None:
+        for capture in self._captures:
+            self._latest = capture
+            if not self._announced:
+                self._announced = True
+                self._post(self.Arrived())

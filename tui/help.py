@@ -1,0 +1,67 @@
+"""What the keys do, read off the bindings themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from .pieces import title
+
+WORDS = """\
+The panes are linked: whatever is selected in one, the others show the source line, the operations and the collectives \
+that belong to it. ▶ is the cursor, ┃ what is linked to it, ● a line that communicates, in the colour of its mesh axis.
+
+A collective in the table is what one device takes part in: its own operand and result types, the bytes that it sends \
+(wire) each time, how often it runs, who asked for it, and in which pass of the derivative."""
+
+KEY = 16
+"""Columns of the keys."""
+
+SHOWN = {
+    "question_mark": "?",
+    "slash": "/",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "enter": "Enter",
+    "escape": "Esc",
+    "home": "Home",
+    "end": "End",
+    "space": "Space",
+    "tab": "Tab",
+    "shift+tab": "Shift-Tab",
+}
+
+
+class Help(ModalScreen[None]):
+    """Closed by the key that opened it, and by Escape."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q", "dismiss", "close", show=False)]
+
+    def __init__(self, sections: Sequence[tuple[str, Sequence[BindingType]]]) -> None:
+        super().__init__()
+        self._sections = sections
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="help"):
+            yield Static(Content("\n").join(self._lines()))
+
+    def _lines(self) -> Iterator[Content]:
+        yield Content(WORDS)
+        for name, bindings in self._sections:
+            yield Content("")
+            yield title(name)
+            for binding in bindings:
+                if isinstance(binding, Binding) and binding.description:
+                    keys = " ".join(SHOWN.get(key, key) for key in binding.key.split(","))
+                    yield Content.assemble((f"{keys:<{KEY}}", "$primary"), binding.tooltip or binding.description)

@@ -1,0 +1,373 @@
+"""The one screen: panes over one capture, and the selection that links them."""
+
+from __future__ import annotations
+
+import os
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from ..inspector.capture.errors import CaptureError
+from ..inspector.capture.file import save
+from ..inspector.capture.model import STAGES, Capture
+from ..inspector.linked import Linked, Place, SourceLine, StagePlace
+from ..inspector.report import Collective, Report
+from ..inspector.source_files import source_of
+from .analyst import Analyst, View
+from .collectives_pane import CollectivesPane
+from .feed import Feed
+from .help import Help
+from .inspect_pane import InspectPane
+from .palette import axis_hues, collective_hue
+from .prompt import Prompt
+from .row_table import RowTable
+from .search import Search, Searchable
+from .selected import Selected
+from .source_pane import SourcePane
+from .stage_pane import StagePane
+from .tab_strip import TabStrip
+from .tables_pane import TABLES, TablesPane
+from .text_view import TextView
+from .title_bar import TitleBar
+
+
+class MainScreen(Screen[None]):
+    """Source, stage and details above, tables below. Whatever is selected in one pane, the others show what belongs
+    to it; long work is done by the analyst, and what it answers is shown if it is still wanted."""
+
+    # Textual does not declare these as class variables.
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-normal"), (170, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (32, "-tall")]  # noqa: RUF012
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "search", "search"),
+        Binding("n", "step(1)", "next match", show=False),
+        Binding("N", "step(-1)", "match before", show=False),
+        Binding("g", "go_to", "go to line"),
+        *(Binding(str(number), f"stage('{name}')", name, show=False) for number, name in enumerate(STAGES, 1)),
+        Binding("0", "source", "source", tooltip="the source"),
+        *(Binding(key, f"table('{name}')", label, show=False) for name, (label, key) in TABLES.items()),
+        Binding("z", "zoom", "zoom", tooltip="one pane on the whole screen, and back"),
+        Binding("s", "save", "save"),
+        Binding("escape", "back", "back", show=False, tooltip="end a search, a zoom"),
+        Binding("question_mark", "help", "help"),
+        Binding("q", "app.quit", "quit"),
+    ]
+
+    capture: reactive[Capture] = reactive(Capture())
+    report: reactive[Report | None] = reactive(None)
+    stage = reactive("")
+    selected: reactive[Selected | None] = reactive(None)
+    linked: reactive[Linked | None] = reactive(None)
+
+    def __init__(self, feed: Feed) -> None:
+        super().__init__()
+        self._feed = feed
+        self._analyst = Analyst(self.post_message)
+        self._search: Search | None = None
+        self._stage_chosen = False
+        self._place_chosen = False
+
+    def compose(self) -> ComposeResult:
+        yield TitleBar().data_bind(MainScreen.capture, MainScreen.report)
+        with Horizontal(id="upper"):
+            yield SourcePane()
+            yield StagePane().data_bind(MainScreen.capture, MainScreen.stage, MainScreen.linked)
+            yield InspectPane().data_bind(MainScreen.report, MainScreen.selected, MainScreen.linked)
+        yield TablesPane().data_bind(MainScreen.capture, MainScreen.report, MainScreen.linked)
+        yield Prompt()
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self._analyst.start()
+        self._feed.start(self.post_message)
+        self.query_one("#collectives-table").focus()
+
+    def on_unmount(self) -> None:
+        self._analyst.stop()
+
+    # What arrives
+
+    @on(Feed.Arrived)
+    def _arrived(self) -> None:
+        before, self.capture = self.capture, self._feed.take()
+        if self.capture.script_text is not None and before.script_text is None:
+            self.query_one(SourcePane).show(self.capture.script_text, captured=True)
+        if not self._stage_chosen and self.capture.stages:
+            self.stage = self.capture.stages[-1].name
+        if self.capture.stages != before.stages or self.capture.subject != before.subject or not before.stages:
+            self.query_one(TitleBar).analysing = True
+            self._analyst.report(self.capture)
+
+    @on(Analyst.Reported)
+    def _reported(self, event: Analyst.Reported) -> None:
+        self.report = event.report
+        self.query_one(TitleBar).analysing = event.report.capture.stages != self.capture.stages
+        self._mark_source()
+        if not self._place_chosen and (first := self.query_one(CollectivesPane).first) is not None:
+            self.selected = first
+        self._ask()
+
+    @on(Analyst.Viewed)
+    def _viewed(self, event: Analyst.Viewed) -> None:
+        view = event.view
+        if view.stage == self.stage:
+            pane = self.query_one(StagePane)
+            pane.show(view.text)
+            pane.mark(view.collectives, self._hues)
+            if view.place == self.selected or view.place is None:
+                self.linked = view.linked
+                self._show_source(view)
+
+    @on(Analyst.Broke)
+    def _broke(self, event: Analyst.Broke) -> None:
+        self.query_one(TitleBar).analysing = False
+        words = f"{event.what}\nThe texts are still there."
+        self.notify(words, title="an analysis failed", severity="error", markup=False)
+
+    # What is selected
+
+    @on(TextView.Moved, "#source-text")
+    def _source_moved(self, event: TextView.Moved) -> None:
+        self._select(SourceLine(event.view.source.name, event.line + 1))
+
+    @on(TextView.Moved, "#stage-text")
+    def _stage_moved(self, event: TextView.Moved) -> None:
+        self._select(StagePlace(self.stage, _first_byte(event.view, event.line)))
+
+    @on(TablesPane.Picked)
+    def _picked(self, event: TablesPane.Picked) -> None:
+        self._select(event.what)
+        if event.opened:
+            match event.what:
+                case Collective(stage=stage) | StagePlace(stage=stage):
+                    self.action_stage(stage)
+
+    @on(TabStrip.Picked, "#stages")
+    def _stage_picked(self, event: TabStrip.Picked) -> None:
+        self.action_stage(event.tab)
+
+    def watch_selected(self, selected: Selected | None) -> None:
+        self.query_one(InspectPane).line = self._line_of(selected)
+
+    def watch_stage(self, stage: str) -> None:
+        found = self.capture.stage(stage)
+        if found is not None and found.dialect != "jaxpr":
+            self.query_one(StagePane).show(found.source)
+        self._ask()
+
+    def on_descendant_focus(self) -> None:
+        """On a narrow screen, the source takes the place of the stage while it has the focus."""
+        if self.query_one(SourcePane).has_focus_within:
+            self.add_class("-source")
+        elif self.query_one(StagePane).has_focus_within:
+            self.remove_class("-source")
+
+    def _select(self, what: Selected) -> None:
+        self._place_chosen = True
+        self.selected = what
+        if isinstance(what, Place):
+            self._ask()
+        else:
+            self.linked = None
+
+    def _ask(self) -> None:
+        """Ask the analyst for what is wanted now."""
+        report, selected = self.report, self.selected
+        if report is not None and report.capture.stage(self.stage) is not None:
+            self._analyst.view(report, self.stage, selected if isinstance(selected, Place) else None)
+
+    def _line_of(self, selected: Selected | None) -> str:
+        """The text at a place."""
+        match selected:
+            case SourceLine(line=line):
+                return self.query_one(SourcePane).view.text_of(line - 1)
+            case StagePlace(offset=offset):
+                view = self.query_one(StagePane).view
+                return view.text_of(view.index.line_at(offset))
+            case Collective(stage=name, span=span) if (stage := self.capture.stage(name)) is not None:
+                return stage.source.text(span)
+            case _:
+                return ""
+
+    # What is shown
+
+    def _show_source(self, view: View) -> None:
+        if view.linked is None:
+            return
+        pane = self.query_one(SourcePane)
+        if view.source is not None and view.source is not pane.view.source:
+            pane.show(view.source, captured=view.source is self.capture.script_text)
+            self._mark_source()
+        here = [frame.line for frame in view.linked.stack if _same(frame.file, pane.view.source.name)]
+        moves = here and not isinstance(view.place, SourceLine)
+        pane.link(frozenset(here), here[0] if moves else None)
+
+    def _mark_source(self) -> None:
+        """Mark the lines of the shown file that collectives come from."""
+        pane, hues = self.query_one(SourcePane), self._hues
+        lines: dict[int, str] = {}
+        for collective in self.report.collectives if self.report is not None else ():
+            for frame in collective.source.stack:
+                if _same(frame.file, pane.view.source.name):
+                    lines.setdefault(frame.line, collective_hue(collective.axes, hues))
+                    break
+        pane.mark(lines)
+
+    @property
+    def _hues(self) -> dict[str, str]:
+        return dict(axis_hues(self.report.meshes)) if self.report is not None else {}
+
+    # What the keys do
+
+    def action_stage(self, name: str) -> None:
+        """Show a stage."""
+        self._stage_chosen = True
+        self.remove_class("-source")
+        self.stage = name
+        if self.query_one(StagePane).view.display:
+            self.query_one(StagePane).view.focus()
+
+    def action_source(self) -> None:
+        """Go to the source."""
+        self.add_class("-source")
+        self.query_one(SourcePane).view.focus()
+
+    def action_table(self, name: str) -> None:
+        """Show a table."""
+        pane = self.query_one(TablesPane)
+        pane.chosen = name
+        pane.shown.focus()
+
+    def action_show_frame(self, number: int) -> None:
+        """Show the file and the line of one frame of the selected stack."""
+        stack = self.linked.stack if self.linked is not None else ()
+        if number < len(stack) and (source := source_of(self.capture, stack[number].file)) is not None:
+            pane = self.query_one(SourcePane)
+            pane.show(source, captured=source is self.capture.script_text)
+            self._mark_source()
+            pane.link(frozenset({stack[number].line}), stack[number].line)
+        else:
+            self.notify("The file is not there.", severity="warning")
+
+    def action_zoom(self) -> None:
+        """One pane on the whole screen, or all of them again."""
+        if self.maximized is not None:
+            self.minimize()
+        elif self.focused is not None:
+            panes = (SourcePane, StagePane, InspectPane, TablesPane)
+            pane = next((one for one in self.focused.ancestors_with_self if isinstance(one, panes)), None)
+            if pane is not None:
+                self.maximize(pane, container=False)
+
+    def action_back(self) -> None:
+        """End a search, or a zoom."""
+        if self._search is not None:
+            self._end_search()
+        else:
+            self.minimize()
+
+    def action_help(self) -> None:
+        """Show what the keys do."""
+        sections = (
+            ("everywhere", MainScreen.BINDINGS),
+            ("in a text", TextView.BINDINGS),
+            ("in a table", RowTable.BINDINGS),
+            ("in the collectives", CollectivesPane.BINDINGS),
+        )
+        self.app.push_screen(Help(sections))
+
+    def action_search(self) -> None:
+        """Ask what to search for, in the pane that has the focus."""
+        target = self._focused_pane
+        self._search = Search(target, self._search.needle if self._search is not None else "")
+        self.query_one(Prompt).ask("search", self._search.needle)
+
+    def action_step(self, direction: int) -> None:
+        """Go to another match."""
+        if self._search is not None:
+            self.query_one(Prompt).tell(self._search.step(direction))
+
+    def action_go_to(self) -> None:
+        """Ask for a line's number, in the text that has the focus."""
+        self._search = None
+        self._asked_in = self._focused_pane
+        self.query_one(Prompt).ask("go to")
+
+    def action_save(self) -> None:
+        """Ask for a file to keep the capture in."""
+        subject = self.capture.subject
+        name = "capture" if subject is None else subject.function.rpartition(".")[2]
+        self._asked_in = self._focused_pane
+        self.query_one(Prompt).ask("save", f"{name}.shardscope")
+
+    @property
+    def _focused_pane(self) -> Searchable:
+        return self.focused if isinstance(self.focused, Searchable) else self.query_one(StagePane).view
+
+    @on(Prompt.Answered)
+    def _answered(self, event: Prompt.Answered) -> None:
+        prompt = self.query_one(Prompt)
+        match event.purpose, event.final:
+            case "search", False if self._search is not None:
+                self._find(event.text)
+            case "search", True if self._search is not None:
+                self._search.target.focus()
+            case "go to", True:
+                prompt.close()
+                self._asked_in.focus()
+                if event.text.strip().isdecimal() and isinstance(self._asked_in, TextView):
+                    self._asked_in.move_to(int(event.text) - 1)
+            case "save", True:
+                prompt.close()
+                self._asked_in.focus()
+                self._save(event.text.strip())
+
+    @on(Prompt.Closed)
+    def _prompt_closed(self) -> None:
+        if self._search is not None:
+            self._end_search()
+        else:
+            self._asked_in.focus()
+
+    @work(exclusive=True, group="search")
+    async def _find(self, needle: str) -> None:
+        if self._search is not None:
+            self._search = Search(self._search.target, needle)
+            await self._search.run(self.query_one(Prompt).tell)
+
+    def _end_search(self) -> None:
+        if self._search is not None:
+            if isinstance(self._search.target, TextView):
+                self._search.target.needle = ""
+            self._search.target.focus()
+        self._search = None
+        self.query_one(Prompt).close()
+
+    def _save(self, name: str) -> None:
+        if not name:
+            return
+        path = os.path.expanduser(name)
+        try:
+            save(self.capture, path)
+        except CaptureError as error:
+            self.notify(str(error), severity="error", markup=False)
+        else:
+            self.notify(f"saved {path}; `shardscope open {path}` shows it again", markup=False)
+
+
+def _first_byte(view: TextView, line: int) -> int:
+    """Where the first word of a line begins."""
+    start, end = view.index.span(line)
+    text = view.source.data[start:end]
+    return start + len(text) - len(text.lstrip())
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.normpath(one) == os.path.normpath(other)
