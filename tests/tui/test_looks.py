@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from shardscope.inspector.capture.file import load
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.palette import DARK, LIGHT
+from shardscope.tui.stage_pane import StagePane
 from textual.pilot import Pilot
 
 KEPT = Path(__file__).parent / "looks" / "fsdp_tp.capture"
@@ -36,8 +36,14 @@ def test_screen(snap_compare: Compare, size: tuple[int, int], theme: str, keys: 
         assert isinstance(screen, MainScreen)
         app.theme = theme
         while screen.linked is None:
-            await asyncio.sleep(0.05)
-        await pilot.press(*keys)
-        await pilot.pause(1.5)
+            await pilot.pause(0.05)
+        view = screen.query_one(StagePane).view
+        for key in keys:
+            await pilot.press(key)
+            while not (view.linked and view.source.name == screen.stage):
+                await pilot.pause(0.05)
+        seen = ""
+        while seen != (seen := app.export_screenshot()):
+            await pilot.pause(0.5)
 
     assert snap_compare(app, terminal_size=size, run_before=everything_is_there)
