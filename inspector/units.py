@@ -49,6 +49,11 @@ def format_bytes(count: int | None) -> str:
     raise AssertionError("unreachable")
 
 
+def plural(count: int, word: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count:,} {word}{'s' * (count != 1)}"
+
+
 def format_seconds(seconds: float | None) -> str:
     """`1.2 ms`: three significant digits; `?` for an unknown time."""
     if seconds is None:

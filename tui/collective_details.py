@@ -8,7 +8,7 @@ from textual.content import Content
 
 from ..inspector.render.collective_rows import executions_text, kind_text, types_text
 from ..inspector.report import Collective, Report
-from ..inspector.units import format_bytes
+from ..inspector.units import format_bytes, plural
 from ..parsers.mesh_syntax import MeshSyntax
 from .mesh_grid import Picture, draw
 from .mesh_traffic import Traffic, traffic_of
@@ -71,10 +71,10 @@ def _facts(collective: Collective, width: int) -> Iterator[Content]:
 
 def _heading(collective: Collective, traffic: Traffic) -> str:
     if collective.pairs:
-        return f"{len(collective.pairs)} transfers"
+        return plural(len(collective.pairs), "transfer")
     sizes = sorted({len(group) for group in traffic.groups})
     count = len(traffic.groups)
-    return f"{count:,} group{'s' * (count != 1)} of {' or '.join(map(str, sizes)) or '?'}"
+    return f"{plural(count, 'group')} of {' or '.join(map(str, sizes)) or '?'}"
 
 
 def _groups(traffic: Traffic, devices: Sequence[int]) -> Content:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import median
 
 from textual import on
 from textual.app import ComposeResult
@@ -16,8 +15,8 @@ from textual.widgets import ContentSwitcher, Static
 
 from ..inspector.capture.model import Capture
 from ..inspector.linked import Linked, StagePlace, equation_offset
+from ..inspector.render.run_times import run_times
 from ..inspector.report import Report
-from ..inspector.units import format_seconds
 from ..parsers.source import Source
 from .collectives_pane import CollectivesPane
 from .entries import (
@@ -95,7 +94,7 @@ class TablesPane(Vertical):
         self._show_problems()
         if capture.execution is not before.execution and capture.execution is not None:
             run = capture.execution
-            words = f"{len(run.seconds)} runs, median {format_seconds(median(run.seconds))}" if run.seconds else "ran"
+            words = run_times(run) or "ran"
             made_up = ("   on made-up inputs", "$warning") if run.seeded_inputs else ""
             self.query_one("#live-summary", Static).update(Content.assemble(words, made_up))
             self.query_one("#live-table", RowTable).show(live_rows(run.outputs))

@@ -212,6 +212,23 @@ def test_donated_arguments_survive_repeated_runs(program: Captured) -> None:
     assert execution.outputs[0].values == "1"
 
 
+def test_references_are_written_to_anew_in_each_run(captured: Captured) -> None:
+    capture = captured("""
+        import jax, jax.numpy as jnp
+        mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        make = getattr(jax, "new_ref", None) or jax.experimental.mutable_array
+        total = make(jax.device_put(jnp.zeros(4), jax.NamedSharding(mesh, jax.P("x"))))
+        @jax.jit
+        def fn(total, x):
+            total[...] += x
+            return total[...]
+        inputs = (total, jnp.arange(4.0))
+    """)
+    assert capture.complete, capture.failure
+    assert capture.execution is not None
+    assert capture.execution.outputs[0].values == "[0., 1., 2., 3.]"
+
+
 def test_values_that_are_not_finite_and_keys(program: Captured) -> None:
     execution = program("kinds.py:nothing").execution
     assert execution is not None

@@ -45,7 +45,9 @@ def run(call: Traceable, compiled: Any, seed: int) -> dict[str, Any]:
     placed = [_place(value, wanted) for value, wanted in zip(values, formats, strict=True)]
 
     def once() -> tuple[Any, float]:
-        copies = [_copy(value) if gone else value for value, gone in zip(placed, donated, strict=True)]
+        copies = [
+            _copy(value) if gone or _is_reference(value) else value for value, gone in zip(placed, donated, strict=True)
+        ]
         args, kwargs = jax.tree.unflatten(tree, copies)
         jax.block_until_ready(copies)
         started = time.perf_counter()
@@ -67,8 +69,9 @@ def run(call: Traceable, compiled: Any, seed: int) -> dict[str, Any]:
 
 
 def _place(value: Any, wanted: Any) -> Any:
-    """The value as the compiled program takes it. Random keys have no layout of their own, only a sharding."""
-    if wanted is None:
+    """The value as the compiled program takes it. Random keys have no layout of their own, only a sharding; a reference
+    (`jax.new_ref`) is where it is."""
+    if wanted is None or _is_reference(value):
         return value
     if jnp.issubdtype(getattr(value, "dtype", None), jax.dtypes.extended):
         return jax.device_put(value, wanted.sharding)
@@ -76,8 +79,15 @@ def _place(value: Any, wanted: Any) -> Any:
 
 
 def _copy(value: Any) -> Any:
-    """A copy of its own buffers, for a run that may take them over."""
+    """A copy of its own buffers, for a run that may take them over, or write to them."""
+    if _is_reference(value):
+        make: Any = jax.new_ref if hasattr(jax, "new_ref") else jax.experimental.mutable_array
+        return make(value[...])
     return value.copy() if isinstance(value, jax.Array) else value
+
+
+def _is_reference(value: Any) -> bool:
+    return type(getattr(value, "aval", None)).__name__ == "AbstractRef"
 
 
 def _input_formats(compiled: Any, count: int) -> list[Any]:

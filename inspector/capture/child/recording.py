@@ -91,7 +91,7 @@ def _run(call: Traceable, compiled: Any, request: Request, channel: Channel) -> 
         return
     try:
         execution = live.run(call, compiled, request.seed)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, AssertionError) as error:
         if failures.user_line(error):
             raise
         # JAX does not take these arguments for this program: nothing that the user did, and nothing else is lost.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 from rich.console import RenderableType
 from rich.text import Text
 
 from ...report import Report
-from ...units import format_bytes, format_seconds
+from ...units import format_bytes
+from ..run_times import run_times
 from .pieces import data, left_out, section, table
 
 MOST = 12
@@ -46,8 +45,8 @@ def execution(report: Report) -> RenderableType | None:
         values = " ".join((output.values or "").split())
         values = values if len(values) <= LONGEST_VALUES else f"{values[:LONGEST_VALUES]}…"
         shown.add_row(*map(data, texts), *map(_number, numbers), data(values))
-    times = f": {len(ran.seconds)} runs, median {format_seconds(median(ran.seconds))}" if ran.seconds else ""
-    title = f"Ran{times}{', on made-up inputs' if ran.seeded_inputs else ''}"
+    times = run_times(ran)
+    title = f"Ran{': ' if times else ''}{times}{', on made-up inputs' if ran.seeded_inputs else ''}"
     return section(title, [shown, *left_out(len(ran.outputs) - MOST, "outputs")])
 
 
