@@ -23,7 +23,7 @@ def uses(computation: Computation, names: Collection[str]) -> Mapping[str, tuple
         return {name: tuple(users) for name, users in found.items()}
     wanted = {name.encode(): users for name, users in found.items()}
     if not instructions:
-        return {name: () for name in names}
+        return dict.fromkeys(names, ())
     starts = [instruction.span.start for instruction in instructions]
     for operand in _OPERAND.finditer(computation.module.source.data, starts[0], computation.span.end):
         users = wanted.get(operand[1])
