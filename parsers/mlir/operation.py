@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TypeVar
 
 from ..errors import ParseError, Problem
@@ -134,7 +134,19 @@ class Operation:
         first = self.operand_types[0] if applied else None
         if not applied or not isinstance(first, TensorType):
             return ()
-        return _compact_reduction(self.name, applied, replace(first, dims=())).regions
+        return self._compact_reduction(applied, replace(first, dims=())).regions
+
+    def _compact_reduction(self, applied: str, element: MlirType) -> Operation:
+        """A reduction that applies one operation, in generic form: with the region that the compact form stands for."""
+        location = self.statement.location or ""
+        dialect = applied.partition(".")[0]
+        written = (
+            f'"{self.name}"() ({{\n^bb0(%lhs: {element} {location}, %rhs: {element} {location}):\n'
+            f"  %0 = {applied} %lhs, %rhs : {element} {location}\n"
+            f"  {dialect}.return %0 : {element} {location}\n}}) : () -> ()\n"
+        )
+        text = MlirText(Source(f"applies {applied}", written.encode()), self.text.aliases)
+        return next(operations_in(text, text.outline[0].blocks[0]))
 
     @property
     def parent(self) -> Operation | None:
@@ -198,7 +210,7 @@ class Block:
         operation = self.region.operation
         if self.node.label is not None:
             return label(operation.text, operation.text.source.text(self.node.label))
-        if operation.name == FUNCTION:
+        if operation.name == FUNCTION and not operation.head.is_quoted:
             return "", Function(operation).arguments
         return "", region_arguments(operation.text, operation.statement)
 
@@ -280,15 +292,3 @@ def operation_from(text: MlirText, start: int) -> Operation | None:
         return Operation(text, Span(*match.span()))
     nest = nest_at(text.source, start)
     return Operation(text, nest.span, nest) if nest else None
-
-
-@lru_cache(maxsize=1024)
-def _compact_reduction(name: str, applied: str, element: MlirType) -> Operation:
-    """A reduction that applies one operation, in generic form: with the region that the compact form stands for."""
-    dialect = applied.partition(".")[0]
-    written = (
-        f'"{name}"() ({{\n^bb0(%lhs: {element}, %rhs: {element}):\n'
-        f"  %0 = {applied} %lhs, %rhs : {element}\n  {dialect}.return %0 : {element}\n}}) : () -> ()\n"
-    )
-    text = MlirText(Source(f"applies {applied}", written.encode()))
-    return next(operations_in(text, text.outline[0].blocks[0]))

@@ -35,13 +35,13 @@ _OPERATION = re.compile(OPERATION.encode())
 
 
 class MlirText:
-    """A text and what has been found in it so far."""
+    """A text and what has been found in it so far; `aliases` are those of another text, if it is written with them."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, aliases: Aliases | None = None) -> None:
         self.source = source
         self.functions = find_functions(source.data)
         """The functions of a text that is indented as printers do; None for other texts."""
-        self.aliases = Aliases(source)
+        self.aliases = aliases or Aliases(source)
         self._locations = Locations(self.aliases.definition)
         self._regions: dict[Span, tuple[RegionNode, tuple[Problem, ...]]] = {}
 

@@ -5,6 +5,13 @@
 Texts are named `PROGRAM.TARGET.STAGE.hlo` or `….mlir`, with `--passes` also `PROGRAM.TARGET.passes/…`, one after each
 pass of the compiler. TPU and GPU targets are compiled for, with nothing attached, where their plugins are installed.
 The last line printed is a JSON object: the texts written and, by program and target, why others were not.
+
+The tests make a small corpus of what they find installed. A larger one, of any JAX from 0.4.35 on, takes minutes:
+
+    PYTHON tests/corpus/make.py FOLDER --targets cpu,tpu:v5p:2x2x2,tpu:v4:2x2x1,tpu:v6e:2x4,gpu --samples --passes
+    SHARDSCOPE_CORPUS=FOLDER SHARDSCOPE_CORPUS_PYTHON=PYTHON python -m pytest tests/parsers -k corpus -s
+
+The second line compares what we read in that folder with what the C++ parsers of that Python's jaxlib do.
 """
 
 import argparse
@@ -13,14 +20,23 @@ import os
 import runpy
 from pathlib import Path
 
-os.environ.update(TPU_SKIP_MDS_QUERY="1", ALLOW_MULTIPLE_LIBTPU_LOAD="1")
+os.environ.update(
+    TPU_SKIP_MDS_QUERY="1",
+    ALLOW_MULTIPLE_LIBTPU_LOAD="1",
+    XLA_FLAGS="--xla_force_host_platform_device_count=8",
+)
 
 import jax
 import numpy as np
 from jax.experimental import topologies
-from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from programs import PROGRAMS
+from programs import PROGRAMS, mesh_of
+
+try:
+    from shardscope.inspector.capture.child.provenance import propagate
+except ImportError:  # a Python in which shardscope is not installed, or a JAX without these passes
+    propagate = None
 
 GPU = """
 gpu_device_info {
@@ -35,6 +51,14 @@ platform_name: "CUDA"
 device_description_str: "sm_90"
 """
 """An H100, as far as the compiler asks (the fields of XLA's GpuTargetConfigProto; the figures are NVIDIA's)."""
+
+FORMS = {
+    "stablehlo": {"enable_debug_info": True},
+    "bare": {},
+    "local": {"enable_debug_info": True, "use_local_scope": True},
+    "generic": {"enable_debug_info": True, "print_generic_op_form": True},
+}
+"""How MLIR is asked to print a module: with locations or without, without aliases, in generic form."""
 
 SAMPLES = Path(__file__).parent.parent.parent / "samples"
 
@@ -52,7 +76,12 @@ def write_stages(jitted, arguments, target, stem, passes):
     """Lower and compile a program; write what each stage prints."""
     platform = {"gpu": "cuda"}.get(target, target.partition(":")[0])
     lowered = jitted.trace(*arguments).lower(lowering_platforms=(platform,))
-    write(stem, "stablehlo.mlir", lowered.as_text(debug_info=True))
+    module = lowered.compiler_ir("stablehlo").operation
+    for form, options in FORMS.items():
+        write(stem, f"{form}.mlir", module.get_asm(**options))
+    if propagate:
+        text = module.get_asm(enable_debug_info=True).encode()
+        write(stem, "propagated.mlir", propagate(text, with_origins=True).decode())
     write(stem, "before.hlo", lowered.as_text(dialect="hlo"))
     options = {"xla_gpu_autotune_level": 0} if target == "gpu" else {}
     if passes:
@@ -67,8 +96,7 @@ def write(stem, stage, text):
 
 def own_program(name, target):
     """One of `programs.py`, on a mesh of the target's devices."""
-    mesh = Mesh(np.array(devices_of(target)).reshape(4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
-    program, arguments = PROGRAMS[name](mesh)
+    program, arguments = PROGRAMS[name](mesh_of(np.array(devices_of(target)).reshape(4, 2), ("x", "y")))
     return jax.jit(program), arguments
 
 
@@ -92,7 +120,7 @@ def for_target(function, arguments, mesh, target):
     platform = {"gpu": "cuda"}.get(target, target.partition(":")[0])
     exported = jax.export.export(jitted, platforms=[platform])(*arguments)
     devices = np.array(devices_of(target)[: mesh.size]).reshape(mesh.devices.shape)
-    moved = Mesh(devices, mesh.axis_names, axis_types=mesh.axis_types)
+    moved = mesh_of(devices, mesh.axis_names)
     leaves = [
         jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding or NamedSharding(moved, P()))
         for aval, sharding in zip(exported.in_avals, exported.in_shardings_jax(moved), strict=True)
@@ -110,10 +138,15 @@ def main():
     parser.add_argument("--passes", action="store_true")
     options = parser.parse_args()
     jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_num_cpu_devices", 8)
     options.folder.mkdir(parents=True, exist_ok=True)
 
     failures = {}
+    for name in filter(None, options.programs.split(",")):
+        jax.config.update("jax_use_shardy_partitioner", False)
+        function, arguments = own_program(name, "cpu")
+        module = function.lower(*arguments).compiler_ir("stablehlo").operation
+        write(options.folder / f"{name}.cpu", "gspmd.mlir", module.get_asm(enable_debug_info=True))
+        jax.config.update("jax_use_shardy_partitioner", True)
     for target in options.targets.split(","):
         for name in filter(None, options.programs.split(",")):
             stem = options.folder / f"{name}.{target.replace(':', '-')}"

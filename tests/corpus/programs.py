@@ -8,10 +8,29 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import NamedSharding
+from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-shard_map = getattr(jax, "shard_map", None)
+try:
+    from jax.sharding import AxisType
+except ImportError:
+    AxisType = None
+
+
+def mesh_of(devices, names):
+    """A mesh that leaves it to the compiler how values are sharded on it."""
+    kinds = {"axis_types": (AxisType.Auto,) * len(names)} if AxisType else {}
+    return Mesh(devices, names, **kinds)
+
+
+def shard_map(function, mesh, in_specs, out_specs, **options):
+    """Of any JAX; unchecked."""
+    if hasattr(jax, "shard_map"):
+        return jax.shard_map(function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False, **options)
+    from jax.experimental.shard_map import shard_map as older
+
+    automatic = frozenset(mesh.axis_names) - options.get("axis_names", set(mesh.axis_names))
+    return older(function, mesh, in_specs, out_specs, check_rep=False, auto=automatic)
 
 
 def typed(mesh, *shape, dtype=jnp.float32, spec=None):
@@ -41,7 +60,7 @@ def collectives(mesh):
         turned = lax.all_to_all(a.reshape(4, -1), "x", 0, 0).reshape(a.shape)
         return total + scattered + ring + turned + lax.axis_index("y")
 
-    mapped = shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"), check_vma=False)
+    mapped = shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))
     return mapped, (typed(mesh, 16, 16, spec=P("x", "y")),)
 
 
@@ -174,7 +193,7 @@ def ties(mesh):
         return lax.psum(a, "x") * lax.axis_size("x") if hasattr(lax, "axis_size") else lax.psum(a, "x")
 
     def program(a, b):
-        a = shard_map(inner, mesh=mesh, in_specs=P("x"), out_specs=P(), axis_names={"x"}, check_vma=False)(a)
+        a = shard_map(inner, mesh=mesh, in_specs=P("x"), out_specs=P(), axis_names={"x"})(a)
         b = lax.with_sharding_constraint(b.reshape(-1, 3), NamedSharding(mesh, P(("x", "y"), None)))
         return a @ a.T, b, jnp.concatenate([b, b])
 
