@@ -17,6 +17,7 @@ from .jaxpr_text import JaxprText
 from .meshes import meshes_of, partition_count
 from .program import read
 from .report import Collective, Report
+from .shardings.table import borders
 from .stages import summarize
 from .variance import declared_variance
 
@@ -39,6 +40,7 @@ def inspect(capture: Capture) -> Report:
             for collective in collectives_of(stage, capture)
         ),
         variance=() if jaxpr is None else declared_variance(jaxpr),
+        shardings=borders(capture),
     )
 
 

@@ -14,6 +14,7 @@ from ..parsers.replica_groups import Groups
 from ..parsers.source import Span
 from ..parsers.source_frames import Frame
 from .capture.model import Capture, Dialect
+from .shardings.sharding import ArraySharding
 
 Kind = Literal[
     "all-reduce",
@@ -28,6 +29,7 @@ Kind = Literal[
 Origin = Literal["user", "partitioner", "compiler", "unknown"]
 Pass = Literal["forward", "backward", "recompute", "unknown"]
 Confidence = Literal["exact", "name", "shape", "none"]
+Role = Literal["argument", "output", "constraint", "shard_map input", "shard_map output", "value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +113,39 @@ class VariableVariance:
 
 
 @dataclass(frozen=True, slots=True)
+class ShardedValue:
+    """How one value is sharded after propagation.
+
+    `value` is its name in the stage's text, where it stands at `span`; `name` is its path in the pytree, or the name
+    that JAX gave its operation. `type` is global, `local_type` one device's part; inside a shard_map over `manual` axes
+    both are of one run of its body. `spec` is what it got; `asked` what was asked for, and `agrees` whether that is the
+    same, both None where nothing was asked. `replicated_bytes` are those of a device's part that would lie elsewhere if
+    each element were held once: part × (1 - 1 / copies).
+    """
+
+    stage: str
+    role: Role
+    value: str
+    name: str
+    span: Span
+    type: str
+    local_type: str | None
+    sharding: ArraySharding | None
+    spec: str | None
+    asked: str | None
+    agrees: bool | None
+    replicated_bytes: int | None
+    source: SourcePlace
+    manual: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """All that is known of one capture; `meshes` are over the numbers of its `partitions`."""
+    """All that is known of one capture; `meshes` are over the numbers of its `partitions`.
+
+    `shardings` are those at the borders: of arguments and outputs, at constraints and shard_maps. Those of all other
+    values, which may be very many, `shardings/table.py` gives.
+    """
 
     capture: Capture
     meshes: tuple[MeshSyntax, ...] = ()
@@ -120,3 +153,4 @@ class Report:
     stages: tuple[StageSummary, ...] = ()
     collectives: tuple[Collective, ...] = ()
     variance: tuple[VariableVariance, ...] = ()
+    shardings: tuple[ShardedValue, ...] = ()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ...parsers.source_frames import Frame
 from ..report import Collective, Report
 
 MOST_TYPES = 2
@@ -124,10 +125,14 @@ def source_text(collective: Collective, report: Report) -> str:
     frame = collective.source.frame
     if frame is None:
         return "" if argument_of(collective) else collective.op_name or ""
+    return f"{place_text(frame, report)} {frame.function}".rstrip()
+
+
+def place_text(frame: Frame, report: Report) -> str:
+    """`line 8` of the script that is inspected, `model.py:8` of another file."""
     subject = report.capture.subject
     same = subject is not None and subject.script is not None and _same_file(frame.file, subject.script)
-    place = f"line {frame.line}" if same else f"{os.path.basename(frame.file)}:{frame.line}"
-    return f"{place} {frame.function}".rstrip()
+    return f"line {frame.line}" if same else f"{os.path.basename(frame.file)}:{frame.line}"
 
 
 def _same_file(one: str, other: str) -> bool:

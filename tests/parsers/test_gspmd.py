@@ -44,6 +44,7 @@ GOOD = r"""
 {replicated metadata={{op_name="foo"}, {op_name="a}b\"c"}}}
 {maximal device=3 metadata={op_name="foo"}}
 {{maximal device=0}, {replicated}}
+{{replicated}, {replicated}, {replicated}, {replicated}, {replicated}, /*index=5*/{manual}}
 {mesh['data'=2,'fsdp'=2,'tensor'=2], [{'data', 'fsdp'}, {}]}
 {mesh['a'=2], [{}]}
 {mesh['a'=2], []}

@@ -17,6 +17,9 @@ def spec_text(sharding: Any) -> str | None:
     for state in ("unreduced", "reduced"):
         if axes := getattr(sharding, state, None):
             parts.append(f"{state}={{{', '.join(repr(axis) for axis in sorted(map(str, axes)))}}}")
+    kind = getattr(sharding, "unreduced_kind", None)
+    if kind not in (None, "sum") and getattr(sharding, "unreduced", None):
+        parts.append(f"unreduced_kind={kind}")
     return f"P({', '.join(parts)})"
 
 

@@ -7,8 +7,10 @@ from typing import Literal
 from msgspec import Struct
 
 from ... import report
+from ...shardings.table import values
 from .collective import Collective, collective_of
 from .execution import Execution, Memory, execution_of, memory_of
+from .sharding import Sharding, sharding_of
 from .stage import Stage, stage_of
 from .subject import Failure, Message, Subject, failure_of, message_of, subject_of
 from .value import Value, Variance, value_of, variance_of
@@ -24,6 +26,7 @@ class Report(Struct, frozen=True):
     collectives: list[Collective]
     arguments: list[Value]
     outputs: list[Value]
+    shardings: list[Sharding]
     variance: list[Variance]
     execution: Execution
     memory: Memory | None
@@ -43,6 +46,7 @@ def report_of(found: report.Report) -> Report:
         collectives=list(map(collective_of, found.collectives)),
         arguments=list(map(value_of, capture.arguments)),
         outputs=list(map(value_of, capture.outputs)),
+        shardings=[sharding_of(value, capture) for value in (*found.shardings, *values(capture))],
         variance=list(map(variance_of, found.variance)),
         execution=execution_of(capture.execution),
         memory=None if capture.memory is None else memory_of(capture.memory),

@@ -12,10 +12,11 @@ from ..subject_line import subject_line
 from .collectives import collectives
 from .live import execution, memory
 from .messages import failure, messages, problems
+from .shardings import shardings
 from .stages import stages
 from .values import values
 
-SECTIONS = (failure, collectives, values, memory, execution, messages, problems, stages)
+SECTIONS = (failure, collectives, shardings, values, memory, execution, messages, problems, stages)
 """In the order in which they are printed."""
 
 

@@ -1,0 +1,104 @@
+"""How values are sharded, and why."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from ... import report
+from ...capture.model import Capture
+from ...shardings import explained
+from .source import Source, source_of
+
+
+class Step(Struct, frozen=True):
+    """An axis went from one value to another at an operation; `step` counts those of the whole propagation."""
+
+    step: int | None
+    operation: str
+    rule: str | None
+    source: str
+    target: str
+    file: str | None
+    line: int | None
+
+
+class Why(Struct, frozen=True):
+    """Where one axis comes from: the steps lead from the value back to `root`.
+
+    Arguments, outputs and what stands at constraints and shard_maps have all steps, other values the last one: the
+    value that it leads to has the next.
+    """
+
+    axis: str
+    dim: int | None
+    origin: str
+    file: str | None
+    line: int | None
+    root: str
+    steps: list[Step]
+
+
+class Sharding(Struct, frozen=True):
+    """One value after propagation; see docs/report-json.md."""
+
+    stage: str
+    role: Literal["argument", "output", "constraint", "shard_map input", "shard_map output", "value"]
+    value: str
+    name: str
+    global_type: str
+    local_type: str | None
+    spec: str | None
+    asked: str | None
+    agrees: bool | None
+    replicated_bytes: int | None
+    manual: list[str]
+    source: Source
+    why: list[Why]
+
+
+def sharding_of(value: report.ShardedValue, capture: Capture) -> Sharding:
+    """A sharded value in its JSON shape."""
+    is_border = value.role != "value"
+    return Sharding(
+        stage=value.stage,
+        role=value.role,
+        value=value.value,
+        name=value.name,
+        global_type=value.type,
+        local_type=value.local_type,
+        spec=value.spec,
+        asked=value.asked,
+        agrees=value.agrees,
+        replicated_bytes=value.replicated_bytes,
+        manual=list(value.manual),
+        source=source_of(value.source),
+        why=[_why(found, is_border) for found in explained.why(capture, value)],
+    )
+
+
+def _why(found: explained.Why, with_all_steps: bool) -> Why:
+    frame = found.place.frame
+    return Why(
+        axis=found.axis,
+        dim=found.dim,
+        origin=found.origin,
+        file=frame.file if frame else None,
+        line=frame.line if frame else None,
+        root=found.root,
+        steps=list(map(_step, found.steps if with_all_steps else found.steps[:1])),
+    )
+
+
+def _step(step: explained.ExplainedStep) -> Step:
+    frame = step.place.frame
+    return Step(
+        step=step.number,
+        operation=step.operation,
+        rule=step.rule,
+        source=step.source,
+        target=step.target,
+        file=frame.file if frame else None,
+        line=frame.line if frame else None,
+    )

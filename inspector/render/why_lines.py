@@ -1,0 +1,46 @@
+"""Why a value is sharded, as lines: the axis, who asked for it, and the way on which it came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..report import Report, SourcePlace
+from ..shardings.explained import ExplainedStep, Why
+from .collective_rows import place_text
+
+MOST_STEPS = 4
+"""Steps of a way that are spelled out in one line."""
+
+
+def why_line(found: Why, name: str, report: Report) -> str:
+    """`model` on w2 dim 0 ← argument w1 dim 1, via dot_general (line 21, step 5), dot_general (line 20, step 1)."""
+    along = f"on {name} dim {found.dim}" if found.dim is not None else f"on {name}"
+    head = f"{found.axis} {along} ← {origin_text(found, report)}"
+    if not found.steps:
+        return head
+    shown = [_via(step, report) for step in _shortened(found.steps)]
+    left = len(found.steps) - len(shown)
+    return f"{head}, via {', '.join(shown)}{f' and {left} more' if left > 0 else ''}"
+
+
+def origin_text(found: Why, report: Report) -> str:
+    """Who asked, with the dimension there, or the line of it."""
+    place = line_text(found.place, report)
+    if found.steps and found.origin.startswith(("argument ", "output ")):
+        return f"{found.origin}{found.root.removeprefix(found.root.rpartition(' dim ')[0])}"
+    return f"{found.origin} ({place})" if place else found.origin
+
+
+def line_text(place: SourcePlace, report: Report) -> str:
+    """`line 8`, or `model.py:8`; empty where no line is known."""
+    return "" if place.frame is None else place_text(place.frame, report)
+
+
+def _shortened(steps: tuple[ExplainedStep, ...]) -> Iterable[ExplainedStep]:
+    return steps if len(steps) <= MOST_STEPS else (*steps[: MOST_STEPS - 1], steps[-1])
+
+
+def _via(step: ExplainedStep, report: Report) -> str:
+    number = "" if step.number is None else f"step {step.number}"
+    place = ", ".join(filter(None, (line_text(step.place, report), number)))
+    return f"{step.operation} ({place})" if place else step.operation

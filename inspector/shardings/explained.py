@@ -1,0 +1,203 @@
+"""Causes in words: whose axis it was, and through which operations of which lines it came.
+
+`y` on w2 dim 0 ← argument w1 dim 1, via dot_general (line 8, step 5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ...parsers.errors import ParseError
+from ...parsers.mesh_syntax import AxisRef
+from ...parsers.mlir import Origin, ShardingRule
+from ...parsers.source import Span
+from ..capture.model import Capture
+from ..report import ShardedValue, SourcePlace
+from .dataflow import Dataflow, Node
+from .places import Places
+from .table import node_of, propagated
+from .why import Cause, cause, causes, overlap
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedStep:
+    """An axis went from one value to another at an operation.
+
+    `number` counts the steps of the whole propagation, None at the return of the function. `source` and `target` are
+    values in words, with the dimension that the axis cuts: `w1 dim 1`. `rule` says in einsum letters which dimensions
+    of the operation belong together; None where it has none.
+    """
+
+    number: int | None
+    operation: str
+    rule: str | None
+    source: str
+    target: str
+    place: SourcePlace
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a value is sharded along `axis` in dimension `dim` (None if it is unreduced along it).
+
+    `origin` says in words who asked for it; `place` is the line of that, where there is one. `steps` lead from the
+    value back to `root`.
+    """
+
+    axis: str
+    dim: int | None
+    origin: str
+    place: SourcePlace
+    root: str
+    steps: tuple[ExplainedStep, ...]
+
+
+def why(capture: Capture, value: ShardedValue) -> tuple[Why, ...]:
+    """Why a value is sharded as it is, axis by axis; empty for one that is not, or of which nothing is known."""
+    _, flow = propagated(capture)
+    node = None if flow is None else node_of(flow, value)
+    if flow is None or node is None:
+        return ()
+    wording = wording_of(flow)
+    return tuple(wording.why(found, node) for found in causes(flow, node))
+
+
+def why_axis(flow: Dataflow, node: Node, axis: AxisRef) -> Why:
+    """Why one axis is on a value."""
+    return wording_of(flow).why(cause(flow, node, axis), node)
+
+
+class Wording:
+    """Names for the values, operations and origins of a dataflow."""
+
+    def __init__(self, flow: Dataflow) -> None:
+        self.flow = flow
+        self.places = Places(flow)
+
+    def why(self, found: Cause, node: Node) -> Why:
+        """A cause in words."""
+        origin, place = self.origin(found)
+        return Why(
+            axis=str(found.axis),
+            dim=self.dim(node, found.axis),
+            origin=origin,
+            place=place,
+            root=self.value(found.root, found.axis),
+            steps=tuple(
+                ExplainedStep(
+                    number=step.number,
+                    operation="return" if step.row < 0 else self.places.operation(step.row)[0],
+                    rule=None if step.row < 0 else self.rule(step.row),
+                    source=self.value(step.source, found.axis),
+                    target=self.value(step.target, found.axis),
+                    place=SourcePlace() if step.row < 0 else self.places.operation(step.row)[1],
+                    span=None if step.row < 0 else self.span(step.row),
+                )
+                for step in found.steps
+            ),
+        )
+
+    def span(self, row: int) -> Span:
+        """Where an operation stands."""
+        found = self.flow.rows[row]
+        return Span(found.start, found.own[-1].end)
+
+    def value(self, node: Node, axis: AxisRef | None = None) -> str:
+        """A value by its path, its operation, or its place in a shard_map, with the dimension that an axis cuts."""
+        dim = None if axis is None else self.dim(node, axis)
+        return self.name(node) if dim is None else f"{self.name(node)} dim {dim}"
+
+    def name(self, node: Node) -> str:
+        """A value by its path or its operation."""
+        match node.kind:
+            case "argument":
+                return self.places.argument(node.index)
+            case "output":
+                return self.places.output(node.index)
+            case "block":
+                return f"input {node.index} of the {self.places.operation(node.row)[0]}"
+        results = self.flow.rows[node.row].results
+        return f"{results[node.index]} {self.places.operation(node.row)[0]}"
+
+    def dim(self, node: Node, axis: AxisRef) -> int | None:
+        """The dimension of a value that is cut along an axis."""
+        sharding = self.flow.sharding(node)
+        dims = () if sharding is None else sharding.dims
+        return next((index for index, dim in enumerate(dims) if any(overlap(own, axis) for own in dim.axes)), None)
+
+    def rule(self, row: int) -> str | None:
+        """The sharding rule of an operation in einsum letters."""
+        try:
+            rule = self.flow.operation(row).annotations.sharding_rule
+        except ParseError:
+            return None
+        return None if rule is None else einsum(rule)
+
+    def origin(self, found: Cause) -> tuple[str, SourcePlace]:
+        """Who asked for an axis."""
+        origin = found.origin
+        if origin is None or origin.kind == "self":
+            return self._at_root(found.root)
+        if origin.name is None:
+            node = Node("argument" if origin.kind == "input" else "output", -1, origin.index or 0)
+            return f"{node.kind} {self.name(node)}", SourcePlace()
+        return self._named(origin)
+
+    def _at_root(self, root: Node) -> tuple[str, SourcePlace]:
+        if root.kind in ("argument", "output"):
+            return f"{root.kind} {self.name(root)}", SourcePlace()
+        name, place = self.places.operation(root.row)
+        side = "input" if root.kind == "block" else "output"
+        is_map = self.flow.rows[root.row].name.endswith("manual_computation")
+        if is_map:
+            return f"{side} {root.index} of the shard_map", place
+        return "with_sharding_constraint" if name == "sharding_constraint" else f"the sharding of {name}", place
+
+    def _named(self, origin: Origin) -> tuple[str, SourcePlace]:
+        row = self._rows_by_name.get(origin.name or "")
+        name, place = ("", SourcePlace()) if row is None else self.places.operation(row)
+        if origin.kind == "constraint":
+            return "with_sharding_constraint" if name in (
+                "",
+                "sharding_constraint",
+            ) else f"the sharding of {name}", place
+        return f"{origin.kind} {origin.index} of the shard_map", place
+
+    @property
+    def _rows_by_name(self) -> Mapping[str, int]:
+        return _named_rows(self.flow)
+
+
+@lru_cache(maxsize=8)
+def wording_of(flow: Dataflow) -> Wording:
+    """The names of a dataflow's values."""
+    return Wording(flow)
+
+
+@lru_cache(maxsize=8)
+def _named_rows(flow: Dataflow) -> Mapping[str, int]:
+    """The constraints and shard_maps by the names that origins call them by."""
+    found = {}
+    for number, row in enumerate(flow.rows):
+        if row.name in ("sdy.sharding_constraint", "sdy.manual_computation"):
+            name = flow.origin_name(number)
+            if name is not None:
+                found[name] = number
+    return found
+
+
+def einsum(rule: ShardingRule) -> str:
+    """`ik,kj->ij`; a dimension of several factors is in parentheses, one of none is `1`."""
+    names = {name for side in (rule.operands, rule.results) for tensor in side for dim in tensor for name in dim}
+    between = "" if all(len(name) == 1 for name in names) else " "
+
+    def dim(factors: tuple[str, ...]) -> str:
+        return "1" if not factors else factors[0] if len(factors) == 1 else f"({between.join(factors)})"
+
+    def side(tensors: tuple[tuple[tuple[str, ...], ...], ...]) -> str:
+        return ",".join(between.join(map(dim, tensor)) for tensor in tensors)
+
+    return f"{side(rule.operands)}->{side(rule.results)}"

@@ -1,0 +1,106 @@
+"""What a sharding means, device by device: two spellings are the same sharding when they place values the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ...parsers.mesh_syntax import AxisRef, MeshSyntax
+from ..mesh_axes import partitions_of
+from .sharding import ArraySharding
+
+Piece = tuple[tuple[int, int], ...]
+"""A box of a global array: from and to, in each dimension."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Which part of a value each of `devices` (partition numbers, ascending) has.
+
+    `parts` are the counts in each dimension, `tiles[n]` the coordinates of the n-th device's part among them. Devices
+    with one number in `manual` belong to the same run of a shard_map's body; those of one part and one number in
+    `sums` hold the same values, and those with several are still to be reduced with each other.
+    """
+
+    parts: tuple[int, ...]
+    devices: tuple[int, ...]
+    tiles: tuple[tuple[int, ...], ...]
+    manual: tuple[int, ...]
+    sums: tuple[int, ...]
+    reduction: str
+
+
+@lru_cache(maxsize=8192)
+def placement_of(sharding: ArraySharding) -> Placement:
+    """The meaning of a sharding. Equal ones have equal placements."""
+    mesh = sharding.mesh
+    order = sorted((device, position) for position, device in enumerate(partitions_of(mesh)))
+    positions = [position for _, position in order]
+    columns = [indices(dim.axes, mesh, positions) for dim in sharding.dims]
+    tiles = tuple(zip(*columns, strict=True)) if columns else ((),) * len(order)
+    manual = _numbered(indices(sharding.manual, mesh, positions))
+    reductions = indices(sharding.unreduced, mesh, positions)
+    # Each sum is counted for itself: only who is in one class with whom has a meaning.
+    within = [*zip(tiles, manual, strict=True)]
+    sums = _numbered_within(within, reductions)
+    return Placement(
+        parts=sharding.parts,
+        devices=tuple(device for device, _ in order),
+        tiles=tiles,
+        manual=manual,
+        sums=sums,
+        reduction=sharding.reduction if any(sums) else "sum",
+    )
+
+
+def same(one: ArraySharding, other: ArraySharding) -> bool:
+    """Whether two shardings of values of one rank place them in the same way."""
+    return one == other or placement_of(one) == placement_of(other)
+
+
+def pieces(sharding: ArraySharding, shape: Sequence[int]) -> Mapping[int, Piece]:
+    """What each device holds of a global array, without padding; a device beyond its end holds an empty box."""
+    local = sharding.local_shape(shape)
+    placement = placement_of(sharding)
+    return {
+        device: tuple(
+            (min(index * length, size), min((index + 1) * length, size))
+            for index, length, size in zip(tile, local, shape, strict=True)
+        )
+        for device, tile in zip(placement.devices, placement.tiles, strict=True)
+    }
+
+
+def indices(axes: Iterable[AxisRef], mesh: MeshSyntax, positions: Sequence[int]) -> tuple[int, ...]:
+    """For each position in the mesh its number along some axes together, the last one varying fastest."""
+    found = [0] * len(positions)
+    for axis in axes:
+        stride, size = stride_of(axis, mesh), mesh.axis_size(axis)
+        found = [number * size + position // stride % size for number, position in zip(found, positions, strict=True)]
+    return tuple(found)
+
+
+def stride_of(axis: AxisRef, mesh: MeshSyntax) -> int:
+    """How many positions in the mesh lie between neighbours along an axis or a part of one."""
+    stride, found = 1, 0
+    for name, size in reversed(mesh.axes):
+        if name == axis.name:
+            pre, length = axis.sub or (1, size)
+            found = stride * (size // (pre * length))
+        stride *= size
+    return found
+
+
+def _numbered(labels: Iterable[int]) -> tuple[int, ...]:
+    numbers: dict[int, int] = {}
+    return tuple(numbers.setdefault(label, len(numbers)) for label in labels)
+
+
+def _numbered_within(groups: Iterable[object], labels: Iterable[int]) -> tuple[int, ...]:
+    numbers: dict[object, dict[int, int]] = {}
+    found = []
+    for group, label in zip(groups, labels, strict=True):
+        inside = numbers.setdefault(group, {})
+        found.append(inside.setdefault(label, len(inside)))
+    return tuple(found)

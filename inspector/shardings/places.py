@@ -1,0 +1,42 @@
+"""What the values and operations of a propagated module are called, and from which lines they come."""
+
+from __future__ import annotations
+
+from ...parsers.mlir import frames, names
+from ...parsers.mlir.lists import unquote
+from ..report import SourcePlace
+from .dataflow import Dataflow
+
+
+class Places:
+    """The names in a dataflow. Equal locations are read once."""
+
+    def __init__(self, flow: Dataflow) -> None:
+        self.flow = flow
+        self._known: dict[str | None, tuple[str, SourcePlace]] = {}
+
+    def argument(self, number: int) -> str:
+        """The path of an argument in the pytree, `params[0]['w1']`; its name in the text where there is no path."""
+        argument = self.flow.function.arguments[number]
+        found = names(argument.location)
+        return found[0] if found else argument.name
+
+    def output(self, number: int) -> str:
+        """The path of a result, `result[1]`."""
+        written = self.flow.function.results[number].attributes.get("jax.result_info", "")
+        return (unquote(written) if written.startswith('"') else "") or f"result {number}"
+
+    def operation(self, row: int) -> tuple[str, SourcePlace]:
+        """What JAX calls an operation, and its line; without a name of JAX's, the name in the text."""
+        found = self.flow.rows[row]
+        name, place = self.at(found.location)
+        return name or found.name.rpartition(".")[2], place
+
+    def at(self, location: str | None) -> tuple[str, SourcePlace]:
+        """The name in a location, without the path of transformations, and its line."""
+        if location not in self._known:
+            read = self.flow.text.location(location)
+            found, stack = names(read), frames(read)
+            place = SourcePlace(stack, "exact") if stack else SourcePlace()
+            self._known[location] = (found[0].rpartition("/")[2].rstrip(":") if found else "", place)
+        return self._known[location]

@@ -1,0 +1,269 @@
+"""Every value of a propagated program with its sharding.
+
+Arguments and outputs come first, then what the program says about shardings on the way (constraints, the specs of
+shard_maps), then the result of every operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from ...parsers.errors import ParseError
+from ...parsers.mesh_syntax import AxisRef, MeshSyntax
+from ...parsers.mlir import Annotations, MlirModule, MlirType, TensorType
+from ...parsers.mlir.sdy import DimensionSharding, Sharding
+from ...parsers.source import Span
+from ..capture.model import Capture, Stage, Value
+from ..meshes import meshes_of
+from ..mlir_types import dtype_name, short
+from ..program import read
+from ..report import Role, ShardedValue, SourcePlace
+from ..units import bytes_of
+from .asked import agrees, asked_of
+from .dataflow import Dataflow, Node, dataflow_of
+from .places import Places
+from .sharding import ArraySharding
+from .spelled import as_spec, from_sdy
+
+STAGE = "sdy"
+SILENT = frozenset({"sdy.constant", "stablehlo.constant", "stablehlo.return", "sdy.return", "return", "func.return"})
+"""Operations whose results nobody asks about."""
+
+
+def borders(capture: Capture) -> tuple[ShardedValue, ...]:
+    """Arguments, outputs, constraints and the specs of shard_maps; none where propagation was not recorded."""
+    stage, flow = propagated(capture)
+    if stage is None or flow is None:
+        return ()
+    return _borders(stage, capture.arguments, capture.outputs, meshes_of(capture), capture.stage("stablehlo"))
+
+
+def values(capture: Capture) -> tuple[ShardedValue, ...]:
+    """The result of every operation, in text order."""
+    stage, flow = propagated(capture)
+    return () if stage is None or flow is None else _values(stage)
+
+
+def propagated(capture: Capture) -> tuple[Stage | None, Dataflow | None]:
+    """The stage that holds the shardings after propagation, and the dataflow in it."""
+    stage = capture.stage(STAGE)
+    syntax = None if stage is None else read(stage)
+    return stage, dataflow_of(syntax) if isinstance(syntax, MlirModule) else None
+
+
+@lru_cache(maxsize=8)
+def _values(stage: Stage) -> tuple[ShardedValue, ...]:
+    syntax = read(stage)
+    flow = dataflow_of(syntax) if isinstance(syntax, MlirModule) else None
+    return () if flow is None else tuple(_Maker(flow).values())
+
+
+@lru_cache(maxsize=8)
+def _borders(
+    stage: Stage,
+    arguments: tuple[Value, ...],
+    outputs: tuple[Value, ...],
+    meshes: tuple[MeshSyntax, ...],
+    stablehlo: Stage | None,
+) -> tuple[ShardedValue, ...]:
+    syntax = read(stage)
+    flow = dataflow_of(syntax) if isinstance(syntax, MlirModule) else None
+    if flow is None:
+        return ()
+    maker = _Maker(flow, meshes)
+    before = None if stablehlo is None else read(stablehlo)
+    written = before if isinstance(before, MlirModule) else None
+    return (
+        *maker.arguments(arguments),
+        *maker.outputs(outputs),
+        *maker.constraints(written),
+        *maker.shard_maps(),
+    )
+
+
+def node_of(flow: Dataflow, value: ShardedValue) -> Node | None:
+    """The value of the program that a row of the table is about."""
+    if value.role == "argument":
+        return Node("argument", -1, flow.arguments[value.value])
+    if value.role == "output":
+        return Node("output", -1, int(value.value.removeprefix("result ")))
+    row = flow.row_at(value.span.start)
+    return None if row is None else flow.node(value.value, row)
+
+
+class _Maker:
+    """Makes rows. Equal types, shardings and locations are looked at once."""
+
+    def __init__(self, flow: Dataflow, meshes: tuple[MeshSyntax, ...] = ()) -> None:
+        self.flow = flow
+        self.own = {name: mesh for name, mesh in flow.module.meshes.items() if mesh.axes}
+        self.meshes = (*self.own.values(), *meshes)
+        self._known: dict[object, tuple[str, str | None, ArraySharding | None, str | None, int | None]] = {}
+        self.places = Places(flow)
+
+    def arguments(self, told: tuple[Value, ...]) -> Iterator[ShardedValue]:
+        """The function's arguments, by their paths in the pytree."""
+        by_path = {value.path: value for value in told}
+        for number, argument in enumerate(self.flow.function.arguments):
+            name = self.places.argument(number)
+            sharding = self.flow.sharding(Node("argument", -1, number))
+            span = Span(self.flow.function.span.start, self.flow.function.span.start + 1)
+            told_of = by_path.get(name)
+            asked = None if told_of is None else asked_of(told_of, self.meshes)
+            yield self._row(
+                "argument",
+                argument.name,
+                name,
+                span,
+                argument.type,
+                sharding,
+                (),
+                SourcePlace(),
+                asked,
+            )
+
+    def outputs(self, told: tuple[Value, ...]) -> Iterator[ShardedValue]:
+        """What the function returns, by the paths of the results."""
+        by_path = {value.path: value for value in told}
+        for number, result in enumerate(self.flow.function.results):
+            name = self.places.output(number)
+            sharding = self.flow.sharding(Node("output", -1, number))
+            span = Span(self.flow.function.span.start, self.flow.function.span.start + 1)
+            told_of = by_path.get(name)
+            asked = None if told_of is None else asked_of(told_of, self.meshes)
+            yield self._row("output", f"result {number}", name, span, result.type, sharding, (), SourcePlace(), asked)
+
+    def constraints(self, before: MlirModule | None) -> Iterator[ShardedValue]:
+        """`with_sharding_constraint` and its like. Propagation fills in what they leave open, so it is read before."""
+        rows = [item for item in enumerate(self.flow.rows) if item[1].name == "sdy.sharding_constraint"]
+        written = (
+            []
+            if before is None
+            else [_target(operation.annotations) for operation in before.operations({"sdy.sharding_constraint"})]
+        )
+        targets = written if len(written) == len(rows) else [None] * len(rows)
+        for (number, row), target in zip(rows, targets, strict=True):
+            got = self.flow.sharding(Node("result", number, 0))
+            name, place = self.places.at(row.location)
+            asked = self._sharding(target or got, row.manual, len(got.dims) if got else 0)
+            # JAX puts constraints that leave everything open behind each operation in a partly automatic shard_map.
+            if asked is None or any(dim.axes or not dim.is_open for dim in asked.dims):
+                span = Span(row.start, row.own[-1].end)
+                yield self._row("constraint", row.results[0], name, span, row.types[0], got, row.manual, place, asked)
+
+    def shard_maps(self) -> Iterator[ShardedValue]:
+        """What shard_maps want of their operands, with what these are; and what comes out."""
+        for number, row in enumerate(self.flow.rows):
+            if row.name != "sdy.manual_computation":
+                continue
+            operation = self.flow.operation(number)
+            wanted, given = _specs(operation.annotations)
+            types = operation.operand_types
+            _, place = self.places.at(row.location)
+            span = Span(row.start, row.own[-1].end)
+            operands = zip(operation.operands, self.flow.operands(number), types, wanted, strict=False)
+            for name, node, type, sharding in operands:
+                asked = self._sharding(sharding, row.manual, len(sharding.dims))
+                got = None if node is None else self.flow.sharding(node)
+                yield self._row("shard_map input", name, "shard_map", span, type, got, row.manual, place, asked)
+            for name, type, sharding in zip(row.results, row.types, given, strict=False):
+                yield self._row("shard_map output", name, "shard_map", span, type, sharding, row.manual, place, None)
+
+    def values(self) -> Iterator[ShardedValue]:
+        """The results of the operations."""
+        for number, row in enumerate(self.flow.rows):
+            if row.name in SILENT or not row.results:
+                continue
+            shardings = self.flow.shardings(number)
+            name, place = self.places.at(row.location)
+            span = Span(row.start, row.own[-1].end)
+            for index, value in enumerate(row.results):
+                type = row.types[index] if index < len(row.types) else None
+                sharding = shardings[index] if index < len(shardings) else None
+                if type is not None:
+                    yield self._row("value", value, name or row.name, span, type, sharding, row.manual, place, None)
+
+    def _row(
+        self,
+        role: Role,
+        value: str,
+        name: str,
+        span: Span,
+        type: MlirType,
+        sharding: Sharding | None,
+        manual: tuple[str, ...],
+        place: SourcePlace,
+        asked: ArraySharding | None,
+    ) -> ShardedValue:
+        key = (type, sharding, manual)
+        if key not in self._known:
+            self._known[key] = self._meaning(type, sharding, manual)
+        printed, local, got, spec, replicated = self._known[key]
+        return ShardedValue(
+            stage=STAGE,
+            role=role,
+            value=value,
+            name=name,
+            span=span,
+            type=printed,
+            local_type=local,
+            sharding=got,
+            spec=spec,
+            asked=None if asked is None else as_spec(asked),
+            agrees=None if asked is None or got is None else agrees(asked, got),
+            replicated_bytes=replicated,
+            source=place,
+            manual=manual,
+        )
+
+    def _meaning(
+        self, type: MlirType, sharding: Sharding | None, manual: tuple[str, ...]
+    ) -> tuple[str, str | None, ArraySharding | None, str | None, int | None]:
+        printed = short(type)
+        if not isinstance(type, TensorType) or None in type.dims:
+            return printed, None, None, None, None
+        shape = [dim for dim in type.dims if dim is not None]
+        got = self._sharding(sharding, manual, len(shape))
+        if got is None or len(got.dims) != len(shape):
+            return printed, None, None, None, None
+        local = got.local_shape(shape)
+        size = bytes_of(dtype_name(type.element), local)
+        replicated = None if size is None else size - size // got.copies
+        element = dtype_name(type.element)
+        return printed, f"{element}[{','.join(map(str, local))}]", got, as_spec(got), replicated
+
+    def _sharding(self, sharding: Sharding | None, manual: tuple[str, ...], rank: int) -> ArraySharding | None:
+        """A value of which nothing is said is replicated."""
+        mesh = next(iter(self.own.values()), None)
+        try:
+            if (sharding is not None and sharding.mesh in self.own) or (sharding is not None and mesh is None):
+                axes = tuple(AxisRef(axis) for axis in manual)
+                used = {axis.name for dim in sharding.dims for axis in dim.axes}
+                return from_sdy(
+                    sharding, self.flow.module.meshes, tuple(axis for axis in axes if axis.name not in used)
+                )
+            if mesh is None:
+                return None
+            known = {name for name, _ in mesh.axes}
+            axes = tuple(AxisRef(axis) for axis in manual if axis in known)
+            return ArraySharding(mesh, (DimensionSharding(()),) * rank, manual=axes)
+        except ValueError:
+            return None
+
+
+# What cannot be read is a problem of the text, and listed as such: here it is as if it were not there.
+
+
+def _target(annotations: Annotations) -> Sharding | None:
+    try:
+        return annotations.target
+    except ParseError:
+        return None
+
+
+def _specs(annotations: Annotations) -> tuple[tuple[Sharding, ...], tuple[Sharding, ...]]:
+    try:
+        return annotations.in_shardings or (), annotations.out_shardings or ()
+    except ParseError:
+        return (), ()
