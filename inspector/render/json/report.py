@@ -44,7 +44,7 @@ def report_of(found: report.Report) -> Report:
         arguments=list(map(value_of, capture.arguments)),
         outputs=list(map(value_of, capture.outputs)),
         variance=list(map(variance_of, found.variance)),
-        execution=execution_of(capture.execution),
+        execution=execution_of(found),
         memory=None if capture.memory is None else memory_of(capture.memory),
         messages=list(map(message_of, capture.messages)),
         failure=None if capture.failure is None else failure_of(capture.failure),
