@@ -7,6 +7,7 @@ places is recorded, and printed, once. Types print as `jax.typeof` prints them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 
@@ -31,12 +32,28 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
+class ShardMap:
+    """What a shard_map makes manual, and how values come in and go out.
+
+    `axes` are those that become manual in it. For each input and output, the axes that its spec names and what the
+    value is over them.
+    """
+
+    axes: tuple[str, ...]
+    checked: bool
+    inputs: tuple[tuple[tuple[str, Literal["varying", "unreduced", "reduced"]], ...], ...] = ()
+    outputs: tuple[tuple[tuple[str, Literal["varying", "unreduced", "reduced"]], ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Equation:
     """`outputs = primitive[params] inputs`.
 
     `inputs` are variable names, or literals as they print (`2.0:f32[]`). `axes` are the mesh axes that a collective,
     a cast or `axis_index` names, else None. `bodies` are the jaxprs among its parameters: parameter name and index
-    into the table. `stack` are indices of frames, innermost first, JAX's own left out.
+    into the table. `shard_map` is there for one. `loop` are, for a scan, how many of its first inputs are constants and
+    how many then are carried; for a while loop, how many are constants of its condition and how many of its body.
+    `stack` are indices of frames, innermost first, JAX's own left out.
     """
 
     primitive: str
@@ -45,6 +62,8 @@ class Equation:
     params: tuple[tuple[str, str], ...] = ()
     axes: tuple[str, ...] | None = None
     bodies: tuple[tuple[str, int], ...] = ()
+    shard_map: ShardMap | None = None
+    loop: tuple[int, int] | None = None
     stack: tuple[int, ...] = ()
     name_stack: str = ""
 

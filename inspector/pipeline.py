@@ -19,7 +19,9 @@ from .program import read
 from .report import Collective, Report
 from .shardings.table import borders
 from .stages import summarize
-from .variance import declared_variance
+from .values.divergence import divergences
+from .values.placed import place_probes
+from .variance.variables import variance_of
 
 COMMUNICATING = ("stablehlo", "hlo")
 """The stages whose collectives are listed: what the user wrote, and what runs."""
@@ -28,6 +30,7 @@ COMMUNICATING = ("stablehlo", "hlo")
 def inspect(capture: Capture) -> Report:
     """Everything that can be said of what was recorded so far."""
     jaxpr = _jaxpr(capture)
+    variance = () if jaxpr is None else variance_of(jaxpr)
     return Report(
         capture=capture,
         meshes=meshes_of(capture),
@@ -39,8 +42,10 @@ def inspect(capture: Capture) -> Report:
             if stage.name in COMMUNICATING
             for collective in collectives_of(stage, capture)
         ),
-        variance=() if jaxpr is None else declared_variance(jaxpr),
         shardings=borders(capture),
+        variance=variance,
+        probes=place_probes(capture, jaxpr),
+        divergences=divergences(capture, jaxpr, variance),
     )
 
 

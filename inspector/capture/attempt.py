@@ -152,6 +152,8 @@ class Attempt:
         growing = replace(growing, stdout=stdout, stderr=stderr)
         if growing.complete or growing.failure:
             return growing
+        if growing.progress is not None and growing.progress.phase == "probe":
+            return _without_probes(growing, self._why(ending, growing))
         growing = _salvaged(growing, self._workspace)
         return replace(growing, failure=self._why(ending, growing), progress=None)
 
@@ -173,6 +175,13 @@ def _with_propagation(growing: Capture, found: Propagated) -> Capture:
         message = Message("info", found.problem, "propagation")
         growing = replace(growing, messages=(*growing.messages, message))
     return growing
+
+
+def _without_probes(growing: Capture, why: Failure) -> Capture:
+    """Complete, as everything else was done when the program that looks at values ended the process."""
+    text = f"values inside the program are not all there: {why.message}"
+    messages = (*growing.messages, Message("warning", text, "probe"))
+    return replace(growing, messages=messages, progress=None, complete=True)
 
 
 def _salvaged(growing: Capture, workspace: Path) -> Capture:

@@ -7,6 +7,8 @@
     stage        name, seconds + text        jaxpr, stablehlo, sdy, hlo-before, hlo-spmd, hlo
     arguments    values: of Value            outputs: the same
     memory       the fields of Memory        message, execution, failure: theirs
+    probe        the fields of Probe + elements
+    probed       the fields of Probed        differences  values: of Compared
     devices      wanted                      another number of fake devices is needed
     stdout       + text                      what the script printed; stderr: the same
     timings      seconds by phase            only in files
@@ -28,9 +30,24 @@ import msgspec
 from ...parsers.source import Source
 from .child.frames import SCHEMA, Frame
 from .errors import CaptureError
-from .model import STAGES, Capture, Execution, Failure, Memory, Message, Progress, Stage, Subject, Value
+from .model import (
+    STAGES,
+    Capture,
+    Compared,
+    Execution,
+    Failure,
+    Memory,
+    Message,
+    Probe,
+    Probed,
+    Progress,
+    Stage,
+    Subject,
+    Value,
+)
 
 MOST_MESSAGES = 10_000
+MOST_PROBES = 20_000
 
 _T = TypeVar("_T")
 
@@ -57,9 +74,13 @@ def frames_of(capture: Capture) -> Iterator[Frame]:
         yield Frame({"event": "stage", "name": stage.name, "seconds": stage.seconds}, stage.source.data)
     yield Frame({"event": "arguments", "values": msgspec.to_builtins(capture.arguments)})
     yield Frame({"event": "outputs", "values": msgspec.to_builtins(capture.outputs)})
-    for name, value in (("memory", capture.memory), ("execution", capture.execution)):
+    for name, value in (("memory", capture.memory), ("execution", capture.execution), ("probed", capture.probed)):
         if value is not None:
             yield _event(name, value)
+    for probe in capture.probes:
+        yield Frame(_event("probe", replace(probe, elements=b"")).event, probe.elements)
+    if capture.compared:
+        yield Frame({"event": "differences", "values": msgspec.to_builtins(capture.compared)})
     for message in capture.messages:
         yield _event("message", message)
     yield Frame({"event": "stdout"}, capture.stdout.encode("utf-8", "replace"))
@@ -134,6 +155,19 @@ def _execution(capture: Capture, frame: Frame) -> Capture:
     return replace(capture, execution=_convert(frame.event, Execution, frame))
 
 
+def _probe(capture: Capture, frame: Frame) -> Capture:
+    probe = _convert({**frame.event, "elements": b""}, Probe, frame)
+    return replace(capture, probes=(*capture.probes, replace(probe, elements=frame.text))[:MOST_PROBES])
+
+
+def _probed(capture: Capture, frame: Frame) -> Capture:
+    return replace(capture, probed=_convert(frame.event, Probed, frame))
+
+
+def _differences(capture: Capture, frame: Frame) -> Capture:
+    return replace(capture, compared=_convert(frame.event.get("values"), tuple[Compared, ...], frame))
+
+
 def _message(capture: Capture, frame: Frame) -> Capture:
     message = _convert(frame.event, Message, frame)
     return replace(capture, messages=(*capture.messages, message)[:MOST_MESSAGES])
@@ -180,6 +214,9 @@ _RULES: dict[str, Callable[[Capture, Frame], Capture]] = {
     "outputs": _outputs,
     "memory": _memory,
     "execution": _execution,
+    "probe": _probe,
+    "probed": _probed,
+    "differences": _differences,
     "message": _message,
     "failure": _failure,
     "stdout": _stdout,

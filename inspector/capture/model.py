@@ -28,7 +28,7 @@ STAGES: dict[str, Dialect] = {
 """
 
 
-Phase = Literal["start", "import", "arguments", "trace", "lower", "compile", "propagation", "run"]
+Phase = Literal["start", "import", "arguments", "trace", "lower", "compile", "propagation", "run", "probe"]
 
 PHASES: dict[Phase, str] = {
     "start": "starting Python",
@@ -39,6 +39,7 @@ PHASES: dict[Phase, str] = {
     "compile": "compiling",
     "propagation": "tracing shardings to their origins",
     "run": "running",
+    "probe": "looking at values",
 }
 """What a capture goes through, in order, and how to say it."""
 
@@ -184,6 +185,76 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
+class Shard:
+    """One device's value: where along the probe's axes the device stands, and figures of the value.
+
+    `digest` is the same for the same bits. `part` is what of the whole array it is (`0:4, :`), where that is known.
+    """
+
+    device: int
+    coordinates: tuple[int, ...]
+    digest: str
+    part: str = ""
+    minimum: float | None = None
+    mean: float | None = None
+    maximum: float | None = None
+    non_finite: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One value on each device, at one place and in one iteration.
+
+    `path` are the ids of the equation and of those around it, outermost first; empty for an argument or an output of
+    the function, of which `position` is the number, as it is of operands (`before`) and results (`after`).
+    `iteration` counts in the loops `loops` from 0, in the order in which they run. `shape` is one shard's. `elements`
+    are the bits of a part of each shard, the shards one after another, row-major: from `start`, of `extent`; they are
+    empty where there would have been too many.
+    """
+
+    path: tuple[str, ...]
+    when: Literal["argument", "before", "after", "output"]
+    position: int
+    type: str
+    dtype: str
+    shape: tuple[int, ...]
+    axes: tuple[str, ...]
+    shards: tuple[Shard, ...]
+    iteration: tuple[int, ...] = ()
+    loops: tuple[str, ...] = ()
+    start: tuple[int, ...] = ()
+    extent: tuple[int, ...] = ()
+    elements: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two devices along an axis that hold different bits, in the first iteration in which any two do."""
+
+    axis: str
+    iteration: tuple[int, ...]
+    devices: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One equation's result whose shards were compared along `axes`, those of the shard_maps around it."""
+
+    path: tuple[str, ...]
+    position: int
+    axes: tuple[str, ...]
+    differs: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """Collectives by opcode in the program that was shown, and in the one that was run to look at its values."""
+
+    shown: dict[str, int]
+    probed: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Capture:
     """All that was recorded; grows by one event at a time, each time a new value.
 
@@ -197,6 +268,9 @@ class Capture:
     outputs: tuple[Value, ...] = ()
     memory: Memory | None = None
     execution: Execution | None = None
+    probes: tuple[Probe, ...] = ()
+    probed: Probed | None = None
+    compared: tuple[Compared, ...] = ()
     messages: tuple[Message, ...] = ()
     failure: Failure | None = None
     script_text: Source | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..report import Kind
+from .table import names, rule_of
 
 HLO_OPCODES: dict[str, Kind] = {
     "all-reduce": "all-reduce",
@@ -29,23 +30,7 @@ STABLEHLO_OPS: dict[str, Kind] = {
 }
 
 PRIMITIVES: dict[str, Kind] = {
-    "psum": "all-reduce",
-    "psum2": "all-reduce",
-    "psum_invariant": "all-reduce",
-    "pmax": "all-reduce",
-    "pmin": "all-reduce",
-    "reduce_scatter": "reduce-scatter",
-    "psum_scatter": "reduce-scatter",
-    "unreduced_reduce_scatter": "reduce-scatter",
-    "unreduced_psum": "all-reduce",
-    "all_gather": "all-gather",
-    "all_gather_invariant": "all-gather",
-    "all_gather_reduced": "all-gather",
-    "pgather": "all-gather",
-    "all_to_all": "all-to-all",
-    "ppermute": "collective-permute",
-    "pbroadcast": "collective-broadcast",
-    "ragged_all_to_all": "ragged-all-to-all",
+    name: rule.lowers_to for name in names() if (rule := rule_of(name)) is not None and rule.lowers_to is not None
 }
 """JAX's primitives, whose names end the `op_name` of what they were lowered to."""
 

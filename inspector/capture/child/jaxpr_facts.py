@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from . import avals
+from . import avals, structure
 from .stacks import Stacks, name_stack
 
 LONGEST_PARAMETER = 2000
@@ -19,15 +19,18 @@ NAMED_AXES = ("axes", "axis_name", "axis_names", "axis")
 
 OVER_AXES = re.compile(r"psum|pmax|pmin|pvary|pcast|pbroadcast|preduced|unreduced|reduced|pgather")
 
+QUIET = re.compile(r"pvary|pcast|preduced|axis_index|axis_size|(reduced_vary|vary_unreduced)_cast(_p)?")
+"""Primitives over mesh axes that communicate nothing."""
+
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
-def encode(jaxpr: Any) -> bytes:
-    """JSON of a whole traced function; jaxprs that are shared are written once."""
-    return json.dumps(_Table(jaxpr).program(), separators=(",", ":")).encode()
+class Table:
+    """A whole traced function as a flat table of jaxprs; those that are shared are written once.
 
+    `indices` gives a jaxpr's place by its `id`, and by whether it stands under a check.
+    """
 
-class _Table:
     def __init__(self, outermost: Any) -> None:
         self.outermost = _open(outermost)
         self.stacks = Stacks()
@@ -37,13 +40,14 @@ class _Table:
         self.kept: list[Any] = []  # so that no id is reused
         self.names: dict[Any, str] = {}
 
-    def program(self) -> dict[str, Any]:
-        self.index(self.outermost, tracked=False, enclosing=[])
+    def encode(self) -> bytes:
+        """JSON of all of it."""
+        self._index(self.outermost, tracked=False, enclosing=[])
         keys = ("file", "function", "line", "end_line", "column", "end_column")
         frames = [dict(zip(keys, frame, strict=True)) for frame in self.stacks.frames]
-        return {"frames": frames, "jaxprs": self.jaxprs}
+        return json.dumps({"frames": frames, "jaxprs": self.jaxprs}, separators=(",", ":")).encode()
 
-    def index(self, jaxpr: Any, tracked: bool, enclosing: list[int]) -> int:
+    def _index(self, jaxpr: Any, tracked: bool, enclosing: list[int]) -> int:
         """The table index of a jaxpr; `tracked` where it stands in a shard_map with its check on.
 
         `enclosing` is the stack of the equation that holds it, which is nobody's where several hold it.
@@ -54,47 +58,47 @@ class _Table:
             self.indices[key] = len(self.jaxprs)
             record: dict[str, Any] = {}
             self.jaxprs.append(record)
-            record["constants"] = [self.variable(v, tracked) for v in jaxpr.constvars]
-            record["inputs"] = [self.variable(v, tracked) for v in jaxpr.invars]
+            record["constants"] = [self._variable(v, tracked) for v in jaxpr.constvars]
+            record["inputs"] = [self._variable(v, tracked) for v in jaxpr.invars]
             outer = enclosing if self.uses[id(jaxpr)] == 1 else []
-            record["equations"] = [self.equation(equation, tracked, outer) for equation in jaxpr.eqns]
-            record["outputs"] = [self.atom(v) for v in jaxpr.outvars]
+            record["equations"] = [self._equation(equation, tracked, outer) for equation in jaxpr.eqns]
+            record["outputs"] = [self._atom(v) for v in jaxpr.outvars]
         return self.indices[key]
 
-    def equation(self, equation: Any, tracked: bool, enclosing: list[int]) -> dict[str, Any]:
+    def _equation(self, equation: Any, tracked: bool, enclosing: list[int]) -> dict[str, Any]:
         stack = self.stacks.of(equation, enclosing)
-        outputs = [self.variable(v, tracked) for v in equation.outvars]
+        outputs = [self._variable(v, tracked) for v in equation.outvars]
         primitive = equation.primitive.name
-        inside = tracked
-        if primitive == "shard_map":
-            inside = bool(equation.params.get("check_vma", equation.params.get("check_rep", False)))
+        inside = structure.is_checked(equation) if primitive == "shard_map" else tracked
         params, bodies = [], []
         for name, value in equation.params.items():
             found = list(_bodies(name, value))
-            bodies += [(label, self.index(body, inside, stack)) for label, body in found]
+            bodies += [(label, self._index(body, inside, stack)) for label, body in found]
             if not found:
                 params.append((name, _parameter(value)))
         return {
             "primitive": primitive,
-            "inputs": [self.atom(v) for v in equation.invars],
+            "inputs": [self._atom(v) for v in equation.invars],
             "outputs": outputs,
             "params": params,
             "axes": named_axes(primitive, equation.params),
             "bodies": bodies,
+            "shard_map": structure.shard_map(equation),
+            "loop": structure.loop(equation),
             "stack": stack,
             "name_stack": name_stack(equation),
         }
 
-    def variable(self, variable: Any, tracked: bool) -> dict[str, Any]:
-        fields: dict[str, Any] = {"name": self.name(variable), "type": avals.type_text(variable.aval)}
+    def _variable(self, variable: Any, tracked: bool) -> dict[str, Any]:
+        fields: dict[str, Any] = {"name": self._name(variable), "type": avals.type_text(variable.aval)}
         return {**fields, **avals.variance(variable.aval)} if tracked else fields
 
-    def atom(self, atom: Any) -> str:
+    def _atom(self, atom: Any) -> str:
         if hasattr(atom, "val"):
             return f"{_short(_text(atom.val))}:{avals.type_text(atom.aval)}"
-        return self.name(atom)
+        return self._name(atom)
 
-    def name(self, variable: Any) -> str:
+    def _name(self, variable: Any) -> str:
         if type(variable).__name__ == "DropVar":
             return "_"
         if variable not in self.names:
@@ -112,6 +116,14 @@ def named_axes(primitive: str, params: dict[str, Any]) -> list[str] | None:
             if named or (not axes and OVER_AXES.match(primitive)):
                 return sorted(named) if isinstance(value, (set, frozenset)) else named
     return None
+
+
+def is_collective(equation: Any) -> bool:
+    """Whether an equation communicates over mesh axes: it names some, and is neither a cast nor a question."""
+    primitive = equation.primitive.name
+    if QUIET.fullmatch(primitive) or any(list(_bodies(name, value)) for name, value in equation.params.items()):
+        return False
+    return bool(named_axes(primitive, equation.params))
 
 
 def _all_bodies(outermost: Any) -> Iterator[Any]:

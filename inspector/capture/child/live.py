@@ -6,7 +6,7 @@ import math
 import re
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,21 +35,30 @@ def obstacle(compiled: Any) -> str | None:
     return None
 
 
-def run(call: Traceable, compiled: Any, seed: int) -> dict[str, Any]:
-    """The fields of the `execution` event: outputs of the last run, seconds of each run after a warm-up."""
+class Inputs(NamedTuple):
+    """The arguments' leaves as the compiled program takes them; `seeded` where some had types but no values."""
+
+    leaves: list[Any]
+    tree: Any
+    donated: list[bool]
+    seeded: bool
+
+
+def inputs_of(call: Traceable, compiled: Any, seed: int) -> Inputs:
+    """Values for all arguments, on the devices where they belong."""
     leaves, tree = jax.tree.flatten(call.dynamic())
-    abstract = any(map(seeded.is_abstract, leaves))
     values = [seeded.concrete(leaf, seed, index) for index, leaf in enumerate(leaves)]
     formats = _input_formats(compiled, len(leaves))
     donated = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(compiled.args_info)]
     placed = [_place(value, wanted) for value, wanted in zip(values, formats, strict=True)]
+    return Inputs(placed, tree, donated, any(map(seeded.is_abstract, leaves)))
+
+
+def run(compiled: Any, inputs: Inputs) -> tuple[list[Any], dict[str, Any]]:
+    """The last run's outputs, and the fields of the `execution` event: them, and seconds per run after a warm-up."""
 
     def once() -> tuple[Any, float]:
-        copies = [
-            _copy(value) if gone or _is_reference(value) else value for value, gone in zip(placed, donated, strict=True)
-        ]
-        args, kwargs = jax.tree.unflatten(tree, copies)
-        jax.block_until_ready(copies)
+        args, kwargs = jax.tree.unflatten(inputs.tree, fresh(inputs))
         started = time.perf_counter()
         outputs = jax.block_until_ready(compiled(*args, **kwargs))
         return outputs, time.perf_counter() - started
@@ -61,11 +70,19 @@ def run(call: Traceable, compiled: Any, seed: int) -> dict[str, Any]:
         outputs, seconds = once()
         times.append(round(seconds, 9))
     leaves_out, _ = jax.tree_util.tree_flatten_with_path(outputs)
-    return {
+    return [leaf for _, leaf in leaves_out], {
         "outputs": [_summary(result_path(path), leaf) for path, leaf in leaves_out],
         "seconds": times,
-        "seeded_inputs": abstract,
+        "seeded_inputs": inputs.seeded,
     }
+
+
+def fresh(inputs: Inputs) -> list[Any]:
+    """The leaves for one run: copies of those that it may take over, or write to."""
+    pairs = zip(inputs.leaves, inputs.donated, strict=True)
+    copies = [_copy(leaf) if gone or _is_reference(leaf) else leaf for leaf, gone in pairs]
+    jax.block_until_ready(copies)
+    return copies
 
 
 def _place(value: Any, wanted: Any) -> Any:
@@ -105,14 +122,20 @@ def _summary(path: str, leaf: Any) -> dict[str, Any]:
     array = np.asarray(leaf)
     if array.size <= SMALL:
         summary["values"] = np.array2string(array, separator=", ", max_line_width=100)
-    if not jnp.issubdtype(array.dtype, jnp.complexfloating) and array.size:
-        wide = array.astype(np.float64)
-        finite = wide[np.isfinite(wide)]
-        summary["non_finite"] = int(wide.size - finite.size)
-        if finite.size:
-            figures = {"minimum": finite.min(), "mean": finite.mean(), "maximum": finite.max()}
-            summary |= {name: float(figure) for name, figure in figures.items() if math.isfinite(figure)}
-    return summary
+    return {**summary, **statistics(array)}
+
+
+def statistics(array: Any) -> dict[str, int | float]:
+    """Minimum, mean and maximum of the finite elements, and how many are not; nothing for types that have none."""
+    if jnp.issubdtype(array.dtype, jnp.complexfloating) or not array.size:
+        return {}
+    wide = array.astype(np.float64)
+    finite = wide[np.isfinite(wide)]
+    found: dict[str, int | float] = {"non_finite": int(wide.size - finite.size)}
+    if finite.size:
+        figures = {"minimum": finite.min(), "mean": finite.mean(), "maximum": finite.max()}
+        found |= {name: float(figure) for name, figure in figures.items() if math.isfinite(figure)}
+    return found
 
 
 def _bytes_on_all_devices(compiled: Any) -> int | None:

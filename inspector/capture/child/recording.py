@@ -12,10 +12,24 @@ from typing import Any
 import jax
 from jax.extend.source_info_util import register_exclusion
 
-from . import avals, callables, compiler_log, dumps, failures, jaxpr_facts, jit_info, live, meshes, stacks, values
+from . import (
+    avals,
+    callables,
+    compiler_log,
+    dumps,
+    failures,
+    jaxpr_facts,
+    jit_info,
+    live,
+    meshes,
+    stacks,
+    values,
+    watching,
+)
 from .arguments import find_arguments
 from .callables import Traceable
 from .channel import Channel
+from .jaxpr_facts import Table
 from .request import Request
 from .resolve import Resolved
 from .subject import Subject
@@ -42,7 +56,8 @@ def record(request: Request, found: Resolved, channel: Channel, workspace: str) 
         channel.enter("trace")
         started = time.perf_counter()
         traced = call.jitted.trace(*call.args, **call.kwargs)
-        channel.send("stage", jaxpr_facts.encode(traced.jaxpr), name="jaxpr", seconds=_since(started))
+        table = jaxpr_facts.Table(traced.jaxpr)
+        channel.send("stage", table.encode(), name="jaxpr", seconds=_since(started))
         channel.send("arguments", values=values.describe_arguments(call, traced))
         channel.send("outputs", values=values.describe_results(call, traced))
         arguments = jax.tree.leaves(call.dynamic())
@@ -62,7 +77,7 @@ def record(request: Request, found: Resolved, channel: Channel, workspace: str) 
             channel.send("memory", **memory)
         if request.live:
             channel.enter("run")
-            _run(call, compiled, request, channel)
+            _run(call, compiled, request, channel, workspace, traced, table)
 
 
 def _compile(lowered: Any, channel: Channel, workspace: str) -> Any:
@@ -85,19 +100,30 @@ def _compile(lowered: Any, channel: Channel, workspace: str) -> Any:
     return compiled
 
 
-def _run(call: Traceable, compiled: Any, request: Request, channel: Channel) -> None:
+def _run(
+    call: Traceable, compiled: Any, request: Request, channel: Channel, workspace: str, traced: Any, table: Table
+) -> None:
     if obstacle := live.obstacle(compiled):
         _tell(channel, "info", f"no live run: {obstacle}")
         return
     try:
-        execution = live.run(call, compiled, request.seed)
+        inputs = live.inputs_of(call, compiled, request.seed)
+        outputs, execution = live.run(compiled, inputs)
     except (TypeError, ValueError, AssertionError) as error:
         if failures.user_line(error):
             raise
         # JAX does not take these arguments for this program: nothing that the user did, and nothing else is lost.
         _tell(channel, "warning", f"no live run: {error}")
-    else:
-        channel.send("execution", **execution)
+        return
+    channel.send("execution", **execution)
+    channel.enter("probe")
+    try:
+        # What the compiler says of the program with probes, it has said of the one without.
+        with compiler_log.diverted(workspace) as path:
+            watching.watch(request, watching.Program(traced, compiled, table, inputs, outputs), channel)
+        Path(path).unlink()
+    except Exception as error:  # whatever it is, it is not the user's: all that was asked for is there already
+        _tell(channel, "warning", f"no values inside the program: {type(error).__name__}: {error}")
 
 
 def _memory(compiled: Any) -> dict[str, int | None] | None:

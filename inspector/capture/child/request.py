@@ -21,6 +21,10 @@ class Request:
         python: the interpreter that captures; None for the one that runs shardscope.
         live: whether the compiled function is also run.
         seed: from which the values of abstract inputs are made.
+        probe: whose values are shown on each device: `collectives` (and sharding constraints), `all` equations inside
+            shard_maps, `none`, or equations by their ids, `3.1,3.4`.
+        iterations: those of each loop whose values are kept, beside the last.
+        window: where the recorded part of large arrays begins; the last dimensions of it if it is short.
         timeout: seconds after which the capture is ended; None for no limit.
         argv: `sys.argv[1:]` of the script.
         directory: the working directory; None for the current one.
@@ -34,6 +38,9 @@ class Request:
     python: str | None = None
     live: bool = True
     seed: int = 0
+    probe: str = "collectives"
+    iterations: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 7)
+    window: tuple[int, ...] = ()
     timeout: float | None = None
     argv: tuple[str, ...] = ()
     directory: str | None = None

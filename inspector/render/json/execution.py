@@ -7,6 +7,8 @@ from typing import Literal
 from msgspec import Struct
 
 from ...capture import model
+from ...report import Report
+from .probe import Divergence, Probe, divergence_of, probes_of
 
 
 class Output(Struct, frozen=True):
@@ -23,12 +25,20 @@ class Output(Struct, frozen=True):
 
 
 class Execution(Struct, frozen=True):
-    """The live run: `ran` is false where there was none. `seconds` are of each run after one warm-up."""
+    """The live run: `ran` is false where there was none. `seconds` are of each run after one warm-up.
+
+    `shown` and `probed` count the collectives by opcode in the program that was shown, and in the one that was run to
+    take the probes; null where none was.
+    """
 
     ran: bool
     seeded_inputs: bool
     seconds: list[float]
     outputs: list[Output]
+    probes: list[Probe]
+    divergences: list[Divergence]
+    shown: dict[str, int] | None
+    probed: dict[str, int] | None
 
 
 class Memory(Struct, frozen=True):
@@ -43,18 +53,19 @@ class Memory(Struct, frozen=True):
     per: Literal["device"]
 
 
-def execution_of(execution: model.Execution | None) -> Execution:
+def execution_of(found: Report) -> Execution:
     """A live run in its JSON shape."""
-    if execution is None:
-        return Execution(ran=False, seeded_inputs=False, seconds=[], outputs=[])
+    execution, probed = found.capture.execution, found.capture.probed
+    outputs = () if execution is None else execution.outputs
     return Execution(
-        ran=True,
-        seeded_inputs=execution.seeded_inputs,
-        seconds=list(execution.seconds),
-        outputs=[
-            Output(o.path, o.type, o.spec, o.minimum, o.mean, o.maximum, o.non_finite, o.values)
-            for o in execution.outputs
-        ],
+        ran=execution is not None,
+        seeded_inputs=execution is not None and execution.seeded_inputs,
+        seconds=[] if execution is None else list(execution.seconds),
+        outputs=[Output(o.path, o.type, o.spec, o.minimum, o.mean, o.maximum, o.non_finite, o.values) for o in outputs],
+        probes=[probe for value in found.probes for probe in probes_of(value)],
+        divergences=list(map(divergence_of, found.divergences)),
+        shown=None if probed is None else probed.shown,
+        probed=None if probed is None else probed.probed,
     )
 
 

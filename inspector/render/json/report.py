@@ -48,7 +48,7 @@ def report_of(found: report.Report) -> Report:
         outputs=list(map(value_of, capture.outputs)),
         shardings=[sharding_of(value, capture) for value in (*found.shardings, *values(capture))],
         variance=list(map(variance_of, found.variance)),
-        execution=execution_of(capture.execution),
+        execution=execution_of(found),
         memory=None if capture.memory is None else memory_of(capture.memory),
         messages=list(map(message_of, capture.messages)),
         failure=None if capture.failure is None else failure_of(capture.failure),

@@ -18,8 +18,20 @@ class Value(Struct, frozen=True):
     donated: bool
 
 
+class AxisEntry(Struct, frozen=True):
+    """Where a value came to vary over an axis: an equation, by its primitive or as an input of a shard_map."""
+
+    axis: str
+    equation: str
+    by: str
+    source: Source
+
+
 class Variance(Struct, frozen=True):
-    """The mesh axes in the type of one value inside a shard_map, as JAX states them."""
+    """The mesh axes over which one value inside a shard_map varies, as JAX types it, or `inferred` with its check off.
+
+    `hidden` are axes over which it may differ although its type says otherwise.
+    """
 
     equation: str
     primitive: str
@@ -28,6 +40,10 @@ class Variance(Struct, frozen=True):
     varying: list[str]
     unreduced: list[str]
     reduced: list[str]
+    inferred: bool
+    hidden: list[str]
+    entered: list[AxisEntry]
+    left: list[str]
     source: Source
 
 
@@ -46,5 +62,9 @@ def variance_of(value: VariableVariance) -> Variance:
         varying=list(value.varying),
         unreduced=list(value.unreduced),
         reduced=list(value.reduced),
+        inferred=value.inferred,
+        hidden=list(value.hidden),
+        entered=[AxisEntry(e.axis, e.equation, e.by, source_of(e.source)) for e in value.entered],
+        left=list(value.left),
         source=source_of(value.source),
     )

@@ -10,13 +10,28 @@ from rich.console import Console
 from ...report import Report
 from ..subject_line import subject_line
 from .collectives import collectives
+from .devices import devices, divergences
 from .live import execution, memory
 from .messages import failure, messages, problems
 from .shardings import shardings
 from .stages import stages
 from .values import values
+from .variance import variance
 
-SECTIONS = (failure, collectives, shardings, values, memory, execution, messages, problems, stages)
+SECTIONS = (
+    failure,
+    divergences,
+    collectives,
+    shardings,
+    values,
+    variance,
+    devices,
+    memory,
+    execution,
+    messages,
+    problems,
+    stages,
+)
 """In the order in which they are printed."""
 
 

@@ -1,0 +1,55 @@
+"""Evaluating equations of a jaxpr again. How JAX binds a recorded equation is private to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+
+
+def probe() -> str | None:
+    """What cannot be done with this JAX, if its attributes have moved."""
+    equation = jax.make_jaxpr(lambda x: x + 1)(1).jaxpr.eqns[0]
+    if not (hasattr(equation, "ctx") and hasattr(equation.primitive, "get_bind_params")):
+        return f"JAX {jax.__version__} evaluates equations otherwise: no values inside the program can be shown"
+    return None
+
+
+def bind(equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    """The results of an equation, traced where this is called."""
+    params = equation.primitive.get_bind_params(equation.params)
+    functions, params = params if isinstance(params, tuple) else ((), params)  # a pair before JAX 0.10
+    with equation.ctx.manager:
+        results = equation.primitive.bind(*functions, *inputs, **params)
+    return list(results) if equation.primitive.multiple_results else [results]
+
+
+def bodies(equation: Any) -> Iterator[Any]:
+    """The jaxprs among an equation's parameters."""
+    for value in equation.params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if hasattr(item, "eqns") or hasattr(getattr(item, "jaxpr", None), "eqns"):
+                yield item
+
+
+def opened(jaxpr: Any) -> Any:
+    """The jaxpr of a closed one; since JAX 0.12 there is only one kind."""
+    return getattr(jaxpr, "jaxpr", jaxpr)
+
+
+class Environment:
+    """The values of one jaxpr's variables while it is evaluated."""
+
+    def __init__(self, jaxpr: Any, inputs: Sequence[Any]) -> None:
+        inner = opened(jaxpr)
+        constants = getattr(jaxpr, "consts", ())
+        self._values = dict(zip((*inner.constvars, *inner.invars), (*constants, *inputs), strict=True))
+
+    def read(self, atom: Any) -> Any:
+        """The value of a variable, or a literal's own."""
+        return atom.val if hasattr(atom, "val") else self._values[atom]
+
+    def write(self, variables: Sequence[Any], values: Sequence[Any]) -> None:
+        """Give variables their values."""
+        self._values.update(zip(variables, values, strict=True))

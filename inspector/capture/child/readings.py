@@ -1,0 +1,69 @@
+"""What a probed run gave, taken apart: which device held what, in which iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .probing import Looped, Mapped, Path, Site, Taken
+
+
+class Reading(NamedTuple):
+    """One device's value: its coordinates by axis, the iterations of the loops around it, its place in the array."""
+
+    coordinates: dict[str, int]
+    iteration: tuple[int, ...]
+    at: tuple[int, ...]
+
+
+class Run:
+    """The arrays of one probed run, with what its loops and branches did.
+
+    `counts` and `choices` are by the path of the loop or conditional; their dimensions are those of what is around it.
+    """
+
+    def __init__(self, sites: dict[str, Site], arrays: dict[str, Any]) -> None:
+        self._counts = self._of("count", sites, arrays)
+        self._choices = self._of("branch", sites, arrays)
+
+    def _of(self, when: str, sites: dict[str, Site], arrays: dict[str, Any]) -> dict[Path, Any]:
+        return {site.path: np.asarray(arrays[key]) for key, site in sites.items() if site.when == when}
+
+    def readings(self, site: Site) -> Iterator[Reading]:
+        """Every value that was there, in row-major order of the mesh; what was not run is left out."""
+        return self._inside(site, 0, Reading({}, (), ()))
+
+    def _inside(self, site: Site, depth: int, outer: Reading) -> Iterator[Reading]:
+        if depth == len(site.layers):
+            yield outer
+            return
+        match site.layers[depth]:
+            case Mapped(axes, sizes):
+                for place in product(*map(range, sizes)):
+                    coordinates = {**outer.coordinates, **dict(zip(axes, place, strict=True))}
+                    inner = Reading(coordinates, outer.iteration, (*outer.at, *place))
+                    yield from self._inside(site, depth + 1, inner)
+            case Looped(path, kept, length):
+                count = int(self._counts[path][outer.at]) if length is None else length
+                slots = [(slot, number) for slot, number in enumerate(kept) if number < count]
+                if count and count - 1 not in kept:
+                    slots.append((len(kept), count - 1))
+                for slot, number in slots:
+                    inner = Reading(outer.coordinates, (*outer.iteration, number), (*outer.at, slot))
+                    yield from self._inside(site, depth + 1, inner)
+            case Taken(path, branch):
+                if int(self._choices[path][outer.at]) == branch:
+                    yield from self._inside(site, depth + 1, outer)
+
+
+def device_ids(site: Site, coordinates: dict[str, int], assignment: list[int]) -> int:
+    """The device at these coordinates; where other axes are left to the compiler, the first of those that share it."""
+    meshes = [layer.mesh for layer in site.layers if isinstance(layer, Mapped)]
+    mesh = next((mesh for mesh in meshes if hasattr(mesh, "devices")), meshes[0])
+    place = tuple(coordinates.get(axis, 0) for axis in mesh.axis_names)
+    if hasattr(mesh, "devices"):
+        return int(mesh.devices[place].id)
+    return assignment[int(np.ravel_multi_index(place, tuple(mesh.shape[axis] for axis in mesh.axis_names)))]

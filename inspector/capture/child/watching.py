@@ -1,0 +1,41 @@
+"""What is seen while the function runs: each device's values inside it, and which of them are not as declared."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from . import equations, live
+from .channel import Channel
+from .jaxpr_facts import Table
+from .probes import Chosen, Probed
+from .probing import Prober
+from .request import Request
+
+
+class Program(NamedTuple):
+    """A function that was traced, compiled and run."""
+
+    traced: Any
+    compiled: Any
+    table: Table
+    inputs: live.Inputs
+    outputs: list[Any]
+
+
+def watch(request: Request, program: Program, channel: Channel) -> None:
+    """Send what was asked for: the probes and the differences between shards."""
+    if request.probe == "none":
+        return
+    if problem := equations.probe():
+        channel.send("message", level="warning", text=problem, phase=channel.phase, location=None)
+        return
+    prober = Prober(program.table.indices, Chosen(request.probe), True, tuple(sorted(set(request.iterations))))
+    probed = Probed(program.traced, program.compiled, prober, request.window)
+    for when, arrays in (("argument", program.inputs.leaves), ("output", program.outputs)):
+        for position, array in enumerate(arrays):
+            for fields, data in probed.whole(when, position, array):
+                channel.send("probe", data, **fields)
+    channel.send("probed", **probed.run(program.inputs))
+    for fields, data in probed.values():
+        channel.send("probe", data, **fields)
+    channel.send("differences", values=probed.differences())

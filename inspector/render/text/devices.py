@@ -1,0 +1,107 @@
+"""What each device holds, and what should be the same on all of them and is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from rich.console import RenderableType
+
+from ...capture.model import Probe, Shard
+from ...report import Divergence, ProbedValue, Report, SourcePlace
+from ...values.written import array_lines, coordinates_text
+from .pieces import data, left_out, section, table
+
+MOST = 8
+"""Equations whose values are shown."""
+
+MOST_ITERATIONS = 3
+MOST_DEVICES = 8
+MOST_DIVERGENCES = 12
+HEIGHT, WIDTH = 4, 8
+"""Rows and columns of an array that are shown."""
+
+TITLES = {"before": "BEFORE", "after": "AFTER", "argument": "argument", "output": "output"}
+
+
+def devices(report: Report) -> RenderableType | None:
+    """Values before and after each collective, device by device."""
+    inside = [value for value in report.probes if value.probe.path]
+    if not inside:
+        return None
+    sites = [(path, list(values)) for path, values in groupby(inside, key=lambda value: value.probe.path)]
+    lines: list[RenderableType] = []
+    for _, values in sites[:MOST]:
+        lines += _site(values)
+    return section("Values on each device", [*lines, *left_out(len(sites) - MOST, "equations")])
+
+
+def divergences(report: Report) -> RenderableType | None:
+    """Values that are declared the same along an axis, and are not."""
+    first = [found for found in report.divergences if found.is_first]
+    if not first:
+        return None
+    shown = table("", "type", "over", "said by", "devices", "iteration", "from")
+    for found in first[:MOST_DIVERGENCES]:
+        shown.add_row(*map(data, _cells(found)))
+    rest = len(report.divergences) - len(first)
+    follow = [data(f"{rest} more values follow from these", "dim")] if rest else []
+    title = "Declared the same on all devices, but different"
+    return section(title, [shown, *left_out(len(first) - MOST_DIVERGENCES, "values"), *follow])
+
+
+def _site(values: Sequence[ProbedValue]) -> list[RenderableType]:
+    one = values[0]
+    over = f" over {', '.join(one.axes)}" if one.axes else ""
+    lines: list[RenderableType] = [data(f"{one.primitive}{over}  {place_text(one.source)}", "bold")]
+    iterations = list(dict.fromkeys(value.probe.iteration for value in values))
+    for iteration in iterations[:MOST_ITERATIONS]:
+        if iteration:
+            lines.append(data(f"  iteration {', '.join(map(str, iteration))}"))
+        for value in values:
+            if value.probe.iteration == iteration:
+                lines += _value(value)
+    return [*lines, *left_out(len(iterations) - MOST_ITERATIONS, "iterations")]
+
+
+def _value(value: ProbedValue) -> list[RenderableType]:
+    probe = value.probe
+    lines: list[RenderableType] = [data(f"  {TITLES[probe.when]} {value.name}:{probe.type}")]
+    labels = [_label(probe, shard) for shard in probe.shards]
+    width = max(map(len, labels), default=0)
+    for number, label in list(enumerate(labels))[:MOST_DEVICES]:
+        first, *rest = array_lines(probe, number, HEIGHT, WIDTH)
+        lines.append(data(f"    {label.ljust(width)}  {first}"))
+        lines += [data(f"    {' ' * width}  {line}") for line in rest]
+    return [*lines, *left_out(len(labels) - MOST_DEVICES, f"devices, {_alike(probe)}")]
+
+
+def _label(probe: Probe, shard: Shard) -> str:
+    part = f" [{shard.part}]" if shard.part else ""
+    return f"device {shard.device} {coordinates_text(probe.axes, shard.coordinates)}{part}"
+
+
+def _alike(probe: Probe) -> str:
+    different = len({shard.digest for shard in probe.shards})
+    return "all equal" if different == 1 else f"{different} different values in all"
+
+
+def _cells(found: Divergence) -> Iterable[str]:
+    said = {"type": "its type", "inferred": "our inference", "out_specs": "out_specs"}[found.declared]
+    iteration = ", ".join(map(str, found.iteration))
+    differ = " and ".join(map(str, found.devices))
+    return (
+        f"{found.value} = {found.primitive}",
+        found.type,
+        found.axis,
+        said,
+        differ,
+        iteration,
+        place_text(found.source),
+    )
+
+
+def place_text(source: SourcePlace) -> str:
+    """`file.py:12`, without the folder."""
+    frame = source.frame
+    return "" if frame is None else f"{frame.file.rpartition('/')[2]}:{frame.line}"

@@ -1,0 +1,92 @@
+"""Declared against actual: values that all devices should share, and whose bits differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..capture.model import Capture, Compared, Difference
+from ..jaxpr import Equation
+from ..jaxpr_text import EquationPlace, JaxprText
+from ..report import Divergence, SourcePlace, VariableVariance
+
+Pair = tuple[str, str]
+"""A value's name and an axis."""
+
+
+def divergences(
+    capture: Capture, text: JaxprText | None, variance: tuple[VariableVariance, ...]
+) -> tuple[Divergence, ...]:
+    """Every result that differs along an axis over which it is said to be invariant, in program order."""
+    return () if text is None else tuple(_Search(capture, text, variance).found())
+
+
+class _Search:
+    def __init__(self, capture: Capture, text: JaxprText, variance: tuple[VariableVariance, ...]) -> None:
+        self.compared = capture.compared
+        self.text = text
+        self.places = {place.id: place for place in text.equations}
+        self.stated = {(value.equation, value.value): value for value in variance}
+        self.suspects: list[tuple[Compared, Difference, EquationPlace, VariableVariance]] = []
+        for compared in capture.compared:
+            place = self.places.get(compared.path[-1]) if compared.path else None
+            if place is not None and 0 <= compared.position < len(place.equation.outputs):
+                value = self.stated.get((place.id, place.equation.outputs[compared.position].name))
+                if value is not None:
+                    shared = (d for d in compared.differs if d.axis not in (*value.varying, *value.unreduced))
+                    self.suspects += [(compared, difference, place, value) for difference in shared]
+
+    def found(self) -> Iterator[Divergence]:
+        differing: set[Pair] = {(value.value, difference.axis) for _, difference, _, value in self.suspects}
+        inside = {(path, d.axis) for c, d, _, _ in self.suspects for path in c.path[:-1]}
+        for compared, difference, place, value in self.suspects:
+            around = [self.places[name].equation for name in compared.path if name in self.places]
+            follows = any(self._takes(equation, differing, difference.axis) for equation in around)
+            yield Divergence(
+                equation=place.id,
+                primitive=value.primitive,
+                value=value.value,
+                type=value.type,
+                axis=difference.axis,
+                declared="inferred" if value.inferred else "type",
+                iteration=difference.iteration,
+                devices=difference.devices,
+                is_first=not follows and (place.id, difference.axis) not in inside,
+                source=value.source,
+            )
+        yield from self._unspecified()
+
+    def _takes(self, equation: Equation, differing: set[Pair], axis: str) -> bool:
+        return any((name, axis) in differing for name in equation.inputs)
+
+    def _unspecified(self) -> Iterator[Divergence]:
+        """Values that leave an unchecked shard_map through a spec without an axis along which they differ."""
+        for place in self.text.equations:
+            mapped = place.equation.shard_map
+            if mapped is None or mapped.checked or not place.equation.bodies:
+                continue
+            body = place.equation.bodies[0][1]
+            if not 0 < body < len(self.text.program.jaxprs):
+                continue
+            jaxpr = self.text.program.jaxprs[body]
+            made = {o.name: (f"{body}.{i}", n) for i, e in enumerate(jaxpr.equations) for n, o in enumerate(e.outputs)}
+            for name, spec in zip(jaxpr.outputs, mapped.outputs, strict=False):
+                equation, number = made.get(name, ("", 0))
+                compared = next((c for c in self.compared if c.path[-1:] == (equation,) and c.position == number), None)
+                if compared is None or equation not in self.places:
+                    continue
+                inner = self.places[equation]
+                stack = self.text.stack(inner.equation)
+                for difference in compared.differs:
+                    if difference.axis in mapped.axes and difference.axis not in {axis for axis, _ in spec}:
+                        yield Divergence(
+                            equation=equation,
+                            primitive=inner.equation.primitive,
+                            value=name,
+                            type=inner.equation.outputs[number].type,
+                            axis=difference.axis,
+                            declared="out_specs",
+                            iteration=difference.iteration,
+                            devices=difference.devices,
+                            is_first=True,
+                            source=SourcePlace(stack, "exact" if stack else "none"),
+                        )

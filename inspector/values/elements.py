@@ -1,0 +1,96 @@
+"""The elements of recorded arrays, from their bits."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from functools import lru_cache
+
+from ..capture.model import Probe
+
+Element = float | int | bool | complex
+
+PLAIN = {
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint8": "B",
+    "uint16": "H",
+    "uint32": "I",
+    "uint64": "Q",
+    "float16": "e",
+    "float32": "f",
+    "float64": "d",
+}
+"""numpy's names, and the codes of the standard library's `struct`."""
+
+COMPLEX = {"complex64": "f", "complex128": "d"}
+
+_SMALL_FLOAT = re.compile(r"float\d_e(\d)m(\d)(fnuz|b11fnuz|fn|b11)?")
+
+
+def shard_elements(probe: Probe, number: int) -> tuple[Element, ...] | None:
+    """The recorded elements of one shard, row-major; None where none are, or the type has no numbers."""
+    count = math.prod(probe.extent)
+    size, left_over = divmod(len(probe.elements), max(1, len(probe.shards)))
+    if left_over or (size == 0 and count) or not 0 <= number < len(probe.shards):
+        return None
+    return decode(probe.dtype, probe.elements[number * size : (number + 1) * size], count)
+
+
+def shard_bits(probe: Probe, number: int) -> bytes:
+    """The bits of the recorded elements of one shard, little-endian, row-major."""
+    size = len(probe.elements) // max(1, len(probe.shards))
+    return probe.elements[number * size : (number + 1) * size]
+
+
+def decode(dtype: str, data: bytes, count: int) -> tuple[Element, ...] | None:
+    """`count` numbers of a type that numpy or ml_dtypes names; None if they are not in the data."""
+    try:
+        if dtype in PLAIN:
+            return struct.unpack(f"<{count}{PLAIN[dtype]}", data)
+        if dtype in COMPLEX:
+            parts = struct.unpack(f"<{2 * count}{COMPLEX[dtype]}", data)
+            return tuple(complex(*pair) for pair in zip(parts[::2], parts[1::2], strict=True))
+        if dtype == "bfloat16":
+            words = struct.unpack(f"<{count}H", data)
+            return struct.unpack(f"<{count}f", struct.pack(f"<{count}I", *(word << 16 for word in words)))
+    except struct.error:
+        return None
+    if dtype in ("int4", "uint4", "int2", "uint2") and len(data) == count:
+        bits = int(dtype[-1])
+        signed = dtype.startswith("int")
+        low = (byte & ((1 << bits) - 1) for byte in data)
+        return tuple(n - (1 << bits) if signed and n >> (bits - 1) else n for n in low)
+    table = _small_floats(dtype)
+    return None if table is None or len(data) != count else tuple(table[byte] for byte in data)
+
+
+@lru_cache(maxsize=16)
+def _small_floats(dtype: str) -> tuple[float, ...] | None:
+    """All 256 values of an 8-bit float, as the OCP and ml_dtypes define it from its name."""
+    match = _SMALL_FLOAT.fullmatch(dtype)
+    if match is None or 1 + int(match[1]) + int(match[2]) != 8:
+        return None
+    exponent_bits, mantissa_bits, kind = int(match[1]), int(match[2]), match[3] or ""
+    bias = 11 if "b11" in kind else (1 << (exponent_bits - 1)) - (0 if "fnuz" in kind else 1)
+    return tuple(_small_float(byte, exponent_bits, mantissa_bits, bias, kind) for byte in range(256))
+
+
+def _small_float(byte: int, exponent_bits: int, mantissa_bits: int, bias: int, kind: str) -> float:
+    sign = -1.0 if byte >> 7 else 1.0
+    exponent = (byte >> mantissa_bits) & ((1 << exponent_bits) - 1)
+    mantissa = byte & ((1 << mantissa_bits) - 1)
+    last = (1 << exponent_bits) - 1
+    if "fnuz" in kind and byte == 0x80:
+        return math.nan
+    if kind == "fn" and exponent == last and mantissa == (1 << mantissa_bits) - 1:
+        return math.nan
+    if not kind and exponent == last:
+        return math.nan if mantissa else sign * math.inf
+    if exponent == 0:
+        return sign * math.ldexp(mantissa, 1 - bias - mantissa_bits)
+    return sign * math.ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits)

@@ -1,0 +1,57 @@
+"""What a value is over each mesh axis, and where it came to be that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..collectives.table import State
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One value over one axis: not invariant, since the place `entered`.
+
+    A place is an equation's id, or `<id of a shard_map>:<number of its input>` for what came in through `in_specs`.
+    """
+
+    axis: str
+    state: State
+    entered: str
+
+
+Value = tuple[Held, ...]
+"""The axes over which a value is not invariant, sorted by name; empty for one that all devices share."""
+
+SHARED: Value = ()
+
+
+def value_of(held: Iterable[Held]) -> Value:
+    """A value that is all of this; of several over one axis the first counts, but a varying one counts before it."""
+    found: dict[str, Held] = {}
+    for one in held:
+        known = found.get(one.axis)
+        if known is None or (known.state != "varying" and one.state == "varying"):
+            found[one.axis] = one
+    return tuple(sorted(found.values(), key=lambda one: one.axis))
+
+
+def join(values: Iterable[Value]) -> Value:
+    """What is computed from values, or may be any of them."""
+    return value_of(one for value in values for one in value)
+
+
+def without(value: Value, axes: Iterable[str]) -> Value:
+    """The value, invariant over these axes."""
+    left = set(axes)
+    return tuple(one for one in value if one.axis not in left)
+
+
+def axes_of(value: Value, state: State) -> tuple[str, ...]:
+    """The axes over which it is so."""
+    return tuple(one.axis for one in value if one.state == state)
+
+
+def same_axes(one: Value, other: Value) -> bool:
+    """Whether both are the same over all axes, wherever that came from."""
+    return [(h.axis, h.state) for h in one] == [(h.axis, h.state) for h in other]

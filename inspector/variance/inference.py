@@ -1,0 +1,180 @@
+"""Variance inferred: which values may differ between the devices along an axis, by following the equations.
+
+Two readings of the same program. By `types` it is what JAX's type system says with its check on. By `values` it is what
+may really differ: gathered values are equal whatever their type, casts change nothing, and a branch or a loop bound
+that varies makes what comes out of it vary. Both start from `in_specs` and `axis_index`, and rest on the table of
+collectives; whatever is not in it, kernels and foreign calls included, is taken to give equal results for equal
+operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..collectives.table import State, rule_of
+from ..jaxpr import Equation, JaxprProgram, ShardMap
+from .held import SHARED, Held, Value, join, same_axes, value_of, without
+
+Reading = Literal["types", "values"]
+
+DEEPEST = 100
+"""Bodies nested deeper are taken as opaque: only a crafted program has them."""
+
+CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+"""Parameters that hold what a call calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """Operands and results of each equation inside a shard_map, by `jaxpr.index`; joined over all calls of it.
+
+    `unchecked` are the equations in a shard_map with its check off.
+    """
+
+    operands: dict[str, Value] = field(default_factory=dict)
+    results: dict[str, tuple[Value, ...]] = field(default_factory=dict)
+    unchecked: set[str] = field(default_factory=set)
+
+
+def infer(program: JaxprProgram, reading: Reading) -> Inferred:
+    """Variance of everything inside the shard_maps of a program."""
+    walker = _Walker(program, reading)
+    if program.jaxprs:
+        walker.call(0, [SHARED] * len(program.jaxprs[0].inputs), None)
+    return walker.found
+
+
+class _Walker:
+    """`where` is the innermost enclosing shard_map, None outside of all."""
+
+    def __init__(self, program: JaxprProgram, reading: Reading) -> None:
+        self.program = program
+        self.by_values = reading == "values"
+        self.found = Inferred()
+        self.known: dict[tuple[int, tuple[Value, ...], ShardMap | None], list[Value]] = {}
+        self.depth = 0
+
+    def call(self, index: int, inputs: Sequence[Value], where: ShardMap | None) -> list[Value]:
+        """The results of a jaxpr for given inputs; each call with the same ones is followed once."""
+        key = (index, tuple(inputs), where)
+        if key not in self.known:
+            self.known[key] = [SHARED] * len(self.program.jaxprs[index].outputs)
+            self.depth += 1
+            self.known[key] = self._body(index, inputs, where)
+            self.depth -= 1
+        return self.known[key]
+
+    def _body(self, index: int, inputs: Sequence[Value], where: ShardMap | None) -> list[Value]:
+        jaxpr = self.program.jaxprs[index]
+        environment = {variable.name: value for variable, value in zip(jaxpr.inputs, inputs, strict=False)}
+        for position, equation in enumerate(jaxpr.equations):
+            place = f"{index}.{position}"
+            operands = [environment.get(name, SHARED) for name in equation.inputs]
+            results = self._equation(equation, place, operands, where)
+            results = [*results, *[SHARED] * len(equation.outputs)][: len(equation.outputs)]
+            environment |= {variable.name: value for variable, value in zip(equation.outputs, results, strict=True)}
+            if where is not None:
+                self._note(place, operands, results, where)
+        return [environment.get(name, SHARED) for name in jaxpr.outputs]
+
+    def _note(self, place: str, operands: list[Value], results: list[Value], where: ShardMap) -> None:
+        before = self.found.results.get(place, [SHARED] * len(results))
+        self.found.results[place] = tuple(join(pair) for pair in zip(before, results, strict=True))
+        self.found.operands[place] = join((self.found.operands.get(place, SHARED), *operands))
+        if not where.checked:
+            self.found.unchecked.add(place)
+
+    def _equation(
+        self, equation: Equation, place: str, operands: list[Value], where: ShardMap | None
+    ) -> Sequence[Value]:
+        bodies = {name: body for name, body in equation.bodies if 0 < body < len(self.program.jaxprs)}
+        if self.depth > DEEPEST:
+            bodies = {}
+        if equation.shard_map is not None and bodies:
+            return self._shard_map(equation.shard_map, next(iter(bodies.values())), place, operands)
+        match equation.primitive:
+            case "scan" if "jaxpr" in bodies and equation.loop is not None:
+                return self._scan(bodies["jaxpr"], equation.loop, operands, where)
+            case "while" if {"cond_jaxpr", "body_jaxpr"} <= bodies.keys() and equation.loop is not None:
+                return self._while(bodies["cond_jaxpr"], bodies["body_jaxpr"], equation.loop, operands, where)
+            case "cond" if bodies and operands:
+                return self._cond(list(bodies.values()), operands, where)
+        for name in CALLED:
+            if name in bodies and len(self.program.jaxprs[bodies[name]].inputs) == len(operands):
+                return self.call(bodies[name], operands, where)
+        return [self._first_order(equation, place, operands, bodies.values())] * len(equation.outputs)
+
+    def _first_order(self, equation: Equation, place: str, operands: list[Value], bodies: Iterable[int]) -> Value:
+        joined = join(operands)
+        rule = rule_of(equation.primitive)
+        axes = equation.axes or ()
+        if rule is None:
+            inside = (axis for body in bodies for axis in self._named_in(body, 0))
+            return value_of((*joined, *(Held(axis, "varying", place) for axis in inside)))
+        in_groups = any(name == "axis_index_groups" and text != "None" for name, text in equation.params)
+        if self.by_values:
+            is_cast = rule.lowers_to is None and rule.takes is not None
+            if is_cast or (rule.equal and in_groups):
+                return joined
+            gives: State = "invariant" if rule.equal else "varying"
+        else:
+            gives = rule.gives
+        rest = without(joined, axes)
+        if gives == "invariant":
+            return rest
+        known = {(held.axis, held.state): held for held in joined}
+        return value_of((*rest, *(known.get((axis, gives), Held(axis, gives, place)) for axis in axes)))
+
+    def _named_in(self, index: int, depth: int) -> Iterator[str]:
+        """The axes along which a kernel asks where it is."""
+        for equation in self.program.jaxprs[index].equations:
+            if equation.primitive == "axis_index":
+                yield from equation.axes or ()
+            if depth < DEEPEST:
+                for _, body in equation.bodies:
+                    if index < body < len(self.program.jaxprs):
+                        yield from self._named_in(body, depth + 1)
+
+    def _shard_map(self, mapped: ShardMap, body: int, place: str, operands: list[Value]) -> list[Value]:
+        inputs = [
+            value_of((*operand, *(Held(axis, state, f"{place}:{number}") for axis, state in spec)))
+            for number, (operand, spec) in enumerate(zip(operands, mapped.inputs, strict=False))
+        ]
+        return [without(value, mapped.axes) for value in self.call(body, inputs, mapped)]
+
+    def _scan(self, body: int, loop: tuple[int, int], operands: list[Value], where: ShardMap | None) -> Sequence[Value]:
+        constants, carried = loop
+        fixed, carry, slices = (
+            operands[:constants],
+            operands[constants : constants + carried],
+            operands[constants + carried :],
+        )
+        while True:
+            results = self.call(body, [*fixed, *carry, *slices], where)
+            wider = [join(pair) for pair in zip(carry, results, strict=False)]
+            if all(map(same_axes, carry, wider)):
+                return [*wider, *results[carried:]]
+            carry = wider
+
+    def _while(
+        self, condition: int, body: int, loop: tuple[int, int], operands: list[Value], where: ShardMap | None
+    ) -> Sequence[Value]:
+        of_condition, of_body = loop
+        split = of_condition + of_body
+        carry = operands[split:]
+        while True:
+            going_on = self.call(condition, [*operands[:of_condition], *carry], where)
+            results = self.call(body, [*operands[of_condition:split], *carry], where)
+            decided = going_on if self.by_values else ()  # who stops earlier holds an earlier value
+            wider = [join((*pair, *decided)) for pair in zip(carry, results, strict=False)]
+            if all(map(same_axes, carry, wider)):
+                return wider
+            carry = wider
+
+    def _cond(self, branches: list[int], operands: list[Value], where: ShardMap | None) -> Sequence[Value]:
+        index, *arguments = operands
+        decided = (index,) if self.by_values else ()
+        each = [self.call(branch, arguments, where) for branch in branches]
+        return [join((*results, *decided)) for results in zip(*each, strict=False)]

@@ -1,0 +1,77 @@
+"""Variance of each equation's output: as JAX types it, or inferred, with where each axis entered and left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from ..jaxpr import Variable
+from ..jaxpr_text import EquationPlace, JaxprText
+from ..report import AxisEntry, SourcePlace, VariableVariance
+from .held import Held, Value, axes_of
+from .inference import infer
+
+
+@lru_cache(maxsize=8)
+def variance_of(text: JaxprText) -> tuple[VariableVariance, ...]:
+    """What each equation inside a shard_map gives, in the order in which the equations print."""
+    return tuple(_Variables(text).all())
+
+
+class _Variables:
+    def __init__(self, text: JaxprText) -> None:
+        self.text = text
+        self.places = {place.id: place for place in text.equations}
+        self.typed = infer(text.program, "types")
+        self.real = infer(text.program, "values")
+
+    def all(self) -> Iterator[VariableVariance]:
+        for place in self.text.equations:
+            if place.id in self.real.results:
+                for number, output in enumerate(place.equation.outputs):
+                    yield self.one(place, number, output)
+
+    def one(self, place: EquationPlace, number: int, output: Variable) -> VariableVariance:
+        inferred = output.varying is None
+        values = self.real.results[place.id][number]
+        reading = self.real if inferred else self.typed
+        shown = reading.results[place.id][number]
+        varying, unreduced, reduced = _inferred(values) if inferred else _declared(output)
+        stated = {*varying, *unreduced, *reduced}
+        hidden = tuple(held for held in values if held.axis not in stated)
+        kept = {held.axis for held in shown}
+        return VariableVariance(
+            equation=place.id,
+            primitive=place.equation.primitive,
+            value=output.name,
+            type=output.type,
+            varying=varying,
+            unreduced=unreduced,
+            reduced=reduced,
+            source=self.source(place),
+            inferred=inferred,
+            hidden=tuple(held.axis for held in hidden),
+            entered=tuple(map(self.entry, (*shown, *hidden))),
+            left=tuple(held.axis for held in reading.operands[place.id] if held.axis not in kept),
+        )
+
+    def entry(self, held: Held) -> AxisEntry:
+        equation, _, number = held.entered.partition(":")
+        place = self.places[equation]
+        by = f"in_specs[{number}]" if number else place.equation.primitive
+        return AxisEntry(held.axis, equation, by, self.source(place))
+
+    def source(self, place: EquationPlace) -> SourcePlace:
+        stack = self.text.stack(place.equation)
+        return SourcePlace(stack, "exact" if stack else "none")
+
+
+Axes = tuple[str, ...]
+
+
+def _declared(variable: Variable) -> tuple[Axes, Axes, Axes]:
+    return variable.varying or (), variable.unreduced or (), variable.reduced or ()
+
+
+def _inferred(value: Value) -> tuple[Axes, Axes, Axes]:
+    return axes_of(value, "varying"), axes_of(value, "unreduced"), axes_of(value, "reduced")

@@ -1,0 +1,31 @@
+"""Explain a collective of JAX: what it does, how it types, what it lowers to, how it transposes.
+
+shardscope explain psum
+shardscope explain                    (lists what can be explained)
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from shardscope.exit_code import ExitCode
+from shardscope.inspector.collectives.table import TABLE, names, rules_named
+from shardscope.inspector.render.explained import collective_text, table_text
+from shardscope.parsers.errors import ShardscopeError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("name", nargs="?", help="a function of jax.lax, or a primitive of a jaxpr")
+
+
+def run(options: argparse.Namespace) -> ExitCode:
+    """Explain, or list."""
+    if options.name is None:
+        print(table_text(TABLE), end="")
+        return ExitCode.DONE
+    rules = rules_named(options.name)
+    if not rules:
+        raise ShardscopeError(f"nothing is known by the name {options.name!r}; there are: {', '.join(names())}")
+    print("\n".join(map(collective_text, rules)), end="")
+    return ExitCode.DONE
