@@ -7,6 +7,7 @@
     stage        name, seconds + text        jaxpr, stablehlo, sdy, hlo-before, hlo-spmd, hlo
     arguments    values: of Value            outputs: the same
     memory       the fields of Memory        message, execution, failure: theirs
+    peak         + text                      what is alive when most memory is taken
     devices      wanted                      another number of fake devices is needed
     stdout       + text                      what the script printed; stderr: the same
     timings      seconds by phase            only in files
@@ -60,6 +61,8 @@ def frames_of(capture: Capture) -> Iterator[Frame]:
     for name, value in (("memory", capture.memory), ("execution", capture.execution)):
         if value is not None:
             yield _event(name, value)
+    if capture.peak is not None:
+        yield Frame({"event": "peak"}, capture.peak.data)
     for message in capture.messages:
         yield _event("message", message)
     yield Frame({"event": "stdout"}, capture.stdout.encode("utf-8", "replace"))
@@ -130,6 +133,10 @@ def _memory(capture: Capture, frame: Frame) -> Capture:
     return replace(capture, memory=_convert(frame.event, Memory, frame))
 
 
+def _peak(capture: Capture, frame: Frame) -> Capture:
+    return replace(capture, peak=Source("peak", frame.text))
+
+
 def _execution(capture: Capture, frame: Frame) -> Capture:
     return replace(capture, execution=_convert(frame.event, Execution, frame))
 
@@ -179,6 +186,7 @@ _RULES: dict[str, Callable[[Capture, Frame], Capture]] = {
     "arguments": _arguments,
     "outputs": _outputs,
     "memory": _memory,
+    "peak": _peak,
     "execution": _execution,
     "message": _message,
     "failure": _failure,

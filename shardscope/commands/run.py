@@ -43,7 +43,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--inputs", metavar="NAME", help="the name, in the script, of the arguments or what makes them")
     parser.add_argument("--devices", type=_positive, metavar="N", help="how many fake CPU devices (default: as needed)")
-    parser.add_argument("--target", default="cpu", help="cpu, or local for the devices that are there (default: cpu)")
+    parser.add_argument(
+        "--target",
+        default="cpu",
+        help="what to compile for: cpu (the default), cpu:16, local, tpu:v5p:4x4x4, gpu:h100:8x4; see `targets`",
+    )
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
     parser.add_argument("--no-live", action="store_true", help="compile only, do not run the function")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="for made-up values of abstract arguments")
