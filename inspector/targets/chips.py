@@ -9,6 +9,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
+Platform = Literal["tpu", "gpu"]
+PLATFORMS: tuple[Platform, ...] = ("tpu", "gpu")
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -26,7 +29,7 @@ class Chip:
     """
 
     name: str
-    platform: Literal["tpu", "gpu"]
+    platform: Platform
     title: str
     kinds: tuple[str, ...]
     figures: Mapping[str, Figure]
@@ -46,7 +49,7 @@ class Chip:
 
 
 @cache
-def chips_of(platform: Literal["tpu", "gpu"]) -> Mapping[str, Chip]:
+def chips_of(platform: Platform) -> Mapping[str, Chip]:
     """The known chips of a platform by name."""
     data = tomllib.loads(files(__package__).joinpath(f"{platform}.toml").read_text("utf-8"))
     sources = data.pop("sources")
@@ -56,11 +59,11 @@ def chips_of(platform: Literal["tpu", "gpu"]) -> Mapping[str, Chip]:
 
 def chip_of_kind(kind: str) -> Chip | None:
     """The chip that JAX calls `device_kind`; None for one that is not known."""
-    known = (chip for platform in ("tpu", "gpu") for chip in chips_of(platform).values())  # type: ignore[arg-type]
+    known = (chip for platform in PLATFORMS for chip in chips_of(platform).values())
     return next((chip for chip in known if kind in chip.kinds), None)
 
 
-def _chip(name: str, platform: Literal["tpu", "gpu"], fields: dict[str, Any], sources: Mapping[str, str]) -> Chip:
+def _chip(name: str, platform: Platform, fields: dict[str, Any], sources: Mapping[str, str]) -> Chip:
     figures = {
         key: Figure(float(value[0]), sources[value[1]])
         for key, value in fields.items()

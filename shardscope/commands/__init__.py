@@ -26,6 +26,7 @@ class Command:
 SUMMARIES = {
     "run": "capture a function, and show what is in it",
     "open": "show a saved capture, or a compiler's dumps",
+    "targets": "list what can be compiled for here, and what to install for the rest",
     "samples": "list the programs that come with shardscope",
 }
 

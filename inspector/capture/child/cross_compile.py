@@ -5,6 +5,7 @@ JAX makes up the compiler's options for its own devices; they are taken over fro
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jax
@@ -13,10 +14,15 @@ from jax._src import compiler
 from jax._src.lib import xla_client
 
 from . import dumps
+from .failures import UsageError
 from .topology import Topology
 
 ENTRY = "compile_or_get_cached"
 """The function of `jax._src.compiler` that gets module, options and devices (JAX 0.7 to 0.12)."""
+
+
+TOOLS = re.compile("No PTX compilation provider|libdevice not found|ptxas|No supported config found")
+"""What XLA says where it has no tools to compile CUDA kernels with."""
 
 
 def probe() -> str | None:
@@ -66,7 +72,14 @@ def compile_for(topology: Topology, lowered: Any, folder: str) -> CrossCompiled:
         compile_options.device_assignment = xla_client.DeviceAssignment.create(ids)
         client = chosen[0].client
         listed = xla_client.DeviceList(tuple(chosen))
-        executable = client.compile(module, executable_devices=listed, compile_options=compile_options)
+        try:
+            executable = client.compile(module, executable_devices=listed, compile_options=compile_options)
+        except jax.errors.JaxRuntimeError as error:
+            if TOOLS.search(str(error)):
+                first = str(error).partition("\n")[0][:200]
+                message = f"a tool of the compiler for {topology.lowering} is not installed: {first}"
+                raise UsageError(message, "`shardscope targets` says what to install") from None
+            raise
         raise _Done(CrossCompiled(executable, chosen, dumps.read_optimized(folder)))
 
     setattr(compiler, ENTRY, instead)
