@@ -36,11 +36,13 @@ class Row:
     @property
     def total_wire(self) -> int | None:
         """Bytes that a device sends for all of them, in one run of the program."""
-        sizes = [
-            None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions
-            for c in self.collectives
-        ]
-        return None if None in sizes else sum(size for size in sizes if size is not None)
+        return total_wire(self.collectives)
+
+
+def total_wire(collectives: Iterable[Collective]) -> int | None:
+    """Bytes that a device sends for all of them, in one run of the program; None where one is not known."""
+    sizes = [None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions for c in collectives]
+    return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
 def rows_of(collectives: Iterable[Collective], report: Report) -> tuple[Row, ...]:

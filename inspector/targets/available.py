@@ -98,9 +98,9 @@ def _rocm(packages: Mapping[str, str], python: str | None) -> Availability:
     chips = tuple(chip for chip in chips_of("gpu").values() if chip.text("platform_name") == "ROCM")
     example = f"gpu:mi300x:{SHAPES['gpu']}"
     if plugin := _newest(packages, r"jax-rocm\d+-plugin"):
-        return Availability("gpu (AMD)", example, chips, plugin)
+        return Availability("gpu (AMD)", example, chips, f"{plugin}, where the libraries of ROCm are installed")
     command = _install(python, f"jax[rocm7-local]=={packages['jax']}")
-    return Availability("gpu (AMD)", example, chips, missing="jax-rocm7-plugin", command=command)
+    return Availability("gpu (AMD)", example, chips, missing="jax-rocm7-plugin and ROCm", command=command)
 
 
 def _newest(packages: Mapping[str, str], pattern: str) -> str:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.model import Capture, Failure
+from shardscope.inspector.compare import Comparison
 from shardscope.inspector.report import Report
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FORMATS = ("tui", "text", "json")
 
@@ -47,6 +53,19 @@ def write_report(report: Report, format: str, output: str | None) -> ExitCode:
     return exit_code(report.capture)
 
 
+def write_comparison(comparison: Comparison, format: str, output: str | None) -> ExitCode:
+    """Write reports of several targets side by side, and tell how the captures went: as the worst of them did."""
+    if format == "json":
+        from shardscope.inspector.render.json.comparison import comparison_to_json
+
+        _write(comparison_to_json(comparison), output)
+    else:
+        from shardscope.inspector.render.text.comparison import print_comparison
+
+        _print(lambda console: print_comparison(comparison, console), output)
+    return max(exit_code(report.capture) for report in comparison.reports)
+
+
 def exit_code(capture: Capture) -> ExitCode:
     """How a capture went."""
     match capture.failure:
@@ -57,17 +76,21 @@ def exit_code(capture: Capture) -> ExitCode:
 
 
 def _write_text(report: Report, output: str | None) -> None:
+    from shardscope.inspector.render.text import print_report
+
+    _print(lambda console: print_report(report, console), output)
+
+
+def _print(show: Callable[[Console], None], output: str | None) -> None:
     from io import StringIO
 
     from rich.console import Console
 
-    from shardscope.inspector.render.text import print_report
-
     if output is None and sys.stdout.isatty():
-        print_report(report, Console(highlight=False))
+        show(Console(highlight=False))
         return
     text = StringIO()
-    print_report(report, Console(file=text, width=PIPED_WIDTH, highlight=False))
+    show(Console(file=text, width=PIPED_WIDTH, highlight=False))
     _write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()).encode(), output)
 
 
