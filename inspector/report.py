@@ -14,6 +14,7 @@ from ..parsers.replica_groups import Groups
 from ..parsers.source import Span
 from ..parsers.source_frames import Frame
 from .capture.model import Capture, Dialect
+from .cost.estimate import Estimate, FunctionCost
 
 Kind = Literal[
     "all-reduce",
@@ -54,7 +55,8 @@ class Collective:
     `groups` and `pairs` hold partition numbers, as the program numbers its devices: `Subject.device_assignment` turns
     them into device ids. `axes` print as Shardy prints them (`x`, or `x:(1)2` for a part of x); they are None when no
     axes form the groups, and empty when every group is a single device. `wire_bytes` is what one device sends in a
-    bandwidth-optimal algorithm. `executions` multiplies the trip counts of the enclosing loops.
+    bandwidth-optimal algorithm. `executions` multiplies the trip counts of the enclosing loops. `estimate` is the time
+    of one execution on the target, None where that has no links that are known.
     """
 
     stage: str
@@ -80,6 +82,7 @@ class Collective:
     fused_form: str | None = None
     op_name: str | None = None
     loops: tuple[str, ...] = ()
+    estimate: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +123,4 @@ class Report:
     stages: tuple[StageSummary, ...] = ()
     collectives: tuple[Collective, ...] = ()
     variance: tuple[VariableVariance, ...] = ()
+    cost: FunctionCost | None = None

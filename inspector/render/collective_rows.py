@@ -34,9 +34,22 @@ class Row:
     collectives: tuple[Collective, ...]
 
     @property
+    def total_seconds(self) -> float | None:
+        """Estimated seconds for all of them, one after another, in one run of the program."""
+        return total_seconds(self.collectives)
+
+    @property
     def total_wire(self) -> int | None:
         """Bytes that a device sends for all of them, in one run of the program."""
         return total_wire(self.collectives)
+
+
+def total_seconds(collectives: Iterable[Collective]) -> float | None:
+    """Estimated seconds for all of them, one after another, in one run of the program; None where one is not known."""
+    seconds = [
+        None if c.estimate is None or c.executions is None else c.estimate.seconds * c.executions for c in collectives
+    ]
+    return None if None in seconds else sum(each for each in seconds if each is not None)
 
 
 def total_wire(collectives: Iterable[Collective]) -> int | None:

@@ -10,12 +10,13 @@ from rich.console import Console
 from ...report import Report
 from ..subject_line import subject_line
 from .collectives import collectives
+from .cost import cost
 from .live import execution, memory
 from .messages import failure, messages, problems
 from .stages import stages
 from .values import values
 
-SECTIONS = (failure, collectives, values, memory, execution, messages, problems, stages)
+SECTIONS = (failure, collectives, cost, values, memory, execution, messages, problems, stages)
 """In the order in which they are printed."""
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from ...compare import CauseRow, Comparison
 from ...report import Collective
 from ...units import format_bytes, format_seconds
-from ..collective_rows import SHORT_PASS, kind_text, total_wire
+from ..collective_rows import SHORT_PASS, kind_text, total_seconds, total_wire
 from ..subject_line import subject_line
 from .messages import failure
 from .pieces import data, section, table
@@ -50,19 +50,24 @@ def _lines(collectives: Sequence[Collective]) -> list[str]:
     kinds = Counter(map(kind_text, collectives))
     lines = []
     for kind, count in kinds.items():
-        wire = total_wire([c for c in collectives if kind_text(c) == kind])
-        lines.append(f"{f'{count}× ' if count > 1 else ''}{kind} {format_bytes(wire)}")
+        these = [c for c in collectives if kind_text(c) == kind]
+        times = f"{count}× " if count > 1 else ""
+        seconds = total_seconds(these)
+        estimated = "" if seconds is None else f", {format_seconds(seconds)}"
+        lines.append(f"{times}{kind} {format_bytes(total_wire(these))}{estimated}")
     return lines
 
 
 def _totals(comparison: Comparison) -> RenderableType:
     """Each target in one line of numbers."""
-    shown = table("target", "collectives", "reduce-scatters", "each device sends", "compile")
+    shown = table("target", "collectives", "reduce-scatters", "each device sends", "est.", "bound by", "compile")
     for target, report in zip(comparison.targets, comparison.reports, strict=True):
         listed = [c for c in report.collectives if c.stage == "hlo"]
         scattered = sum(c.kind == "reduce-scatter" for c in listed)
         compiled = report.capture.stage("hlo")
         seconds = format_seconds(compiled.seconds) if compiled is not None else "not compiled"
         sent = format_bytes(total_wire(listed)) if compiled is not None else ""
-        shown.add_row(data(target), str(len(listed)), str(scattered), sent, seconds)
+        cost = report.cost
+        estimated = ("", "") if cost is None else (format_seconds(cost.total), cost.bound)
+        shown.add_row(data(target), str(len(listed)), str(scattered), sent, *estimated, seconds)
     return section("Targets", [shown])
