@@ -2,93 +2,107 @@
 
 Rings and trees with a latency and a bandwidth, as NCCL's own model has them (NCCL, src/graph/tuning.cc): a ring of N
 does N-1 steps, 2(N-1) for an all-reduce, and each GPU sends (N-1)/N of the array in each pass; a tree goes through
-each node as a chain and through the nodes in log2 steps, up and down, at half the bandwidth. NCCL takes the faster one.
-In an all-to-all everyone sends to everyone at once through the switch.
+each node as a chain and through the nodes in log2 steps, up and down. Each runs with one of two protocols, one quick to
+start and one that uses the whole bandwidth, and NCCL takes the fastest. In an all-to-all everyone sends to everyone at
+once through the switch.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from ..report import Kind
 from ..targets.chips import Chip
 from .estimate import Estimate, Link, Term, constant
 from .places import Route
 
-TREE_SHARE = 0.9
-"""What trees reach of a ring's bandwidth (NCCL, the same file)."""
+PROTOCOLS = {"ll": "LL", "simple": "Simple"}
+DIRECT = ("all-to-all", "ragged-all-to-all", "collective-permute", "send-recv")
 
 
 def over_switch(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
     """A collective among GPUs; `volume` in bytes, as in `torus.over_torus`."""
-    link: Link = "node" if route.far == 1 else "network"
-    if kind in ("all-to-all", "ragged-all-to-all", "collective-permute", "send-recv"):
-        return _direct(kind, volume, route, chip, link)
-    ring = _ring(kind, volume, route, chip, link)
-    if kind != "all-reduce":
-        return ring
-    tree = _tree(volume, route, chip, link)
-    return min(ring, tree, key=lambda estimate: estimate.seconds)
+    if kind in DIRECT:
+        return _direct(volume, route, chip, everyone=kind.endswith("all-to-all"))
+    return min(_choices(kind, volume, route, chip), key=lambda estimate: estimate.seconds)
 
 
-def _ring(kind: Kind, volume: int, route: Route, chip: Chip, link: Link) -> Estimate:
+def _choices(kind: Kind, volume: int, route: Route, chip: Chip) -> Iterator[Estimate]:
     passes = 2 if kind == "all-reduce" else 1
-    terms, slowest = _common(volume, route, chip)
-    share = (route.size - 1) / route.size
-    steps = passes * (route.size - route.far)
-    far = passes * (route.far - 1)
-    seconds = _latency(chip, steps, far) + passes * share * volume / slowest.value
-    counted = (Term("n", steps, "", "steps inside nodes"), Term("m", far, "", "steps between nodes"))
-    times = "2 " if passes == 2 else ""
-    formula = f"c + n t{' + m u' if route.far > 1 else ''} + {times}(N-1)/N V / {slowest.symbol}"
-    return Estimate(seconds, link, f"ring: {formula}", (*terms, slowest, *counted[: 1 + (route.far > 1)]))
+    ring = passes * (route.size - route.far), passes * (route.far - 1), passes * (route.size - 1) / route.size
+    tree = 2 * (route.near - 1), 2 * math.ceil(math.log2(route.far)), 2.0
+    for protocol in PROTOCOLS:
+        yield _steps("ring", protocol, *ring, volume, route, chip)
+        if kind == "all-reduce":
+            yield _steps("tree", protocol, *tree, volume, route, chip)
 
 
-def _tree(volume: int, route: Route, chip: Chip, link: Link) -> Estimate:
-    terms, slowest = _common(volume, route, chip)
-    steps = 2 * (route.near - 1)
-    far = 2 * math.ceil(math.log2(route.far)) if route.far > 1 else 0
-    seconds = _latency(chip, steps, far) + 2 * volume / (TREE_SHARE * slowest.value)
-    counted = (Term("n", steps, "", "steps inside nodes"), Term("m", far, "", "steps between nodes"))
-    formula = f"c + n t{' + m u' if route.far > 1 else ''} + 2 V / {TREE_SHARE} {slowest.symbol}"
-    return Estimate(seconds, link, f"tree: {formula}", (*terms, slowest, *counted[: 1 + (route.far > 1)]))
-
-
-def _direct(kind: Kind, volume: int, route: Route, chip: Chip, link: Link) -> Estimate:
-    """Everyone sends to everyone; `volume` is that of the whole group, but for a permute what one device sends."""
-    everyone = kind in ("all-to-all", "ragged-all-to-all")
-    own = volume / route.size if everyone else volume
-    terms, _ = _common(volume, route, chip)
-    fast = constant("W", chip.figures["link_bandwidth"], "B/s", "one way from a GPU to its switch")
-    slow = constant("U", chip.figures["network_bandwidth"], "B/s", "one way from a GPU to the network")
-    leaving = (route.far - 1) / route.far if everyone else float(route.far > 1)
-    staying = (route.size - 1) / route.size if everyone else 1.0
-    transfer = max(own * (staying - leaving) / fast.value, own * leaving / slow.value)
-    seconds = _latency(chip, 1, int(route.far > 1)) + transfer
-    what = "V / N" if everyone else "V"
-    shares = (Term("f", leaving, "", "leaves the node"), Term("g", staying - leaving, "", "stays in it"))
-    formula = f"c + t{' + u' if route.far > 1 else ''} + max(g {what} / W, f {what} / U)"
-    return Estimate(seconds, link, formula, (*terms, fast, slow, *shares))
-
-
-def _latency(chip: Chip, steps: float, far: float) -> float:
-    """Seconds of a call and of steps one after another."""
-    return chip.figure("call_latency") + steps * chip.figure("hop_latency") + far * chip.figure("network_latency")
-
-
-def _common(volume: int, route: Route, chip: Chip) -> tuple[tuple[Term, ...], Term]:
-    """Terms of every formula here, and the bandwidth that is the narrowest for one GPU of a ring."""
-    terms = (
-        Term("V", volume, "B", "the whole array"),
-        Term("N", route.size, "", "GPUs"),
-        constant("c", chip.figures["call_latency"], "s", "one call"),
-        constant("t", chip.figures["hop_latency"], "s", "one step inside a node"),
+def _steps(
+    algorithm: str, protocol: str, steps: int, far: int, rounds: float, volume: int, route: Route, chip: Chip
+) -> Estimate:
+    """Steps one after another, and `rounds` times the array through the narrowest place."""
+    name = f"{algorithm}_{protocol}"
+    call = constant("c", chip.figures[f"{name}_call"], "s", "one call")
+    hop = constant("t", chip.figures[f"{name}_hop"], "s", "one step inside a node")
+    share = constant(
+        "e", chip.figures[f"{name}_share"], "", f"of the bandwidth that protocol {PROTOCOLS[protocol]} uses"
     )
-    inside = constant("W", chip.figures["link_bandwidth"], "B/s", "one way from a GPU to its switch")
+    narrow = _narrowest(route, chip)
+    terms = [
+        Term("V", volume, "B", "the whole array"),
+        Term("r", rounds, "", "times the array that a GPU sends"),
+        narrow,
+        share,
+        call,
+        Term("n", steps, "", "steps inside nodes"),
+        hop,
+    ]
+    seconds = call.value + steps * hop.value + rounds * volume / (share.value * narrow.value)
+    formula = "c + n t + r V / eW"
+    if route.far > 1:
+        step = constant("u", chip.figures[f"{name}_network"], "s", "one step between nodes")
+        terms += [Term("m", far, "", "steps between nodes"), step]
+        seconds += far * step.value
+        formula = f"c + n t + m u + r V / e{narrow.symbol}"
+    link: Link = "node" if route.far == 1 else "network"
+    return Estimate(seconds, link, f"{algorithm}: {formula}", tuple(terms))
+
+
+def _direct(volume: int, route: Route, chip: Chip, *, everyone: bool) -> Estimate:
+    """Everyone sends to everyone, where `volume` is that of the whole group; else everyone sends `volume` to one."""
+    own = volume / route.size if everyone else float(volume)
+    leaving = (route.far - 1) / route.far if everyone else float(route.far > 1)
+    staying = ((route.size - 1) / route.size if everyone else 1.0) - leaving
+    fast = _link(chip)
+    call = constant("c", chip.figures["ring_ll_call"], "s", "one call")
+    hop = constant("t", chip.figures["ring_ll_hop"], "s", "one step inside a node")
+    terms = [
+        Term("V", own, "B", "what one GPU has to send, or keep"),
+        Term("g", staying, "", "of it stays in the node"),
+    ]
     if route.far == 1:
-        return terms, inside
-    network = chip.figures["network_bandwidth"]
+        seconds = call.value + hop.value + staying * own / fast.value
+        return Estimate(seconds, "node", "c + t + g V / W", (*terms, fast, call, hop))
+    slow = constant("U", chip.figures["network_bandwidth"], "B/s", "one way from a GPU to the network")
+    step = constant("u", chip.figures["ring_ll_network"], "s", "one step between nodes")
+    seconds = call.value + hop.value + step.value + max(staying * own / fast.value, leaving * own / slow.value)
+    terms += [Term("f", leaving, "", "of it leaves the node"), fast, slow, call, hop, step]
+    return Estimate(seconds, "network", "c + t + u + max(g V / W, f V / U)", tuple(terms))
+
+
+def _narrowest(route: Route, chip: Chip) -> Term:
+    """The narrower of the links in a node and, for a ring over several, of the network."""
+    inside = _link(chip)
+    if route.far == 1:
+        return inside
     # Rings run beside each other, one through each adapter of a node: together they are as wide as all adapters.
+    network = chip.figures["network_bandwidth"]
     wide = Term("U", network.value * route.near, "B/s", f"{route.near} adapters of a node", network.source)
-    step = constant("u", chip.figures["network_latency"], "s", "one step between nodes")
-    return (*terms, step), min(inside, wide, key=lambda term: term.value)
+    return min(inside, wide, key=lambda term: term.value)
+
+
+def _link(chip: Chip) -> Term:
+    nominal, share = chip.figures["link_bandwidth"], chip.figures["link_share"]
+    meaning = f"one way from a GPU to its switch: {share.value:.0%} of {nominal.value:.3g}, {share.source}"
+    return Term("W", nominal.value * share.value, "B/s", meaning, nominal.source)

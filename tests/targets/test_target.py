@@ -87,7 +87,7 @@ def test_tpu_devices_multiply(chip: str, shape: list[int], slices: int) -> None:
 
 
 def test_every_figure_has_a_source() -> None:
-    for platform, names in (("tpu", ("link_bandwidth", "hop_latency")), ("gpu", ("link_bandwidth", "call_latency"))):
+    for platform, names in (("tpu", ("link_bandwidth", "hop_latency")), ("gpu", ("link_bandwidth", "ring_ll_call"))):
         for chip in chips_of(platform).values():  # type: ignore[arg-type]
             for name in (*names, "flops", "flops_int8", "hbm_bytes", "hbm_bandwidth", "network_bandwidth"):
                 assert chip.figures[name].value > 0, (chip.name, name)
