@@ -13,6 +13,10 @@ from .collectives.jaxpr_sources import with_jaxpr_sources
 from .collectives.origin import Partitioning, partitioning_of
 from .collectives.setting import Setting
 from .collectives.stablehlo import stablehlo_collectives
+from .cost.collectives import with_estimates
+from .cost.estimate import FunctionCost
+from .cost.function import cost_of
+from .cost.places import Machine, machine_of
 from .jaxpr_text import JaxprText
 from .meshes import meshes_of, partition_count
 from .program import read
@@ -40,12 +44,13 @@ def inspect(capture: Capture) -> Report:
             collective
             for stage in capture.stages
             if stage.name in COMMUNICATING
-            for collective in collectives_of(stage, capture)
+            for collective in _estimated(stage, capture)
         ),
         shardings=borders(capture),
         variance=variance,
         probes=place_probes(capture, jaxpr),
         divergences=divergences(capture, jaxpr, variance),
+        cost=_cost(capture),
     )
 
 
@@ -58,6 +63,30 @@ def collectives_of(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
         _is_differentiated(capture),
     )
     return _collectives(stage, setting, _jaxpr(capture))
+
+
+def _estimated(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
+    found = collectives_of(stage, capture)
+    machine = machine_of(capture.subject)
+    return found if machine is None else _with_estimates(found, machine)
+
+
+@lru_cache(maxsize=8)
+def _with_estimates(found: tuple[Collective, ...], machine: Machine) -> tuple[Collective, ...]:
+    return tuple(with_estimates(found, machine))
+
+
+def _cost(capture: Capture) -> FunctionCost | None:
+    stage, machine = capture.stage("hlo"), machine_of(capture.subject)
+    if stage is None or machine is None:
+        return None
+    return _cost_of_stage(stage, _estimated(stage, capture), machine)
+
+
+@lru_cache(maxsize=8)
+def _cost_of_stage(stage: Stage, collectives: tuple[Collective, ...], machine: Machine) -> FunctionCost | None:
+    module = read(stage)
+    return cost_of(module, collectives, machine) if isinstance(module, HloModule) else None
 
 
 @lru_cache(maxsize=16)

@@ -14,6 +14,7 @@ from ..parsers.replica_groups import Groups
 from ..parsers.source import Span
 from ..parsers.source_frames import Frame
 from .capture.model import Capture, Dialect, Probe
+from .cost.estimate import Estimate, FunctionCost
 from .shardings.sharding import ArraySharding
 
 Kind = Literal[
@@ -56,7 +57,8 @@ class Collective:
     `groups` and `pairs` hold partition numbers, as the program numbers its devices: `Subject.device_assignment` turns
     them into device ids. `axes` print as Shardy prints them (`x`, or `x:(1)2` for a part of x); they are None when no
     axes form the groups, and empty when every group is a single device. `wire_bytes` is what one device sends in a
-    bandwidth-optimal algorithm. `executions` multiplies the trip counts of the enclosing loops.
+    bandwidth-optimal algorithm. `executions` multiplies the trip counts of the enclosing loops. `estimate` is the time
+    of one execution on the target, None where that has no links that are known.
     """
 
     stage: str
@@ -82,6 +84,7 @@ class Collective:
     fused_form: str | None = None
     op_name: str | None = None
     loops: tuple[str, ...] = ()
+    estimate: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +218,4 @@ class Report:
     shardings: tuple[ShardedValue, ...] = ()
     probes: tuple[ProbedValue, ...] = ()
     divergences: tuple[Divergence, ...] = ()
+    cost: FunctionCost | None = None

@@ -54,6 +54,14 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}{'s' * (count != 1)}"
 
 
+def format_count(count: float) -> str:
+    """`1.5 G`: three significant digits, powers of 1000; nothing behind the number below 1000."""
+    for unit, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(count) >= scale:
+            return f"{_three_digits(count / scale)} {unit}"
+    return f"{_three_digits(count)} "
+
+
 def format_seconds(seconds: float | None) -> str:
     """`1.2 ms`: three significant digits; `?` for an unknown time."""
     if seconds is None:
@@ -61,7 +69,7 @@ def format_seconds(seconds: float | None) -> str:
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if abs(seconds) >= scale:
             return f"{_three_digits(seconds / scale)} {unit}"
-    return f"{_three_digits(seconds / 1e-9)} ns"
+    return f"{_three_digits(seconds / 1e-9)} ns" if abs(seconds) >= 1e-11 or not seconds else f"{seconds:.2g} s"
 
 
 def _three_digits(number: float) -> str:

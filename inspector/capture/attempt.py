@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import shutil
@@ -12,6 +13,8 @@ from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
+from ..targets.target import Target
+from ..targets.topology import topology_of
 from . import endings
 from .child import bootstrap, compiler_log, dumps
 from .child.frames import Frame
@@ -47,16 +50,20 @@ class Attempt:
     `wanted` is set when the process found that it needs another number of devices.
     """
 
-    def __init__(self, request: Request, devices: int | None, negotiable: bool, deadline: float | None) -> None:
+    def __init__(
+        self, request: Request, target: Target, devices: int | None, negotiable: bool, deadline: float | None
+    ) -> None:
         self.request = request
         self.wanted: int | None = None
+        topology = topology_of(target)
+        self._topology = "" if topology is None else json.dumps(topology)
         self._chosen = str(devices) if negotiable and devices is not None else ""
         self._deadline = deadline
         self._python = request.python or sys.executable
         self._version: str | None = None
         self._arriving: queue.SimpleQueue[Arriving] = queue.SimpleQueue()
         self._workspace = Path(tempfile.mkdtemp(prefix="shardscope-"))
-        environment = child_environment(os.environ, request, devices)
+        environment = child_environment(os.environ, target, devices)
         self._process = Process(self._command, environment, request.directory, self._arriving.put)
         self._propagation = Propagation(self._python, environment, self._workspace, self._arriving.put)
         self._growing = Capture(progress=Progress("start", 0.0))
@@ -86,7 +93,7 @@ class Attempt:
             shutil.rmtree(self._workspace, ignore_errors=True)
 
     def _command(self, descriptor: int) -> list[str]:
-        arguments = (str(self._workspace), str(descriptor), self.request.encode(), self._chosen)
+        arguments = (str(self._workspace), str(descriptor), self.request.encode(), self._chosen, self._topology)
         return bootstrap.command(self._python, "main", *arguments, hello=str(descriptor))
 
     def _receive(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .child.request import Request
+from ..targets.target import Target
 
 DEFAULT_DEVICES = 8
 """Fake CPU devices to begin with: enough for most meshes, and quick to make."""
@@ -21,18 +21,20 @@ def user_devices(environment: Mapping[str, str]) -> int | None:
     return int(count) if count.isdigit() else int(counts[-1]) if counts else None
 
 
-def child_environment(environment: Mapping[str, str], request: Request, devices: int | None) -> dict[str, str]:
+def child_environment(environment: Mapping[str, str], target: Target, devices: int | None) -> dict[str, str]:
     """The user's environment, for a capture with `devices` fake CPU devices; None leaves their number alone.
 
     XLA_FLAGS are added to and not replaced, and the count is set there, not in JAX_NUM_CPU_DEVICES, which would win
     over what the script itself writes to XLA_FLAGS. A compilation that comes from the persistent cache writes no
-    stages, so that cache is off.
+    stages, so that cache is off. libtpu takes a lock that only processes which use a TPU need.
     """
     changed = dict(environment) | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
-    if request.target == "cpu":
+    if target.platform != "local":
         changed |= {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"}
         if devices is not None:
             changed["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {_COUNT_FLAG}={devices}".strip()
             if "JAX_NUM_CPU_DEVICES" in environment:
                 changed["JAX_NUM_CPU_DEVICES"] = str(devices)
+    if target.platform == "tpu":
+        changed["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"
     return changed

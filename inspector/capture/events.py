@@ -7,6 +7,7 @@
     stage        name, seconds + text        jaxpr, stablehlo, sdy, hlo-before, hlo-spmd, hlo
     arguments    values: of Value            outputs: the same
     memory       the fields of Memory        message, execution, failure: theirs
+    peak         + text                      what is alive when most memory is taken
     probe        the fields of Probe + elements
     probed       the fields of Probed        differences  values: of Compared
     devices      wanted                      another number of fake devices is needed
@@ -81,6 +82,8 @@ def frames_of(capture: Capture) -> Iterator[Frame]:
         yield Frame(_event("probe", replace(probe, elements=b"")).event, probe.elements)
     if capture.compared:
         yield Frame({"event": "differences", "values": msgspec.to_builtins(capture.compared)})
+    if capture.peak is not None:
+        yield Frame({"event": "peak"}, capture.peak.data)
     for message in capture.messages:
         yield _event("message", message)
     yield Frame({"event": "stdout"}, capture.stdout.encode("utf-8", "replace"))
@@ -151,6 +154,10 @@ def _memory(capture: Capture, frame: Frame) -> Capture:
     return replace(capture, memory=_convert(frame.event, Memory, frame))
 
 
+def _peak(capture: Capture, frame: Frame) -> Capture:
+    return replace(capture, peak=Source("peak", frame.text))
+
+
 def _execution(capture: Capture, frame: Frame) -> Capture:
     return replace(capture, execution=_convert(frame.event, Execution, frame))
 
@@ -213,6 +220,7 @@ _RULES: dict[str, Callable[[Capture, Frame], Capture]] = {
     "arguments": _arguments,
     "outputs": _outputs,
     "memory": _memory,
+    "peak": _peak,
     "execution": _execution,
     "probe": _probe,
     "probed": _probed,

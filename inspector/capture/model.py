@@ -71,10 +71,25 @@ class Mesh:
 
 
 @dataclass(frozen=True, slots=True)
+class Device:
+    """Where a device is: its chip's place in the torus of its slice, and its core on the chip.
+
+    GPUs of one slice share fast links; `process` is the host, or the part of one, that drives the device.
+    """
+
+    id: int
+    coords: tuple[int, ...]
+    core: int = 0
+    slice: int = 0
+    process: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     """What was captured, and where: `function` is its name in the file `script`.
 
-    `device_assignment[p]` is the id of the device that runs partition `p` of the compiled program.
+    `device_assignment[p]` is the id of the device that runs partition `p` of the compiled program. `devices` are those
+    that are somewhere: none for fake ones. `device_kind` is what JAX calls them.
     """
 
     function: str
@@ -87,6 +102,8 @@ class Subject:
     python: str | None = None
     meshes: tuple[Mesh, ...] = ()
     device_assignment: tuple[int, ...] = ()
+    device_kind: str | None = None
+    devices: tuple[Device, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +276,8 @@ class Capture:
     """All that was recorded; grows by one event at a time, each time a new value.
 
     `timings` are seconds by phase. `progress` is None when the capture has ended; it is `complete` when it ended
-    without failure. `damage` says why the rest of a saved capture could not be read.
+    without failure. `peak` is XLA's list of what is alive when most memory is taken. `damage` says why the rest of a
+    saved capture could not be read.
     """
 
     subject: Subject | None = None
@@ -267,6 +285,7 @@ class Capture:
     arguments: tuple[Value, ...] = ()
     outputs: tuple[Value, ...] = ()
     memory: Memory | None = None
+    peak: Source | None = None
     execution: Execution | None = None
     probes: tuple[Probe, ...] = ()
     probed: Probed | None = None

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 
+from ..targets.target import TargetError, parse_target
 from .attempt import Attempt
 from .child.request import Request as Request
 from .environment import DEFAULT_DEVICES, user_devices
@@ -18,8 +19,6 @@ from .model import Capture, Failure
 
 MOST_ATTEMPTS = 4
 """How often a capture is begun, with another number of devices each time."""
-
-TARGETS = ("cpu", "local")
 
 
 class Cancellation:
@@ -54,18 +53,24 @@ def capture(request: Request, cancellation: Cancellation | None = None) -> Itera
     How many fake devices a script needs is learnt from its error when there are too few or too many, and the capture
     is begun anew: a Capture may then hold less than the one before.
     """
-    if request.target not in TARGETS:
-        message = f"cannot capture for target {request.target!r}"
-        yield Capture(failure=Failure("usage", message, "start", hint=f"targets are {' and '.join(TARGETS)}"))
+    try:
+        target = parse_target(request.target)
+    except TargetError as error:
+        yield Capture(failure=Failure("usage", str(error), "start", hint="`shardscope targets` lists what there is"))
+        return
+    if target.devices is not None and request.devices not in (None, target.devices):
+        message = f"target {request.target} has {target.devices} devices, and {request.devices} were asked for"
+        yield Capture(failure=Failure("usage", message, "start", hint="leave out --devices"))
         return
     cancellation = cancellation or Cancellation()
     deadline = None if request.timeout is None else time.monotonic() + request.timeout
-    negotiable = request.target == "cpu" and request.devices is None and user_devices(os.environ) is None
-    devices = DEFAULT_DEVICES if negotiable else request.devices
+    wanted = target.devices if target.devices is not None else request.devices
+    negotiable = target.platform == "cpu" and wanted is None and user_devices(os.environ) is None
+    devices = DEFAULT_DEVICES if negotiable else wanted
     failed: dict[int | None, Capture] = {}
     while True:
         try:
-            attempt = Attempt(request, devices, negotiable, deadline)
+            attempt = Attempt(request, target, devices, negotiable, deadline)
         except OSError as error:
             yield Capture(failure=Failure("usage", f"cannot begin: {error}", "start"))
             return

@@ -35,13 +35,28 @@ class Row:
     collectives: tuple[Collective, ...]
 
     @property
+    def total_seconds(self) -> float | None:
+        """Estimated seconds for all of them, one after another, in one run of the program."""
+        return total_seconds(self.collectives)
+
+    @property
     def total_wire(self) -> int | None:
         """Bytes that a device sends for all of them, in one run of the program."""
-        sizes = [
-            None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions
-            for c in self.collectives
-        ]
-        return None if None in sizes else sum(size for size in sizes if size is not None)
+        return total_wire(self.collectives)
+
+
+def total_seconds(collectives: Iterable[Collective]) -> float | None:
+    """Estimated seconds for all of them, one after another, in one run of the program; None where one is not known."""
+    seconds = [
+        None if c.estimate is None or c.executions is None else c.estimate.seconds * c.executions for c in collectives
+    ]
+    return None if None in seconds else sum(each for each in seconds if each is not None)
+
+
+def total_wire(collectives: Iterable[Collective]) -> int | None:
+    """Bytes that a device sends for all of them, in one run of the program; None where one is not known."""
+    sizes = [None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions for c in collectives]
+    return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
 def rows_of(collectives: Iterable[Collective], report: Report) -> tuple[Row, ...]:

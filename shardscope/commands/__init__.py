@@ -26,6 +26,7 @@ class Command:
 SUMMARIES = {
     "run": "capture a function, and show what is in it",
     "open": "show a saved capture, or a compiler's dumps",
+    "targets": "list what can be compiled for here, and what to install for the rest",
     "explain": "what a collective of JAX does, how it types, lowers and transposes",
     "samples": "list the programs that come with shardscope",
 }

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.model import Capture, Failure
+from shardscope.inspector.compare import Comparison
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.report import Report
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FORMATS = ("tui", "text", "json")
 
@@ -48,6 +54,19 @@ def write_report(report: Report, format: str, output: str | None) -> ExitCode:
     return exit_code(report.capture)
 
 
+def write_comparison(comparison: Comparison, format: str, output: str | None) -> ExitCode:
+    """Write reports of several targets side by side, and tell how the captures went: as the worst of them did."""
+    if format == "json":
+        from shardscope.inspector.render.json.comparison import comparison_to_json
+
+        _write(comparison_to_json(comparison), output)
+    else:
+        from shardscope.inspector.render.text.comparison import print_comparison
+
+        _print(lambda console: print_comparison(comparison, console), output)
+    return max(exit_code(report.capture) for report in comparison.reports)
+
+
 def after_screen(capture: Capture) -> ExitCode:
     """Tell how a capture went whose report was on a screen that is gone; in words too, where it failed."""
     if capture.failure is not None:
@@ -65,17 +84,21 @@ def exit_code(capture: Capture) -> ExitCode:
 
 
 def _write_text(report: Report, output: str | None) -> None:
+    from shardscope.inspector.render.text import print_report
+
+    _print(lambda console: print_report(report, console), output)
+
+
+def _print(show: Callable[[Console], None], output: str | None) -> None:
     from io import StringIO
 
     from rich.console import Console
 
-    from shardscope.inspector.render.text import print_report
-
     if output is None and sys.stdout.isatty():
-        print_report(report, Console(highlight=False))
+        show(Console(highlight=False))
         return
     text = StringIO()
-    print_report(report, Console(file=text, width=PIPED_WIDTH, highlight=False))
+    show(Console(file=text, width=PIPED_WIDTH, highlight=False))
     _write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()).encode(), output)
 
 

@@ -15,17 +15,26 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from rich.console import Console
 
-from shardscope.commands.output import add_output_options, after_screen, chosen_format, write_report
+from shardscope.commands.output import (
+    add_output_options,
+    after_screen,
+    chosen_format,
+    write_comparison,
+    write_report,
+)
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.child.request import Request
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import PHASES, Capture
 from shardscope.inspector.capture.spawn import capture
+from shardscope.inspector.compare import compare
 from shardscope.inspector.pipeline import inspect
 from shardscope.samples.catalogue import samples
 
@@ -43,7 +52,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--inputs", metavar="NAME", help="the name, in the script, of the arguments or what makes them")
     parser.add_argument("--devices", type=_positive, metavar="N", help="how many fake CPU devices (default: as needed)")
-    parser.add_argument("--target", default="cpu", help="cpu, or local for the devices that are there (default: cpu)")
+    parser.add_argument(
+        "--target",
+        action="append",
+        metavar="TARGET",
+        help="what to compile for: cpu (the default), cpu:16, local, tpu:v5p:4x4x4, gpu:h100:8x4; see `targets`;"
+        " several are shown side by side",
+    )
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
     parser.add_argument("--no-live", action="store_true", help="compile only, do not run the function")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="for made-up values of abstract arguments")
@@ -54,14 +69,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> ExitCode:
     """Capture, show, and tell how it went."""
-    request = _request(options)
+    requests = [_request(options, target) for target in dict.fromkeys(options.target or ["cpu"])]
+    if len(requests) > 1:
+        return _compare(requests, options)
+    (request,) = requests
     format = chosen_format(options)
     if format == "tui":
         from shardscope.tui.app import show_live
 
         last = show_live(request)
     else:
-        last = deque(_with_progress(capture(request)), maxlen=1).pop()
+        last = _last(request)
     if options.save is not None and last.subject is not None:
         save(last, options.save)
     if format == "tui":
@@ -69,13 +87,29 @@ def run(options: argparse.Namespace) -> ExitCode:
     return write_report(inspect(last), format, options.output)
 
 
-def _request(options: argparse.Namespace) -> Request:
+def _compare(requests: Sequence[Request], options: argparse.Namespace) -> ExitCode:
+    """One capture for each target, and their collectives side by side."""
+    captures = [_last(request) for request in requests]
+    for request, captured in zip(requests, captures, strict=True):
+        if options.save is not None and captured.subject is not None:
+            path = Path(options.save)
+            save(captured, str(path.with_stem(f"{path.stem}.{re.sub(r'[^A-Za-z0-9]+', '-', request.target)}")))
+    format = "text" if options.format in (None, "tui") else str(options.format)
+    targets = tuple(request.target for request in requests)
+    return write_comparison(compare(targets, tuple(map(inspect, captures))), format, options.output)
+
+
+def _last(request: Request) -> Capture:
+    return deque(_with_progress(capture(request)), maxlen=1).pop()
+
+
+def _request(options: argparse.Namespace, target: str) -> Request:
     return Request(
         function=_located(options.function),
         args=tuple(options.arg),
         inputs=options.inputs,
         devices=options.devices,
-        target=options.target,
+        target=target,
         python=options.python,
         live=not options.no_live,
         seed=options.seed,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from shardscope.inspector.capture.child.devices import wanted
-from shardscope.inspector.capture.child.request import Request as ChildRequest
 from shardscope.inspector.capture.environment import child_environment, user_devices
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.targets.target import parse_target
 
 from .conftest import Captured
 
@@ -109,15 +109,15 @@ def test_what_errors_say(message: str, line: str, count: int, expected: int | No
 
 
 def test_flags_are_added_to() -> None:
-    request = ChildRequest("f.py:f")
+    cpu = parse_target("cpu")
     mine = {"XLA_FLAGS": "--xla_dump_to=x", "HOME": "/h"}
-    changed = child_environment(mine, request, 4)
+    changed = child_environment(mine, cpu, 4)
     assert changed["XLA_FLAGS"] == "--xla_dump_to=x --xla_force_host_platform_device_count=4"
     assert changed["HOME"] == "/h"
     assert "JAX_NUM_CPU_DEVICES" not in changed
-    assert child_environment(mine, request, None)["XLA_FLAGS"] == "--xla_dump_to=x"
-    assert child_environment({"JAX_NUM_CPU_DEVICES": "2"}, request, 4)["JAX_NUM_CPU_DEVICES"] == "4"
-    assert "JAX_PLATFORMS" not in child_environment({}, ChildRequest("f.py:f", target="local"), None)
+    assert child_environment(mine, cpu, None)["XLA_FLAGS"] == "--xla_dump_to=x"
+    assert child_environment({"JAX_NUM_CPU_DEVICES": "2"}, cpu, 4)["JAX_NUM_CPU_DEVICES"] == "4"
+    assert "JAX_PLATFORMS" not in child_environment({}, parse_target("local"), None)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import importlib.util
+import json
 import os
 import platform
 import sys
@@ -15,20 +16,23 @@ from .channel import Channel, die_with_parent
 from .failures import UsageError
 from .request import Request
 from .resolve import find_script, prepare_path, resolve
+from .topology import Topology
 from .workspace import FAULT_LOG
 
 
-def main(workspace: str, descriptor: str, request_text: str, chosen_devices: str) -> None:
+def main(workspace: str, descriptor: str, request_text: str, chosen_devices: str, topology_text: str = "") -> None:
     """Capture what `request_text` asks for and write frames to `descriptor`.
 
     `chosen_devices` is the number of fake devices that shardscope chose, and may choose anew; empty where the user did.
+    `topology_text` holds, in JSON, the fields of the Topology to compile for; empty for the devices that are there.
     """
     die_with_parent()
     faulthandler.enable(open(os.path.join(workspace, FAULT_LOG), "wb", buffering=0))  # noqa: SIM115 (open to the end)
     channel = Channel(int(descriptor))
     request = Request.decode(request_text)
+    topology = Topology(**json.loads(topology_text)) if topology_text else None
     try:
-        _capture(request, channel, workspace)
+        _capture(request, channel, workspace, topology)
         channel.send("end", since=channel.now())
     except BaseException as error:
         _send_failure(error, channel, request.target, int(chosen_devices or 0))
@@ -40,7 +44,7 @@ def main(workspace: str, descriptor: str, request_text: str, chosen_devices: str
     os._exit(0)  # Threads of the script may never end, and its exit handlers are not part of what is captured.
 
 
-def _capture(request: Request, channel: Channel, workspace: str) -> None:
+def _capture(request: Request, channel: Channel, workspace: str, topology: Topology | None) -> None:
     channel.enter("import")
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure", lambda **_: None)(line_buffering=True)
@@ -54,6 +58,8 @@ def _capture(request: Request, channel: Channel, workspace: str) -> None:
             f"{sys.executable} (Python {platform.python_version()}) has no jax",
             "install it there (pip install jax), or name another interpreter with --python",
         )
+    if topology is not None:
+        topology.watch_imports()
     found = resolve(request.function)
     file = getattr(found.module, "__file__", None) or ""
     if script is None and file.endswith(".py"):
@@ -62,7 +68,7 @@ def _capture(request: Request, channel: Channel, workspace: str) -> None:
     # Here, and not above, because the script is to be the first that imports jax: it may set jax's environment.
     from .recording import record
 
-    record(request, found, channel, workspace)
+    record(request, found, channel, workspace, topology)
 
 
 def _send_failure(error: BaseException, channel: Channel, target: str, chosen_devices: int) -> None:
@@ -76,7 +82,8 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
     elif wanted is not None and wanted > count:
         failure["kind"] = "usage"
         failure["message"] = f"{wanted} devices are needed, and there are {count}: {failure['message']}"
-        failure["hint"] = f"--devices {wanted}" if target == "cpu" else None
+        other = f"a target of {wanted} devices, or a smaller mesh"
+        failure["hint"] = f"--devices {wanted}" if target == "cpu" else other
     elif devices.is_about_divisibility(message) and _device_count() == chosen_devices:
         failure["hint"] = f"if the script takes all {chosen_devices} devices that there are, try fewer with --devices"
     elif "Unknown backend" in message:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 from jax.extend.source_info_util import register_exclusion
@@ -29,23 +29,35 @@ from . import (
 from .arguments import find_arguments
 from .callables import Traceable
 from .channel import Channel
+from .compiled import Compiled
+from .failures import UsageError
 from .jaxpr_facts import Table
+from .platform_branches import platform_branches
 from .request import Request
 from .resolve import Resolved
 from .subject import Subject
+from .topology import Topology
 from .workspace import DUMP
+
+if TYPE_CHECKING:
+    from .cross_compile import CrossCompiled
 
 OLDEST_JAX = (0, 7, 1)
 
 
-def record(request: Request, found: Resolved, channel: Channel, workspace: str) -> None:
-    """Trace, lower, compile and run; each stage is sent as soon as it is there."""
+def record(
+    request: Request, found: Resolved, channel: Channel, workspace: str, topology: Topology | None = None
+) -> None:
+    """Trace, lower, compile and run; each stage is sent as soon as it is there.
+
+    With a topology it is lowered and compiled for that, and not run.
+    """
     for path in (
         failures.HERE,
         "<string>",
     ):  # Our own frames are below all others: they must not be in source locations.
         register_exclusion(path)
-    subject = Subject(request, found, channel)
+    subject = Subject(request, found, channel, topology)
     for problem in filter(None, (probe() for probe in (_old_jax, jit_info.probe, avals.probe, stacks.probe))):
         _tell(channel, "warning", problem)
 
@@ -66,38 +78,61 @@ def record(request: Request, found: Resolved, channel: Channel, workspace: str) 
         channel.enter("lower")
         with _compiler_messages(channel, workspace):
             started = time.perf_counter()
-            lowered = traced.lower()
+            lowered = traced.lower(lowering_platforms=None if topology is None else (topology.lowering,))
             stablehlo = lowered.as_text(debug_info=True).encode()
         channel.send("stage", stablehlo, name="stablehlo", seconds=_since(started))
 
         channel.enter("compile")
-        compiled = _compile(lowered, channel, workspace)
-        subject.set_devices(compiled.runtime_executable().local_devices())
+        compiled = _compile(lowered, channel, workspace, topology)
+        subject.set_devices(compiled.devices)
         if memory := _memory(compiled):
             channel.send("memory", **memory)
-        if request.live:
+        if topology is not None:
+            _tell_what_differs(topology, traced.jaxpr, channel)
+        elif request.live and isinstance(compiled, Compiled):
             channel.enter("run")
-            _run(call, compiled, request, channel, workspace, traced, table)
+            _run(call, compiled.stages, request, channel, workspace, traced, table)
 
 
-def _compile(lowered: Any, channel: Channel, workspace: str) -> Any:
+def _compile(lowered: Any, channel: Channel, workspace: str, topology: Topology | None) -> Compiled | CrossCompiled:
     """Compile, and send the stages around the partitioner even where that fails after them."""
     folder = str(Path(workspace, DUMP))
     with _compiler_messages(channel, workspace):
         started = time.perf_counter()
         try:
-            compiled = lowered.compile(compiler_options=dumps.compiler_options(folder))
+            compiled = _compile_for(topology, lowered, folder)
         finally:
             seconds = _since(started)
             stages = dumps.read_stages(folder)
             for name, stage in stages.items():
                 channel.send("stage", stage, name=name, seconds=None)
     channel.send("stage", compiled.as_text().encode(), name="hlo", seconds=seconds)
+    if (peak := dumps.read_peak(folder)) is not None:
+        channel.send("peak", peak)
     if "hlo-spmd" not in stages:
-        alone = len(compiled.runtime_executable().local_devices()) == 1
+        alone = len(compiled.devices) == 1
         why = "with one device there is nothing to partition" if alone else "XLA wrote none"
         _tell(channel, "info", f"no stages around the partitioner: {why}")
     return compiled
+
+
+def _compile_for(topology: Topology | None, lowered: Any, folder: str) -> Compiled | CrossCompiled:
+    if topology is None:
+        return Compiled(lowered.compile(compiler_options=dumps.compiler_options(folder)))
+    # Not above: with JAX's own devices, what this file is about need not be there.
+    from . import cross_compile
+
+    if problem := cross_compile.probe():
+        raise UsageError(problem, "the targets cpu and local are compiled for without it")
+    return cross_compile.compile_for(topology, lowered, folder)
+
+
+def _tell_what_differs(topology: Topology, jaxpr: Any, channel: Channel) -> None:
+    """Say what was decided by the platform, and how."""
+    for place in topology.asked:
+        _tell(channel, "info", f"jax.default_backend() was answered with {topology.platform!r}", place)
+    for where, branch in platform_branches(jaxpr, topology.lowering):
+        _tell(channel, "info", f"lax.platform_dependent: {branch}", where)
 
 
 def _run(

@@ -17,7 +17,7 @@ class Request:
         args: one specification per positional argument, as in `f32[8,16]@x,y` (see `arg_spec.py`).
         inputs: the name, in the script, of the arguments or of a function that makes them.
         devices: how many fake CPU devices; None for as many as the script turns out to need.
-        target: `cpu`, or `local` for whatever devices JAX finds by itself.
+        target: what to compile for, as `inspector/targets/target.py` reads it.
         python: the interpreter that captures; None for the one that runs shardscope.
         live: whether the compiled function is also run.
         seed: from which the values of abstract inputs are made.

@@ -7,11 +7,15 @@ from typing import Literal
 from msgspec import Struct, field
 
 from ... import report
+from .cost import Estimate, estimate_of
 from .source import Source, source_of
 
 
 class Collective(Struct, frozen=True):
-    """One collective of one stage. `groups` and `pairs` are partition numbers; see docs/report-json.md."""
+    """One collective of one stage. `groups` and `pairs` are partition numbers; see docs/report-json.md.
+
+    `estimated_seconds` is of one execution on the target, by the model in docs/cost.md; null where there is none.
+    """
 
     stage: str
     kind: Literal[
@@ -35,6 +39,8 @@ class Collective(Struct, frozen=True):
     bytes_out: int | None
     wire_bytes: int | None
     executions: int | None
+    estimated_seconds: float | None
+    estimate: Estimate | None
     loops: list[str]
     is_async: bool = field(name="async")
     origin: Literal["user", "partitioner", "compiler", "unknown"]
@@ -62,6 +68,8 @@ def collective_of(collective: report.Collective) -> Collective:
         bytes_out=collective.bytes_out,
         wire_bytes=collective.wire_bytes,
         executions=collective.executions,
+        estimated_seconds=None if collective.estimate is None else collective.estimate.seconds,
+        estimate=None if collective.estimate is None else estimate_of(collective.estimate),
         loops=list(collective.loops),
         is_async=collective.is_async,
         origin=collective.origin,

@@ -9,6 +9,7 @@ from msgspec import Struct
 from ... import report
 from ...shardings.table import values
 from .collective import Collective, collective_of
+from .cost import Cost, cost_of
 from .execution import Execution, Memory, execution_of, memory_of
 from .sharding import Sharding, sharding_of
 from .stage import Stage, stage_of
@@ -30,6 +31,7 @@ class Report(Struct, frozen=True):
     variance: list[Variance]
     execution: Execution
     memory: Memory | None
+    cost: Cost | None
     messages: list[Message]
     failure: Failure | None
     timings: dict[str, float]
@@ -50,6 +52,7 @@ def report_of(found: report.Report) -> Report:
         variance=list(map(variance_of, found.variance)),
         execution=execution_of(found),
         memory=None if capture.memory is None else memory_of(capture.memory),
+        cost=None if found.cost is None else cost_of(found.cost),
         messages=list(map(message_of, capture.messages)),
         failure=None if capture.failure is None else failure_of(capture.failure),
         timings=capture.timings,

@@ -25,6 +25,16 @@ class Mesh(Struct, frozen=True):
     device_ids: list[int]
 
 
+class Device(Struct, frozen=True):
+    """Where a device is; fake devices are not listed. GPUs of one slice share fast links."""
+
+    id: int
+    coords: list[int]
+    core: int
+    slice: int
+    process: int
+
+
 class Subject(Struct, frozen=True):
     """What was captured. `device_assignment[p]` is the id of the device that runs partition p."""
 
@@ -38,6 +48,8 @@ class Subject(Struct, frozen=True):
     python: str | None
     mesh: list[Mesh]
     device_assignment: list[int]
+    device_kind: str | None
+    devices: list[Device]
 
 
 class Message(Struct, frozen=True):
@@ -75,6 +87,8 @@ def subject_of(subject: model.Subject) -> Subject:
             for mesh in subject.meshes
         ],
         device_assignment=list(subject.device_assignment),
+        device_kind=subject.device_kind,
+        devices=[Device(d.id, list(d.coords), d.core, d.slice, d.process) for d in subject.devices],
     )
 
 

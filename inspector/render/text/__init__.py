@@ -10,6 +10,7 @@ from rich.console import Console
 from ...report import Report
 from ..subject_line import subject_line
 from .collectives import collectives
+from .cost import cost
 from .devices import devices, divergences
 from .live import execution, memory
 from .messages import failure, messages, problems
@@ -22,6 +23,7 @@ SECTIONS = (
     failure,
     divergences,
     collectives,
+    cost,
     shardings,
     values,
     variance,

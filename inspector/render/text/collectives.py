@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ...report import Report
-from ...units import format_bytes
+from ...units import format_bytes, format_seconds
 from ..collective_rows import Row, rows_of
 from .pieces import data, section, table
 
@@ -28,15 +28,17 @@ def collectives(report: Report) -> RenderableType | None:
     if not listed:
         return section(TITLES[stage], [Text("none: nothing is communicated")])
     rows = rows_of(listed, report)
-    shown = table("", "kind", "axes", "per device", "wire", "runs", "by", "pass", "from", right=("wire", "runs"))
+    estimated = any(each.estimate is not None for each in listed)
+    columns = ["", "kind", "axes", "per device", "wire", "runs", *(["est."] if estimated else []), "by", "pass", "from"]
+    shown = table(*columns, right=("wire", "runs", "est."))
     for row in rows:
-        shown.add_row(*map(data, _cells(row)))
+        shown.add_row(*map(data, _cells(row, estimated)))
     total = sum(row.total_wire or 0 for row in rows)
     at_least = "at least " if any(row.total_wire is None for row in rows) else ""
     return section(f"{TITLES[stage]}: {len(listed)}, each device sends {at_least}{format_bytes(total)}", [shown])
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Row, estimated: bool) -> tuple[str, ...]:
     return (
         f"{row.count}×" if row.count > 1 else "",
         row.kind,
@@ -44,6 +46,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.types,
         format_bytes(row.wire_bytes),
         row.executions,
+        *([format_seconds(row.total_seconds)] if estimated else []),
         row.origin,
         row.direction,
         row.source,

@@ -1,0 +1,66 @@
+"""One function on several targets: the collectives of the compiled programs, those of one cause in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .render.collective_rows import argument_of, axes_text, source_text
+from .report import Collective, Pass, Report
+
+COMPILED = "hlo"
+"""The stage that is compared: what runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why something is communicated, as far as compilers leave it to be seen, and over which axes.
+
+    `source` is a line of the user's, or what is moved; empty where nothing is known.
+    """
+
+    source: str
+    direction: Pass
+    axes: str
+
+
+@dataclass(frozen=True, slots=True)
+class CauseRow:
+    """What each target does for one cause; `cells` has the collectives of each, in the order of the targets."""
+
+    cause: Cause
+    cells: tuple[tuple[Collective, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Reports of the same function, by target as it was asked for, and their collectives row by row."""
+
+    targets: tuple[str, ...]
+    reports: tuple[Report, ...]
+    rows: tuple[CauseRow, ...]
+
+
+def compare(targets: Sequence[str], reports: Sequence[Report]) -> Comparison:
+    """Put reports side by side.
+
+    Rows are in the order in which a cause is first met. Collectives that a compiler combined, and so left without a
+    line, stand in rows of their own at the end.
+    """
+    cells: dict[Cause, list[list[Collective]]] = {}
+    for number, report in enumerate(reports):
+        for collective in _compiled(report):
+            row = cells.setdefault(_cause(collective, report), [[] for _ in reports])
+            row[number].append(collective)
+    ordered = sorted(cells.items(), key=lambda item: not item[0].source)
+    rows = tuple(CauseRow(cause, tuple(map(tuple, row))) for cause, row in ordered)
+    return Comparison(tuple(targets), tuple(reports), rows)
+
+
+def _compiled(report: Report) -> Iterable[Collective]:
+    return (collective for collective in report.collectives if collective.stage == COMPILED)
+
+
+def _cause(collective: Collective, report: Report) -> Cause:
+    source = source_text(collective, report) or argument_of(collective) or ""
+    return Cause(source, collective.direction if source else "unknown", axes_text(collective))

@@ -1,0 +1,121 @@
+"""The estimated time of each collective on the machine that it was compiled for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ..capture.model import Device
+from ..report import Collective
+from .estimate import Estimate, Term, constant
+from .places import Machine, Route
+from .switched import over_switch
+from .torus import over_torus, permuted
+
+PAIRED = ("collective-permute", "send-recv")
+
+
+def with_estimates(collectives: Iterable[Collective], machine: Machine) -> Iterator[Collective]:
+    """The same collectives, each with its estimate where there can be one."""
+    known: dict[tuple[object, ...], Estimate | None] = {}
+    for collective in collectives:
+        key = (collective.kind, collective.bytes_in, collective.bytes_out, collective.groups, collective.pairs)
+        if key not in known:
+            known[key] = estimate(collective, machine)
+        yield replace(collective, estimate=known[key])
+
+
+def estimate(collective: Collective, machine: Machine) -> Estimate | None:
+    """The time of one execution: that of the slowest of its groups. None where sizes or members are not known."""
+    if collective.bytes_in is None or collective.bytes_out is None:
+        return None
+    if collective.kind in PAIRED:
+        return _paired(collective, collective.bytes_in, machine)
+    routes = machine.routes(collective.groups) if collective.groups else frozenset[Route]()
+    found = [
+        _grouped(collective, collective.bytes_in, collective.bytes_out, route, machine)
+        for route in routes
+        if route.size > 1
+    ]
+    return max(found, key=lambda each: each.seconds, default=None)
+
+
+def _grouped(collective: Collective, bytes_in: int, bytes_out: int, route: Route, machine: Machine) -> Estimate:
+    match collective.kind:
+        case "all-gather" | "collective-broadcast":
+            volume = bytes_out
+        case "all-to-all" | "ragged-all-to-all":
+            volume = bytes_in * route.size
+        case _:
+            volume = bytes_in
+    if machine.chip.platform == "gpu":
+        return over_switch(collective.kind, volume, route, machine.chip)
+    if route.far == 1:
+        return over_torus(collective.kind, volume, route, machine.chip)
+    return _between_slices(collective, volume, route, machine)
+
+
+def _between_slices(collective: Collective, volume: int, route: Route, machine: Machine) -> Estimate:
+    """One step inside each slice, over its torus, and one between them, over the network of each chip."""
+    chip = machine.chip
+    passes = 2 if collective.kind == "all-reduce" else 1
+    everyone = collective.kind in ("all-to-all", "ragged-all-to-all")
+    inside = Route(route.near, 1, route.lines, route.sharing)
+    part = volume // route.far if everyone else volume
+    within = over_torus(collective.kind, part, inside, chip).seconds if inside.size > 1 else 0.0
+    network = constant("U", chip.figures["network_bandwidth"], "B/s", "one way from a chip to the network")
+    latency = constant("u", chip.figures["network_latency"], "s", "one step between slices")
+    each = volume / (route.size if everyone else route.near)
+    share = (route.far - 1) / route.far
+    between = passes * max(share * each / network.value, (route.far - 1) * latency.value)
+    terms = (
+        Term("i", within, "s", "inside each slice"),
+        Term("v", each, "B", "what a chip has to do with"),
+        Term("S", route.far, "", "slices"),
+        network,
+        latency,
+    )
+    formula = f"i + {'2 ' if passes == 2 else ''}max((S-1)/S v / U, (S-1) u)"
+    return Estimate(within + between, "network", formula, terms)
+
+
+def _paired(collective: Collective, volume: int, machine: Machine) -> Estimate | None:
+    count = len(machine.devices)
+    pairs = [
+        (machine.devices[source], machine.devices[target])
+        for source, target in collective.pairs
+        if source != target and 0 <= source < count and 0 <= target < count
+    ]
+    if not pairs:
+        return None
+    far = any(source.slice != target.slice for source, target in pairs)
+    if machine.chip.platform == "gpu":
+        return over_switch(collective.kind, volume, Route(2, 1 + far), machine.chip)
+    if far:
+        network = constant("U", machine.chip.figures["network_bandwidth"], "B/s", "one way from a chip to the network")
+        latency = constant("u", machine.chip.figures["network_latency"], "s", "one step between slices")
+        moved = Term("V", volume, "B", "what one device sends")
+        seconds = max(volume / network.value, latency.value)
+        return Estimate(seconds, "network", "max(V / U, u)", (moved, network, latency))
+    loads: Counter[tuple[object, ...]] = Counter()
+    hops = 0
+    for source, target in pairs:
+        links = list(_path(source, target, machine))
+        hops = max(hops, len(links))
+        loads.update(links)
+    return permuted(volume, max(hops, 1), max(loads.values(), default=1), machine.chip)
+
+
+def _path(source: Device, target: Device, machine: Machine) -> Iterator[tuple[object, ...]]:
+    """The links from one chip to another, along one axis after the other, round a closed axis the shorter way."""
+    closed = machine.closed
+    at = list(source.coords)
+    for axis, extent in enumerate(machine.shape):
+        distance = target.coords[axis] - at[axis]
+        if closed[axis] and abs(distance) > extent / 2:
+            distance -= extent if distance > 0 else -extent
+        step = 1 if distance > 0 else -1
+        for _ in range(abs(distance)):
+            yield source.slice, axis, step, tuple(at)
+            at[axis] = (at[axis] + step) % extent

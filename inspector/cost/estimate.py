@@ -1,0 +1,78 @@
+"""Estimated times, with the formulas and the constants that they are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..targets.chips import Figure
+
+Link = Literal["chip", "torus axis", "torus axes", "node", "network"]
+"""What the members of a group talk through: the cores of one chip, links along one axis of a torus or several of them,
+the switch of a node, the network between nodes or slices."""
+
+Unit = Literal["s", "B", "B/s", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One symbol of a formula. `source` says where a constant is published; it is empty for what the program decides.
+
+    `meaning` is in words.
+    """
+
+    symbol: str
+    value: float
+    unit: Unit
+    meaning: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a model says of one execution of a collective. It is a model: `docs/cost.md` has its errors."""
+
+    seconds: float
+    link: Link
+    formula: str
+    terms: tuple[Term, ...]
+
+
+Bound = Literal["compute", "memory", "communication"]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCost:
+    """One run of a function on each device, by the model; seconds, operations and bytes per device.
+
+    `compute`, `memory` and `communication` are what each would take alone: matrix products at the peak rate, bytes
+    through the device's memory, and all collectives one after another. `total` goes through the schedule, `waiting` of
+    it is for transfers that nothing hides. `at_least` is true where a loop's trip count, a size or a group is not
+    known. `figures` are the constants that it is made of, by name.
+    """
+
+    chip: str
+    flops: int
+    bytes: int
+    compute: float
+    memory: float
+    communication: float
+    total: float
+    waiting: float
+    at_least: bool
+    figures: tuple[tuple[str, Figure], ...]
+
+    @property
+    def bound(self) -> Bound:
+        """Which of the three takes longest."""
+        named: dict[Bound, float] = {
+            "compute": self.compute,
+            "memory": self.memory,
+            "communication": self.communication,
+        }
+        return max(named, key=lambda name: named[name])
+
+
+def constant(symbol: str, figure: Figure, unit: Unit, meaning: str) -> Term:
+    """A term that is a published figure."""
+    return Term(symbol, figure.value, unit, meaning, figure.source)

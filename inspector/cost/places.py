@@ -1,0 +1,116 @@
+"""Where the members of a group are to each other: on one chip, along axes of a torus, in a node, or far apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..capture.model import Device, Subject
+from ..targets.chips import Chip, chip_of_kind
+from ..targets.topology import wraps
+
+
+@dataclass(frozen=True, slots=True)
+class TorusLine:
+    """What a group covers of one axis of a torus.
+
+    `size` places, each `stride` links from the next; `closed` where these links form a ring.
+    """
+
+    size: int
+    stride: int
+    closed: bool
+
+    @property
+    def ways(self) -> int:
+        """In how many directions data can go round at once."""
+        return 2 if self.closed else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How the members of a group reach each other.
+
+    `size` members, `far` islands of fast links (slices, nodes), `lines` inside of one island of a torus. `sharing`
+    groups like it go over the links of each chip, one for each of its cores.
+    """
+
+    size: int
+    far: int = 1
+    lines: tuple[TorusLine, ...] = ()
+    sharing: int = 1
+
+    @property
+    def near(self) -> int:
+        """How many members share an island."""
+        return max(1, self.size // self.far)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Machine:
+    """The devices that a program runs on, by the numbers of its partitions."""
+
+    chip: Chip
+    devices: tuple[Device, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def cores(self) -> int:
+        """Devices of one chip."""
+        return max(device.core for device in self.devices) + 1
+
+    @property
+    def share(self) -> float:
+        """The part of its chip that each device has."""
+        return 1 / self.cores
+
+    @property
+    def closed(self) -> tuple[bool, bool, bool]:
+        """Which axes of a slice's torus form rings."""
+        return wraps(self.chip, self.shape)
+
+    def routes(self, groups: Iterable[Sequence[int]]) -> frozenset[Route]:
+        """The distinct routes among some groups of partitions; those of devices that are not there are left out."""
+        count = len(self.devices)
+        return frozenset(self._route(group) for group in groups if group and max(group) < count and min(group) >= 0)
+
+    def _route(self, group: Sequence[int]) -> Route:
+        members = [self.devices[partition] for partition in group]
+        islands: dict[int, list[Device]] = {}
+        for member in members:
+            islands.setdefault(member.slice, []).append(member)
+        if self.chip.platform == "gpu":
+            return Route(len(members), len(islands))
+        # All islands hold the same part of a mesh, or the slowest one counts.
+        island = max(islands.values(), key=len)
+        together = max(1, len(island) // len({member.coords for member in island}))
+        return Route(len(members), len(islands), self._lines(island), max(1, self.cores // together))
+
+    def _lines(self, island: Sequence[Device]) -> tuple[TorusLine, ...]:
+        lines = []
+        closed = self.closed
+        for axis, extent in enumerate(self.shape):
+            places = sorted({member.coords[axis] for member in island})
+            if len(places) > 1:
+                stride = max(1, (places[-1] - places[0]) // (len(places) - 1))
+                whole = len(places) * stride == extent
+                lines.append(TorusLine(len(places), stride, closed[axis] and whole))
+        return tuple(lines)
+
+
+@lru_cache(maxsize=8)
+def machine_of(subject: Subject | None) -> Machine | None:
+    """The machine of a capture; None where its devices are fake, or of a kind that there are no figures for."""
+    if subject is None or subject.device_kind is None:
+        return None
+    chip = chip_of_kind(subject.device_kind)
+    if chip is None or not subject.devices:
+        return None
+    known = {device.id: device for device in subject.devices}
+    order = subject.device_assignment or tuple(known)
+    if any(number not in known for number in order):
+        return None
+    axes = range(min(len(device.coords) for device in subject.devices))
+    shape = tuple(max(device.coords[axis] for device in subject.devices) + 1 for axis in axes)
+    return Machine(chip, tuple(known[number] for number in order), shape)

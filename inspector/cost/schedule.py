@@ -1,0 +1,153 @@
+"""The time of a whole program: its instructions in the order of the schedule, loops multiplied, transfers beside them.
+
+A device computes one instruction after the other, each as long as its products or its memory traffic take, whichever
+is longer. Collectives take turns on the links. One that is not asynchronous is waited for; one that is goes on beside
+what stands between its start and its done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ...parsers.hlo import HloModule, Instruction
+from ..loops.hlo_trip_count import trip_count
+from ..report import Collective
+from .places import Machine
+from .work import Work, Workload
+
+BRANCHES = ("branch_computations", "true_computation", "false_computation")
+
+
+NONE = Work()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The cost of a part of a program: seconds, those of them in which it waits for transfers, and its work.
+
+    `known` is false where a loop's trip count is not, and one round was counted.
+    """
+
+    seconds: float = 0.0
+    waiting: float = 0.0
+    work: Work = NONE
+    known: bool = True
+
+    def __add__(self, other: Span) -> Span:
+        return Span(
+            self.seconds + other.seconds,
+            self.waiting + other.waiting,
+            self.work + other.work,
+            self.known and other.known,
+        )
+
+    def times(self, count: int) -> Span:
+        """So many of it, one after the other."""
+        work = Work(self.work.flops * count, self.work.narrow * count, self.work.bytes * count)
+        return Span(self.seconds * count, self.waiting * count, work, self.known)
+
+
+class Schedule:
+    """Goes through a module as its schedule does."""
+
+    def __init__(self, module: HloModule, collectives: Iterable[Collective], machine: Machine) -> None:
+        self._module = module
+        self._machine = machine
+        self._workload = Workload(module, machine.chip.platform)
+        self._transfers: dict[tuple[str, str], float] = {}
+        self._inside: dict[str, float] = {}
+        for collective in collectives:
+            seconds = collective.estimate.seconds if collective.estimate is not None else 0.0
+            self._transfers[collective.computation, collective.name] = seconds
+            self._inside[collective.computation] = self._inside.get(collective.computation, 0.0) + seconds
+        self._known: dict[str, Span] = {}
+
+    def total(self) -> Span:
+        """The whole program."""
+        entry = self._module.entry
+        return Span() if entry is None else self.of(entry.name)
+
+    def of(self, name: str) -> Span:
+        """One run of a computation; calls in a cycle, which only a broken text has, count as nothing."""
+        if name not in self._known:
+            self._known[name] = Span()
+            computation = self._module.computation(name)
+            if computation is not None:
+                self._known[name] = self._run(computation.instructions)
+        return self._known[name]
+
+    def seconds_of(self, work: Work) -> float:
+        """How long a device takes for some work: as long as the slower of computing and memory."""
+        chip, share = self._machine.chip, self._machine.share
+        computing = work.flops / chip.figure("flops") + work.narrow / chip.figure("flops_int8")
+        return max(computing, work.bytes / chip.figure("hbm_bandwidth")) / share
+
+    def _run(self, instructions: Iterable[Instruction]) -> Span:
+        clock = links = waiting = 0.0
+        work, known = Work(), True
+        pending: dict[str, float] = {}
+        for instruction in instructions:
+            seconds, begins = self._transfer(instruction)
+            if seconds is not None:
+                links = max(links, clock) + seconds
+                if begins:
+                    pending[instruction.name] = links
+                else:
+                    waiting += links - clock
+                    clock = links
+                continue
+            carried = [pending[operand] for operand in instruction.operands if operand in pending] if pending else []
+            if carried and not _ends(instruction):
+                pending[instruction.name] = max(carried)
+            elif carried:
+                until = max(clock, *carried)
+                waiting += until - clock
+                clock = until
+            inner = self._inner(instruction)
+            own = self._workload.of(instruction)
+            clock += self.seconds_of(own) + inner.seconds
+            waiting += inner.waiting
+            work, known = work + own + inner.work, known and inner.known
+        return Span(max(clock, links), waiting + max(0.0, links - clock), work, known)
+
+    def _transfer(self, instruction: Instruction) -> tuple[float | None, bool]:
+        """Seconds of the collective that an instruction is or begins, and whether it goes on beside others."""
+        seconds = self._transfers.get((instruction.computation.name, instruction.name))
+        if seconds is not None:
+            return seconds, instruction.opcode.endswith("-start") or instruction.opcode == "send"
+        if instruction.opcode not in ("fusion", "async-start"):
+            return None, False
+        within = [self._inside[name] for name in instruction.called if name in self._inside]
+        if not within:
+            return None, False
+        return sum(within), instruction.opcode == "async-start" or instruction.name.startswith("async-collective-start")
+
+    def _inner(self, instruction: Instruction) -> Span:
+        """What an instruction runs in other computations."""
+        match instruction.opcode:
+            case "while":
+                trips = trip_count(instruction, self._module)
+                body = self._sum(instruction, ("body", "condition")).times(1 if trips is None else trips)
+                return body if trips is not None else Span(body.seconds, body.waiting, body.work, False)
+            case "conditional":
+                names = [name for key in BRANCHES for name in instruction.callees.get(key, ())]
+                return max(map(self.of, names), key=lambda span: span.seconds, default=Span())
+            case "call" | "async-start":
+                return self._sum(instruction, ("to_apply", "calls", "called_computations"))
+        return Span()
+
+    def _sum(self, instruction: Instruction, keys: Iterable[str]) -> Span:
+        callees: Mapping[str, tuple[str, ...]] = instruction.callees
+        total = Span()
+        for key in keys:
+            for name in callees.get(key, ()):
+                total += self.of(name)
+        return total
+
+
+def _ends(instruction: Instruction) -> bool:
+    """Whether what was begun is over with this instruction; others hand it on."""
+    if instruction.opcode == "fusion":
+        return not instruction.name.startswith("async-collective") or "done" in instruction.name
+    return instruction.opcode not in ("get-tuple-element", "tuple", "bitcast", "async-update")

@@ -1,0 +1,165 @@
+"""What each instruction of a scheduled program computes, and how much of the device's memory it reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...parsers.errors import ParseError
+from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
+from ...parsers.hlo.types import HloType, parse_layout
+from .. import hlo_types
+from .matmul import matmul_flops
+
+FREE = frozenset(
+    {
+        "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id",
+        "while", "conditional", "call", "opt-barrier", "add-dependency", "domain", "iota",
+    }
+)  # fmt: skip
+"""Opcodes that move nothing by themselves."""
+
+SLICING = frozenset({"dynamic-slice", "slice", "gather"})
+"""Opcodes that read only as much of their first operand as they give."""
+
+ELSEWHERE = frozenset({1, 2, 4, 5})
+"""Memory spaces of a TPU that are not its HBM: vector, scalar, and synchronization memory, and the host's."""
+
+EIGHT_BIT = frozenset({"s8", "u8", "s4", "u4"})
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`flops` of products of wide numbers, `narrow` of those of eight bits and less, `bytes` of device memory."""
+
+    flops: int = 0
+    narrow: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.flops + other.flops, self.narrow + other.narrow, self.bytes + other.bytes)
+
+
+class Workload:
+    """The work of each instruction of a module; fused computations are looked at once."""
+
+    def __init__(self, module: HloModule, platform: str) -> None:
+        self._module = module
+        self._elsewhere = ELSEWHERE if platform == "tpu" else frozenset[int]()
+        self._fused: dict[str, _Fused] = {}
+
+    def of(self, instruction: Instruction) -> Work:
+        """The work of one instruction, not that of the computations that it calls as a loop or a branch."""
+        if instruction.opcode in FREE or instruction.opcode.endswith("-done"):
+            return Work()
+        operands = self._operands(instruction)
+        if instruction.opcode == "fusion" and (fused := self._called(instruction)) is not None:
+            moved = sum(map(self._bytes, fused.results(instruction.type)))
+            for number, type in enumerate(operands):
+                read = fused.read_of(number)
+                moved += self._bytes(type) if read is None else min(read, self._bytes(type))
+            return Work(fused.flops, fused.narrow, moved)
+        return self._products(instruction, operands) + Work(bytes=self._moved(instruction, operands))
+
+    def _moved(self, instruction: Instruction, operands: Sequence[HloType | None]) -> int:
+        result = self._bytes(instruction.type)
+        if instruction.opcode in SLICING:
+            return 2 * result
+        if instruction.opcode == "dynamic-update-slice" and len(operands) > 1:
+            return 2 * self._bytes(operands[1])
+        if instruction.opcode == "copy-start" and operands:
+            return 2 * self._bytes(operands[0])
+        return result + sum(map(self._bytes, operands))
+
+    def _products(self, instruction: Instruction, operands: Sequence[HloType | None]) -> Work:
+        flops = matmul_flops(instruction, operands)
+        if not flops:
+            return Work()
+        first = operands[0]
+        narrow = isinstance(first, ArrayShape) and (first.dtype in EIGHT_BIT or first.dtype.startswith("f8"))
+        return Work(narrow=flops) if narrow else Work(flops * _passes(instruction))
+
+    def _called(self, instruction: Instruction) -> _Fused | None:
+        names = instruction.callees.get("calls", ())
+        computation = self._module.computation(names[0]) if len(names) == 1 else None
+        if computation is None:
+            return None
+        if computation.name not in self._fused:
+            self._fused[computation.name] = _Fused(computation, self)
+        return self._fused[computation.name]
+
+    def inner(self, computation: Computation) -> Work:
+        """The products of all instructions of a fused computation."""
+        total = Work()
+        for instruction in computation.instructions:
+            if instruction.opcode == "fusion" and (fused := self._called(instruction)) is not None:
+                total += Work(fused.flops, fused.narrow)
+            elif instruction.opcode in ("dot", "convolution", "custom-call"):
+                total += self._products(instruction, self._operands(instruction))
+        return total
+
+    def _operands(self, instruction: Instruction) -> list[HloType | None]:
+        known = (instruction.computation.instruction(name) for name in instruction.operands)
+        return [None if found is None else found.type for found in known]
+
+    def _bytes(self, type: HloType | None) -> int:
+        """Bytes in the device's own memory; types of unknown size count as nothing."""
+        if type is None:
+            return 0
+        return sum(hlo_types.size((leaf,)) or 0 for leaf in hlo_types.leaves(type) if not self._is_elsewhere(leaf))
+
+    def _is_elsewhere(self, leaf: HloType) -> bool:
+        if not self._elsewhere or not isinstance(leaf, ArrayShape) or leaf.layout is None or "S(" not in leaf.layout:
+            return False
+        try:
+            return parse_layout(leaf.layout).memory_space in self._elsewhere
+        except ParseError:
+            return False
+
+
+class _Fused:
+    """A fused computation: its products, and how much of each parameter it reads."""
+
+    def __init__(self, computation: Computation, workload: Workload) -> None:
+        self._computation = computation
+        self._workload = workload
+        work = workload.inner(computation)
+        self.flops, self.narrow = work.flops, work.narrow
+
+    def read_of(self, number: int) -> int | None:
+        """Bytes that are read of a parameter that is only sliced, or updated in place; None for all of it."""
+        parameters = self._computation.parameters
+        users = self._users.get(parameters[number].name, ()) if number < len(parameters) else ()
+        name = parameters[number].name if users else ""
+        total = 0
+        for user in users:
+            if user.opcode in SLICING and user.operands[:1] == (name,) and user.operands.count(name) == 1:
+                total += hlo_types.size((user.type,)) or 0
+            elif user.opcode == "dynamic-update-slice" and user.operands[:1] == (name,):
+                total += 0
+            else:
+                return None
+        return total if users else None
+
+    def results(self, type: HloType) -> Iterable[HloType | None]:
+        """What is written: of an array that is updated in place, only the update."""
+        root = self._computation.root
+        if root is not None and root.opcode == "dynamic-update-slice" and len(root.operands) > 1:
+            update = self._computation.instruction(root.operands[1])
+            return (None if update is None else update.type,)
+        return (type,)
+
+    @cached_property
+    def _users(self) -> Mapping[str, Sequence[Instruction]]:
+        users: dict[str, list[Instruction]] = {}
+        for instruction in self._computation.instructions:
+            for operand in dict.fromkeys(instruction.operands):
+                users.setdefault(operand, []).append(instruction)
+        return users
+
+
+def _passes(instruction: Instruction) -> int:
+    """How often a TPU's unit goes over a product of more than bfloat16's precision (jax.lax.Precision)."""
+    precision = instruction.attributes.get("operand_precision", "")
+    return 6 if "highest" in precision else 3 if "high" in precision else 1

@@ -1,0 +1,54 @@
+"""List what can be compiled for here, and what to install for the rest.
+
+A target is given to `run --target`, several times to compare:
+
+  cpu          cpu:16                 fake CPU devices; as many as the script needs, or so many
+  local                               the devices that JAX finds by itself
+  tpu:v5p:4x4x4                       a slice of 4 x 4 x 4 chips, one device per chip
+  tpu:v4:2x2x1:cores                  one device per core instead, where the chip has that choice
+  tpu:v5p:4x4x4*2                     two such slices
+  gpu:h100:8   gpu:h100:8x4           one node of 8 GPUs; four of them
+
+None of the devices has to be there.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from shardscope.exit_code import ExitCode
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("--python", metavar="PATH", help="another interpreter to look at")
+    parser.add_argument("--chips", action="store_true", help="every figure of every chip, with its source")
+
+
+def run(options: argparse.Namespace) -> ExitCode:
+    """List, or print the figures."""
+    from shardscope.inspector.targets.available import availability, packages_of
+
+    found = availability(packages_of(options.python), options.python)
+    if options.chips:
+        _print_chips()
+        return ExitCode.DONE
+    for each in found:
+        state = f"yes, with {each.with_what}" if not each.missing else f"no, without {each.missing}"
+        print(f"{each.kind:<10} {state}")
+        if each.command:
+            print(f"{'':<10} install: {each.command}")
+        if each.chips:
+            print(f"{'':<10} chips: {', '.join(chip.name for chip in each.chips)}")
+        print(f"{'':<10} for instance: --target {each.example}")
+    return ExitCode.DONE
+
+
+def _print_chips() -> None:
+    from shardscope.inspector.targets.chips import PLATFORMS, chips_of
+
+    for platform in PLATFORMS:
+        for chip in chips_of(platform).values():
+            print(f"{platform}:{chip.name}  {chip.title}")
+            for name, figure in chip.figures.items():
+                print(f"  {name:<18} {figure.value:<12.4g} {figure.source}")

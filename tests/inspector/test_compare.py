@@ -1,0 +1,39 @@
+"""Targets side by side: nothing is lost, nothing is counted twice, and the same cause is one row."""
+
+from __future__ import annotations
+
+import json
+
+from shardscope.inspector.compare import compare
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.json.comparison import comparison_to_json
+
+from tests.conftest import SampleCapture
+
+
+def test_every_collective_is_in_one_cell(sample: SampleCapture) -> None:
+    reports = [inspect(sample(name)) for name in ("fsdp_tp:grad", "fsdp_tp:loss")]
+    comparison = compare(("one", "two"), reports)
+    for number, report in enumerate(reports):
+        shown = [collective for row in comparison.rows for collective in row.cells[number]]
+        assert sorted(shown, key=lambda c: c.span) == [c for c in report.collectives if c.stage == "hlo"]
+    causes = [row.cause for row in comparison.rows]
+    assert len(set(causes)) == len(causes)
+    # What the loss gathers, its gradient gathers too, from the same line: one row.
+    forward = [row for row in comparison.rows if row.cause.direction == "forward" and row.cause.axes == "batch"]
+    assert any(all(row.cells) for row in forward)
+
+
+def test_the_same_twice(sample: SampleCapture) -> None:
+    report = inspect(sample("fsdp_tp:grad"))
+    assert all(row.cells[0] == row.cells[1] for row in compare(("a", "b"), (report, report)).rows)
+
+
+def test_json_points_at_the_collectives(sample: SampleCapture) -> None:
+    reports = [inspect(sample("fsdp_tp:grad")), inspect(sample("matmul_psum:matmul"))]
+    comparison = compare(("a", "b"), reports)
+    document = json.loads(comparison_to_json(comparison))
+    assert document["schema"] == "shardscope.comparison/1"
+    for row, said in zip(comparison.rows, document["rows"], strict=True):
+        for report, cell, positions in zip(document["reports"], row.cells, said["cells"], strict=True):
+            assert [report["collectives"][position]["name"] for position in positions] == [c.name for c in cell]
