@@ -22,7 +22,6 @@ from .program import read
 
 _FRAME_ID = re.compile(rb"\bstack_frame_id=(\d++)")
 _FRAME = re.compile(rb'\bsource_file="[^"\n]*+"')
-_LOCATION = re.compile(rb"\bloc\([^\n]*+$", re.MULTILINE)
 
 
 def text_of(stage: Stage) -> Source:
@@ -72,9 +71,10 @@ def _stacks(stage: Stage) -> Iterator[tuple[Span, tuple[Frame, ...]]]:
             for match in _FRAME.finditer(source.data):
                 yield _line(source, match.start()), frames_at(stage, match.start())
         case MlirModule() as module:
-            for match in _LOCATION.finditer(source.data):
-                if (operation := module.operation_at(match.start())) is not None:
-                    yield _line(source, operation.span.start), location_frames(operation.location)
+            for operation in module.walk():
+                # Short forms imply operations that stand in no text.
+                if operation.text is module.text and (stack := location_frames(operation.location)):
+                    yield _line(source, operation.span.start), stack
         case JaxprText() as text:
             for place in text.equations:
                 yield _line(source, place.span.start), text.stack(place.equation)

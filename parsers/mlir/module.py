@@ -10,12 +10,12 @@ from ..errors import ParseError, Problem
 from ..mesh_syntax import MeshSyntax
 from ..source import Source, Span
 from .lists import symbol
-from .operation import Function, Operation, operation_from, operations_in
+from .operation import Function, Operation, operation_from, operation_in, operations_in
 from .problems import problems_in
 from .rows import Rows, read_rows
 from .scan import starts
 from .statement import FUNCTION
-from .text import MlirText, nests_around
+from .text import MlirText, nests_holding
 
 _MODULES = ("module", "builtin.module")
 
@@ -80,11 +80,12 @@ class MlirModule:
 
     def operation_at(self, offset: int) -> Operation | None:
         """The innermost operation whose text holds the byte at that offset."""
-        around = nests_around(self.text, offset + 1)
+        around = nests_holding(self.text, offset)
         innermost = Operation(self.text, around[-1].span, around[-1]) if around else None
-        blocks = [block for region in innermost.regions for block in region.blocks] if innermost else []
-        inner = [each for block in blocks for each in block.operations] if innermost else self.body
-        return next((each for each in inner if each.span.start <= offset < each.span.end), innermost)
+        regions = [region.node for region in innermost.regions] if innermost else [self.text.outline[0]]
+        items = (item for region in regions for block in region.blocks for item in block.items)
+        around_it = (item.span for item in items if item.span.start <= offset < item.span.end)
+        return next((found for span in around_it if (found := operation_in(self.text, span, offset))), innermost)
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:

@@ -292,3 +292,17 @@ def operation_from(text: MlirText, start: int) -> Operation | None:
         return Operation(text, Span(*match.span()))
     nest = nest_at(text.source, start)
     return Operation(text, nest.span, nest) if nest else None
+
+
+def operation_in(text: MlirText, run: Span, offset: int) -> Operation | None:
+    """The operation without regions, of those in a run, that holds the byte at an offset: the first one from the end.
+
+    Operations begin on lines of their own, as printers write them, so that only the lines before the offset are read.
+    """
+    data, line = text.source.data, offset + 1
+    while line > run.start:
+        line = max(data.rfind(b"\n", run.start, line - 1) + 1, run.start)
+        if (match := OPERATIONS.match(data, line, run.end)) and match[1]:
+            span = Span(*match.span(1))
+            return Operation(text, span) if span.start <= offset < span.end else None
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -118,11 +118,16 @@ class MlirText:
 
 def nests_around(text: MlirText, offset: int) -> list[Nest]:
     """The operations with regions around an offset, outermost first; one that starts there is not around it."""
+    return [nest for nest in nests_holding(text, offset) if nest.span.start < offset]
+
+
+def nests_holding(text: MlirText, offset: int) -> list[Nest]:
+    """The operations with regions whose text holds the byte at an offset, outermost first."""
     around = []
     regions: tuple[RegionNode | Span, ...] = (text.outline[0],)
     while regions:
         items = [item for region in regions for block in text.region(region).blocks for item in block.items]
-        place = bisect_left(items, offset, key=lambda item: item.span.start) - 1
+        place = bisect_right(items, offset, key=lambda item: item.span.start) - 1
         item = items[place] if place >= 0 else None
         regions = ()
         if isinstance(item, Nest) and offset < item.span.end:

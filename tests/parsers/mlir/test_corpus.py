@@ -58,10 +58,12 @@ def test_finds_operations_by_name_and_by_place(modules: dict[Path, MlirModule]) 
         for name in ("stablehlo.all_reduce", "stablehlo.add", "sdy.sharding_constraint", "func.func", "return"):
             wanted = [each.span for each in operations if each.name == name]
             assert [each.span for each in module.operations({name})] == wanted
+        for operation in operations:
+            for place in (operation.span.start, operation.span.end - 1):
+                at = module.operation_at(place)
+                assert at is not None
+                assert at.span == operation.span
         for operation in operations[:: len(operations) // 9 + 1]:
-            at = module.operation_at(operation.span.start)
-            assert at is not None
-            assert at.span == operation.span
             assert operation.parent is None or operation in {
                 each for region in operation.parent.regions for block in region.blocks for each in block.operations
             }
