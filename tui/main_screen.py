@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import replace
 from typing import ClassVar
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -13,8 +13,6 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Footer
 
-from ..inspector.capture.errors import CaptureError
-from ..inspector.capture.file import save
 from ..inspector.capture.model import STAGES, Capture
 from ..inspector.linked import Linked, Place, SourceLine, StagePlace
 from ..inspector.report import Collective, Report
@@ -24,10 +22,10 @@ from .collectives_pane import CollectivesPane
 from .feed import Feed
 from .help import Help
 from .inspect_pane import InspectPane
-from .palette import axis_hues, collective_hue
+from .palette import axis_hues
 from .prompt import Prompt
 from .row_table import RowTable
-from .search import Search, Searchable
+from .search import Searchable
 from .selected import Selected
 from .source_pane import SourcePane
 from .stage_pane import StagePane
@@ -70,7 +68,6 @@ class MainScreen(Screen[None]):
         super().__init__()
         self._feed = feed
         self._analyst = Analyst(self.post_message)
-        self._search: Search | None = None
         self._stage_chosen = False
         self._place_chosen = False
 
@@ -101,15 +98,15 @@ class MainScreen(Screen[None]):
             self.query_one(SourcePane).show(self.capture.script_text, captured=True)
         if not self._stage_chosen and self.capture.stages:
             self.stage = self.capture.stages[-1].name
-        if self.capture.stages != before.stages or self.capture.subject != before.subject or not before.stages:
+        if _analysed(self.capture) != _analysed(before) or self.report is None:
             self.query_one(TitleBar).analysing = True
             self._analyst.report(self.capture)
 
     @on(Analyst.Reported)
     def _reported(self, event: Analyst.Reported) -> None:
         self.report = event.report
-        self.query_one(TitleBar).analysing = event.report.capture.stages != self.capture.stages
-        self._mark_source()
+        self.query_one(TitleBar).analysing = _analysed(event.report.capture) != _analysed(self.capture)
+        self.query_one(SourcePane).mark(event.report.collectives, self._hues)
         if not self._place_chosen and (first := self.query_one(CollectivesPane).first) is not None:
             self.selected = first
         self._ask()
@@ -204,21 +201,9 @@ class MainScreen(Screen[None]):
         pane = self.query_one(SourcePane)
         if view.source is not None and view.source is not pane.view.source:
             pane.show(view.source, captured=view.source is self.capture.script_text)
-            self._mark_source()
-        here = [frame.line for frame in view.linked.stack if _same(frame.file, pane.view.source.name)]
+        here = [frame.line for frame in view.linked.stack if pane.shows(frame.file)]
         moves = here and not isinstance(view.place, SourceLine)
         pane.link(frozenset(here), here[0] if moves else None)
-
-    def _mark_source(self) -> None:
-        """Mark the lines of the shown file that collectives come from."""
-        pane, hues = self.query_one(SourcePane), self._hues
-        lines: dict[int, str] = {}
-        for collective in self.report.collectives if self.report is not None else ():
-            for frame in collective.source.stack:
-                if _same(frame.file, pane.view.source.name):
-                    lines.setdefault(frame.line, collective_hue(collective.axes, hues))
-                    break
-        pane.mark(lines)
 
     @property
     def _hues(self) -> dict[str, str]:
@@ -251,7 +236,6 @@ class MainScreen(Screen[None]):
         if number < len(stack) and (source := source_of(self.capture, stack[number].file)) is not None:
             pane = self.query_one(SourcePane)
             pane.show(source, captured=source is self.capture.script_text)
-            self._mark_source()
             pane.link(frozenset({stack[number].line}), stack[number].line)
         else:
             self.notify("The file is not there.", severity="warning")
@@ -268,8 +252,9 @@ class MainScreen(Screen[None]):
 
     def action_back(self) -> None:
         """End a search, or a zoom."""
-        if self._search is not None:
-            self._end_search()
+        prompt = self.query_one(Prompt)
+        if prompt.display:
+            prompt.action_close()
         else:
             self.minimize()
 
@@ -285,81 +270,28 @@ class MainScreen(Screen[None]):
 
     def action_search(self) -> None:
         """Ask what to search for, in the pane that has the focus."""
-        target = self._focused_pane
-        self._search = Search(target, self._search.needle if self._search is not None else "")
-        self.query_one(Prompt).ask("search", self._search.needle)
+        self.query_one(Prompt).search(self._focused_pane)
 
     def action_step(self, direction: int) -> None:
         """Go to another match."""
-        if self._search is not None:
-            self.query_one(Prompt).tell(self._search.step(direction))
+        self.query_one(Prompt).step(direction)
 
     def action_go_to(self) -> None:
         """Ask for a line's number, in the text that has the focus."""
-        self._search = None
-        self._asked_in = self._focused_pane
-        self.query_one(Prompt).ask("go to")
+        self.query_one(Prompt).go_to(self._focused_pane)
 
     def action_save(self) -> None:
         """Ask for a file to keep the capture in."""
-        subject = self.capture.subject
-        name = "capture" if subject is None else subject.function.rpartition(".")[2]
-        self._asked_in = self._focused_pane
-        self.query_one(Prompt).ask("save", f"{name}.shardscope")
+        self.query_one(Prompt).save(self._focused_pane, self.capture)
 
     @property
     def _focused_pane(self) -> Searchable:
         return self.focused if isinstance(self.focused, Searchable) else self.query_one(StagePane).view
 
-    @on(Prompt.Answered)
-    def _answered(self, event: Prompt.Answered) -> None:
-        prompt = self.query_one(Prompt)
-        match event.purpose, event.final:
-            case "search", False if self._search is not None:
-                self._find(event.text)
-            case "search", True if self._search is not None:
-                self._search.target.focus()
-            case "go to", True:
-                prompt.close()
-                self._asked_in.focus()
-                if event.text.strip().isdecimal() and isinstance(self._asked_in, TextView):
-                    self._asked_in.move_to(int(event.text) - 1)
-            case "save", True:
-                prompt.close()
-                self._asked_in.focus()
-                self._save(event.text.strip())
 
-    @on(Prompt.Closed)
-    def _prompt_closed(self) -> None:
-        if self._search is not None:
-            self._end_search()
-        else:
-            self._asked_in.focus()
-
-    @work(exclusive=True, group="search")
-    async def _find(self, needle: str) -> None:
-        if self._search is not None:
-            self._search = Search(self._search.target, needle)
-            await self._search.run(self.query_one(Prompt).tell)
-
-    def _end_search(self) -> None:
-        if self._search is not None:
-            if isinstance(self._search.target, TextView):
-                self._search.target.needle = ""
-            self._search.target.focus()
-        self._search = None
-        self.query_one(Prompt).close()
-
-    def _save(self, name: str) -> None:
-        if not name:
-            return
-        path = os.path.expanduser(name)
-        try:
-            save(self.capture, path)
-        except CaptureError as error:
-            self.notify(str(error), severity="error", markup=False)
-        else:
-            self.notify(f"saved {path}; `shardscope open {path}` shows it again", markup=False)
+def _analysed(capture: Capture) -> Capture:
+    """A capture without what no report depends on."""
+    return replace(capture, progress=None, stdout="", stderr="", timings={}, complete=False)
 
 
 def _first_byte(view: TextView, line: int) -> int:
@@ -367,7 +299,3 @@ def _first_byte(view: TextView, line: int) -> int:
     start, end = view.index.span(line)
     text = view.source.data[start:end]
     return start + len(text) - len(text.lstrip())
-
-
-def _same(one: str, other: str) -> bool:
-    return os.path.normpath(one) == os.path.normpath(other)

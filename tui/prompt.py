@@ -1,16 +1,21 @@
-"""The line at the bottom where a word to search, a line number or a file name is typed."""
+"""The line at the bottom where a word to search, a line number or a file name is typed; and what is done with it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
 from typing import ClassVar, Literal
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.message import Message
 from textual.widgets import Input, Static
+
+from ..inspector.capture.errors import CaptureError
+from ..inspector.capture.file import save
+from ..inspector.capture.model import Capture
+from .search import Search, Searchable
+from .text_view import TextView
 
 Purpose = Literal["search", "go to", "save"]
 
@@ -18,61 +23,99 @@ QUESTIONS: dict[Purpose, str] = {"search": "/", "go to": "line", "save": "save a
 
 
 class Prompt(Horizontal):
-    """Hidden until something is asked; Escape closes it."""
+    """Hidden until something is asked; Escape closes it, and gives the focus back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "close", show=False)]
 
-    @dataclass
-    class Answered(Message):
-        """The user typed something; `final` when Enter was pressed."""
-
-        purpose: Purpose
-        text: str
-        final: bool
-
-    class Closed(Message):
-        """The user wants nothing more."""
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.purpose: Purpose = "search"
+    def __init__(self) -> None:
+        super().__init__()
+        self._purpose: Purpose = "search"
+        self._target: Searchable | None = None
+        self._capture = Capture()
+        self._search: Search | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(id="prompt-question")
         yield Input(id="prompt-input", compact=True, select_on_focus=True)
         yield Static(id="prompt-status")
 
-    def ask(self, purpose: Purpose, text: str = "") -> None:
-        """Open it, with something to begin from."""
-        self.purpose = purpose
+    def search(self, target: Searchable) -> None:
+        """Ask what to search for in a pane."""
+        self._ask("search", target, self._search.needle if self._search is not None else "")
+        self._search = Search(target, "")
+
+    def go_to(self, target: Searchable) -> None:
+        """Ask for the number of a line to go to."""
+        self._ask("go to", target)
+
+    def save(self, target: Searchable, capture: Capture) -> None:
+        """Ask for a file to keep a capture in."""
+        self._capture = capture
+        name = "capture" if capture.subject is None else capture.subject.function.rpartition(".")[2]
+        self._ask("save", target, f"{name}.shardscope")
+
+    def step(self, direction: int) -> None:
+        """Go to another match of what is searched for."""
+        if self._search is not None:
+            self._tell(self._search.step(direction))
+
+    def action_close(self) -> None:
+        """Hide it; that ends a search."""
+        if self._search is not None and isinstance(self._search.target, TextView):
+            self._search.target.needle = ""
+        self._search = None
+        self._give_back()
+
+    def _ask(self, purpose: Purpose, target: Searchable, text: str = "") -> None:
+        self._purpose, self._target = purpose, target
         self.display = True
         self.query_one("#prompt-question", Static).update(QUESTIONS[purpose])
-        self.tell("")
+        self._tell("")
         field = self.query_one(Input)
         with field.prevent(Input.Changed):
             field.value = text
         field.focus()
 
-    def tell(self, status: str) -> None:
-        """Say how it goes, to the right."""
+    def _tell(self, status: str) -> None:
         self.query_one("#prompt-status", Static).update(status)
 
-    def close(self) -> None:
-        """Hide it."""
+    def _give_back(self) -> None:
         self.display = False
-
-    def action_close(self) -> None:
-        """Escape."""
-        self.close()
-        self.post_message(self.Closed())
+        if self._target is not None:
+            self._target.focus()
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
-        if self.display:
-            self.post_message(self.Answered(self.purpose, event.value, False))
+        if self.display and self._purpose == "search":
+            self._find(event.value)
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.post_message(self.Answered(self.purpose, event.value, True))
+        text = event.value.strip()
+        match self._purpose:
+            case "search":
+                # The line stays, for its status; the keys go to the pane again.
+                if self._target is not None:
+                    self._target.focus()
+                return
+            case "go to" if text.isdecimal() and isinstance(self._target, TextView):
+                self._target.move_to(int(text) - 1)
+            case "save" if text:
+                self._save(os.path.expanduser(text))
+        self._give_back()
+
+    @work(exclusive=True, group="search")
+    async def _find(self, needle: str) -> None:
+        if self._target is not None:
+            self._search = Search(self._target, needle)
+            await self._search.run(self._tell)
+
+    def _save(self, path: str) -> None:
+        try:
+            save(self._capture, path)
+        except CaptureError as error:
+            self.notify(str(error), severity="error", markup=False)
+        else:
+            self.notify(f"saved {path}; `shardscope open {path}` shows it again", markup=False)

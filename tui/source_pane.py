@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from ..inspector.report import Collective
 from ..parsers.source import Source
 from .highlight import of_python
+from .palette import collective_hue
 from .pieces import data
 from .text_view import TextView
 
@@ -20,6 +22,10 @@ class SourcePane(Vertical):
     """One file at a time: the script, or whichever file the selected stack frame is in."""
 
     ALLOW_MAXIMIZE = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._marks: dict[str, dict[int, str]] = {}
 
     def compose(self) -> ComposeResult:
         yield Static("Source", id="source-title", classes="pane-title")
@@ -38,10 +44,24 @@ class SourcePane(Vertical):
         note = "" if captured else ("  as it is on disk now", "$warning")
         self.query_one("#source-title", Static).update(Content.assemble(" ", name, note))
         self.view.show(source, of_python(source))
+        self._show_marks()
 
-    def mark(self, lines: Mapping[int, str]) -> None:
-        """Mark the lines, counted from 1, that collectives come from, with their colours."""
-        self.view.marks = {line - 1: hue for line, hue in lines.items()}
+    def shows(self, file: str) -> bool:
+        """Whether it is this file that is shown."""
+        return os.path.normpath(file) == os.path.normpath(self.view.source.name)
+
+    def mark(self, collectives: Iterable[Collective], hues: Mapping[str, str]) -> None:
+        """Mark the lines that collectives come from, in whichever file is shown, in the colours of their axes."""
+        lines: dict[str, dict[int, str]] = {}
+        for collective in collectives:
+            innermost = {os.path.normpath(frame.file): frame.line for frame in reversed(collective.source.stack)}
+            for file, line in innermost.items():
+                lines.setdefault(file, {}).setdefault(line - 1, collective_hue(collective.axes, hues))
+        self._marks = lines
+        self._show_marks()
+
+    def _show_marks(self) -> None:
+        self.view.marks = self._marks.get(os.path.normpath(self.view.source.name), {})
 
     def link(self, lines: frozenset[int], first: int | None) -> None:
         """Show which lines, counted from 1, belong to what is selected, and bring one into view."""
