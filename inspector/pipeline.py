@@ -19,6 +19,7 @@ from .cost.function import cost_of
 from .cost.places import Machine, machine_of
 from .jaxpr_text import JaxprText
 from .meshes import meshes_of, partition_count
+from .peak_memory import peak_memory
 from .program import read
 from .report import Collective, Report
 from .shardings.table import borders
@@ -51,6 +52,7 @@ def inspect(capture: Capture) -> Report:
         probes=place_probes(capture, jaxpr),
         divergences=divergences(capture, jaxpr, variance),
         cost=_cost(capture),
+        peak=peak_memory(capture),
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ..capture.model import Device
 from ..report import Collective
 from .estimate import Estimate, Term, constant
+from .paths import Torus, load_of
 from .places import Machine, Route
 from .switched import over_switch
 from .torus import over_torus, permuted
@@ -61,7 +60,7 @@ def _between_slices(collective: Collective, volume: int, route: Route, machine: 
     chip = machine.chip
     passes = 2 if collective.kind == "all-reduce" else 1
     everyone = collective.kind in ("all-to-all", "ragged-all-to-all")
-    inside = Route(route.near, 1, route.lines, route.sharing)
+    inside = Route(route.near, 1, route.lines, route.sharing, route.detour)
     part = volume // route.far if everyone else volume
     within = over_torus(collective.kind, part, inside, chip).seconds if inside.size > 1 else 0.0
     network = constant("U", chip.figures["network_bandwidth"], "B/s", "one way from a chip to the network")
@@ -87,9 +86,10 @@ def _paired(collective: Collective, volume: int, machine: Machine) -> Estimate |
         for source, target in collective.pairs
         if source != target and 0 <= source < count and 0 <= target < count
     ]
-    if not pairs:
+    between = not collective.pairs and collective.kind == "send-recv" and len({d.slice for d in machine.devices}) > 1
+    if not pairs and not between:
         return None
-    far = any(source.slice != target.slice for source, target in pairs)
+    far = between or any(source.slice != target.slice for source, target in pairs)
     if machine.chip.platform == "gpu":
         return over_switch(collective.kind, volume, Route(2, 1 + far), machine.chip)
     if far:
@@ -98,24 +98,5 @@ def _paired(collective: Collective, volume: int, machine: Machine) -> Estimate |
         moved = Term("V", volume, "B", "what one device sends")
         seconds = max(volume / network.value, latency.value)
         return Estimate(seconds, "network", "max(V / U, u)", (moved, network, latency))
-    loads: Counter[tuple[object, ...]] = Counter()
-    hops = 0
-    for source, target in pairs:
-        links = list(_path(source, target, machine))
-        hops = max(hops, len(links))
-        loads.update(links)
-    return permuted(volume, max(hops, 1), max(loads.values(), default=1), machine.chip)
-
-
-def _path(source: Device, target: Device, machine: Machine) -> Iterator[tuple[object, ...]]:
-    """The links from one chip to another, along one axis after the other, round a closed axis the shorter way."""
-    closed = machine.closed
-    at = list(source.coords)
-    for axis, extent in enumerate(machine.shape):
-        distance = target.coords[axis] - at[axis]
-        if closed[axis] and abs(distance) > extent / 2:
-            distance -= extent if distance > 0 else -extent
-        step = 1 if distance > 0 else -1
-        for _ in range(abs(distance)):
-            yield source.slice, axis, step, tuple(at)
-            at[axis] = (at[axis] + step) % extent
+    load = load_of(pairs, Torus(machine.shape, machine.closed))
+    return permuted(volume, max(load.farthest, 1), max(load.busiest, 1), machine.chip)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..capture.model import Device, Subject
 from ..targets.chips import Chip, chip_of_kind
 from ..targets.topology import wraps
+from .paths import MOST_PAIRS, Load, Torus, all_pairs, load_of, ring_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +31,31 @@ class TorusLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Detour:
+    """The load of the links when all groups talk at once, each member to both neighbours in the order of its group.
+
+    `exchange` is how many transfers go over the busiest link when everyone sends to everyone; None where they are too
+    many to follow.
+    """
+
+    ring: Load
+    exchange: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """How the members of a group reach each other.
 
     `size` members, `far` islands of fast links (slices, nodes), `lines` inside of one island of a torus. `sharing`
-    groups like it go over the links of each chip, one for each of its cores.
+    groups like it go over the links of each chip, one for each of its cores. `detour` is set where the members do not
+    fill the lines: then they talk along other chips' links.
     """
 
     size: int
     far: int = 1
     lines: tuple[TorusLine, ...] = ()
     sharing: int = 1
+    detour: Detour | None = None
 
     @property
     def near(self) -> int:
@@ -73,19 +89,35 @@ class Machine:
     def routes(self, groups: Iterable[Sequence[int]]) -> frozenset[Route]:
         """The distinct routes among some groups of partitions; those of devices that are not there are left out."""
         count = len(self.devices)
-        return frozenset(self._route(group) for group in groups if group and max(group) < count and min(group) >= 0)
+        there = [group for group in groups if group and 0 <= min(group) <= max(group) < count]
+        known = [_islands(self.devices[partition] for partition in group) for group in there]
+        found = frozenset(map(self._route, known))
+        if self.chip.platform == "gpu" or all(map(self._fills_its_lines, known)):
+            return found
+        detour = self._detour([island for islands in known for island in islands])
+        return frozenset(replace(route, detour=detour) for route in found)
 
-    def _route(self, group: Sequence[int]) -> Route:
-        members = [self.devices[partition] for partition in group]
-        islands: dict[int, list[Device]] = {}
-        for member in members:
-            islands.setdefault(member.slice, []).append(member)
+    def _route(self, islands: Sequence[Sequence[Device]]) -> Route:
+        size = sum(map(len, islands))
         if self.chip.platform == "gpu":
-            return Route(len(members), len(islands))
+            return Route(size, len(islands))
         # All islands hold the same part of a mesh, or the slowest one counts.
-        island = max(islands.values(), key=len)
+        island = max(islands, key=len)
         together = max(1, len(island) // len({member.coords for member in island}))
-        return Route(len(members), len(islands), self._lines(island), max(1, self.cores // together))
+        return Route(size, len(islands), self._lines(island), max(1, self.cores // together))
+
+    def _fills_its_lines(self, islands: Sequence[Sequence[Device]]) -> bool:
+        return all(
+            math.prod(line.size for line in self._lines(island)) == len({member.coords for member in island})
+            for island in islands
+        )
+
+    def _detour(self, islands: Sequence[Sequence[Device]]) -> Detour:
+        torus = Torus(self.shape, self.closed)
+        ring = load_of((pair for island in islands for pair in ring_pairs(island)), torus)
+        if sum(len(island) ** 2 for island in islands) > MOST_PAIRS:
+            return Detour(ring, None)
+        return Detour(ring, load_of((pair for island in islands for pair in all_pairs(island)), torus).busiest)
 
     def _lines(self, island: Sequence[Device]) -> tuple[TorusLine, ...]:
         lines = []
@@ -97,6 +129,14 @@ class Machine:
                 whole = len(places) * stride == extent
                 lines.append(TorusLine(len(places), stride, closed[axis] and whole))
         return tuple(lines)
+
+
+def _islands(members: Iterable[Device]) -> tuple[tuple[Device, ...], ...]:
+    """The members of a group by the slice, or the node, that they are in."""
+    islands: dict[int, list[Device]] = {}
+    for member in members:
+        islands.setdefault(member.slice, []).append(member)
+    return tuple(map(tuple, islands.values()))
 
 
 @lru_cache(maxsize=8)

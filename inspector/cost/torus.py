@@ -5,7 +5,8 @@ ring of N, and W bytes per second in each direction of a link, N/2 rounds of V/N
 no less than N/2 hops. Several axes carry their shares at once. A reduce-scatter is an all-gather backwards, an
 all-reduce is both. An all-to-all is bound by the links through the middle of its longest axis: a quarter of an
 all-gather on a closed ring. On axes that are not closed data can go one way only past each link: V (N-1)/N / W. Where
-a group takes every s-th place of an axis, s groups share its links.
+a group takes every s-th place of an axis, s groups share its links. Where it takes places that are no box at all, its
+ring is followed link by link.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from ..report import Kind
 from ..targets.chips import Chip
 from .estimate import Estimate, Link, Term, constant
-from .places import Route
+from .places import Detour, Route
 
 PASSES: dict[Kind, int] = {"all-gather": 1, "reduce-scatter": 1, "all-reduce": 2, "collective-broadcast": 1}
 """How often everything goes round."""
@@ -27,6 +28,8 @@ def over_torus(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
     """
     if not route.lines:
         return _on_chip(kind, volume, route, chip)
+    if route.detour is not None:
+        return _astray(kind, volume, route, route.detour, chip)
     passes = PASSES.get(kind)
     link: Link = "torus axis" if len(route.lines) == 1 else "torus axes"
     count = "×".join(str(line.size) for line in route.lines)
@@ -46,6 +49,27 @@ def over_torus(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
     moved = Term("V", volume, "B", "the whole array")
     formula = f"{'2 ' if passes == 2 else ''}max(f V / WL, h t)"
     return Estimate(seconds, link, formula, (moved, share, bandwidth, links, hops, latency))
+
+
+def _astray(kind: Kind, volume: int, route: Route, detour: Detour, chip: Chip) -> Estimate:
+    """Among members that do not fill a box: a ring in the order of the group, its ways followed link by link."""
+    passes = PASSES.get(kind)
+    bandwidth = constant("W", chip.figures["link_bandwidth"], "B/s", "one way along one link")
+    latency = constant("t", chip.figures["hop_latency"], "s", "one hop")
+    hops = Term("h", max(1, route.near / 2) * detour.ring.farthest, "", "hops, one step after another")
+    moved = Term("V", volume, "B", "the whole array")
+    if passes is None:
+        # Where the ways are too many to follow, as on a ring: each link is passed by half of those of its line.
+        load = detour.exchange or route.near * detour.ring.busiest * route.near // 4
+        carried = Term("l", load * route.sharing, "", "transfers over the busiest link")
+        members = Term("N", route.near, "", "members")
+        seconds = max(carried.value * volume / members.value**2 / bandwidth.value, hops.value * latency.value)
+        terms = (moved, carried, members, bandwidth, hops, latency)
+        return Estimate(seconds, "torus axes", "max(l V / N² W, h t)", terms)
+    carried = Term("l", detour.ring.busiest * route.sharing, "", "transfers over the busiest link")
+    seconds = passes * max(carried.value * volume / (2 * bandwidth.value), hops.value * latency.value)
+    formula = f"{'2 ' if passes == 2 else ''}max(l V / 2W, h t)"
+    return Estimate(seconds, "torus axes", formula, (moved, carried, bandwidth, hops, latency))
 
 
 def permuted(volume: int, hops: int, load: int, chip: Chip) -> Estimate:

@@ -170,6 +170,28 @@ def test_what_the_platform_decides_is_told(captured: Captured) -> None:
 
 
 @libtpu
+def test_what_the_host_would_do_is_left_out_and_told(captured: Captured) -> None:
+    capture = captured(
+        """
+        import jax, numpy as np
+        def fn(x):
+            def body(c, _):
+                jax.debug.print("c {}", c.sum())
+                return c * 2, None
+            x, _ = jax.lax.scan(body, x, None, length=3)
+            return x + jax.pure_callback(np.sin, jax.ShapeDtypeStruct((8,), "float32"), x)
+        fn_inputs = (jax.ShapeDtypeStruct((8,), "float32"),)
+        """,
+        target="tpu:v5e:1x1",
+    )
+    assert capture.complete, capture.failure
+    told = {(message.location or "").rpartition(":")[2]: message.text for message in capture.messages}
+    assert told["5"].startswith("debug_")
+    assert "was left out" in told["5"]
+    assert "what it gives is zeros" in told["8"]
+
+
+@libtpu
 def test_too_many_devices_for_the_target(captured: Captured) -> None:
     capture = captured(
         "import jax\nmesh = jax.make_mesh((4, 4), ('a', 'b'))\ndef fn(): return 1\n", target="tpu:v4:2x2x1"

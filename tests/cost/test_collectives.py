@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from shardscope.inspector.capture.model import Device
 from shardscope.inspector.cost.collectives import estimate
 from shardscope.inspector.cost.estimate import Estimate
+from shardscope.inspector.cost.paths import Torus, all_pairs, load_of, ring_pairs
 from shardscope.inspector.cost.places import Machine
 from shardscope.inspector.report import Collective, Kind, SourcePlace
 from shardscope.inspector.targets.chips import chips_of
@@ -171,6 +172,35 @@ def test_a_stride_shares_links() -> None:
     assert strided is not None
     assert found.seconds == pytest.approx(whole * 3 / 4 / 1e11)  # half of a ring is an open line
     assert strided.seconds == pytest.approx(whole / (2 * 1e11) * 2)  # a whole ring, at half its width
+
+
+def test_members_that_are_no_box_go_over_the_links_of_others() -> None:
+    """Corners of a cube, no two of them neighbours: every step is two links, and both groups step at once."""
+    machine = torus("v5p", 2, 2, 2)
+    corners = {device.coords: number for number, device in enumerate(machine.devices)}
+    even = [corners[at] for at in ((0, 0, 0), (1, 1, 0), (0, 1, 1), (1, 0, 1))]
+    odd = [corners[at] for at in ((1, 0, 0), (0, 1, 0), (1, 1, 1), (0, 0, 1))]
+    whole = 1 << 30
+    ideal = whole * 3 / 4 / (3 * 1e11)  # three links into each chip, and nothing on them but its own
+    assert seconds(machine, "all-gather", [even, odd], whole) > 2 * ideal
+    small = estimate(collective("all-gather", [even, odd], 4), machine)
+    assert small is not None
+    assert small.seconds == pytest.approx(4e-6)  # two steps of two hops
+    assert seconds(machine, "all-to-all", [even, odd], whole) > 0
+
+
+def test_the_ways_of_a_ring_give_its_formula() -> None:
+    """Followed link by link, a box gives what its closed formula says."""
+    for shape in ((4, 1, 1), (8, 1, 1), (2, 1, 1)):
+        machine = torus("v5p", *shape)
+        members = machine.devices
+        around = load_of(ring_pairs(members), Torus(machine.shape, machine.closed))
+        assert around.busiest == 1
+        across = load_of(all_pairs(members), Torus(machine.shape, machine.closed)).busiest
+        count = shape[0]
+        exact = seconds(machine, "all-to-all", [range(count)], 1 << 40)
+        # On a closed ring of even size those half way round could go either way, and all take the same one here.
+        assert exact <= across * (1 << 40) / count**2 / 1e11 <= 2 * exact
 
 
 def test_cores_of_a_chip_share_its_links() -> None:

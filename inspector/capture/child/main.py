@@ -86,6 +86,8 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
         failure["hint"] = f"--devices {wanted}" if target == "cpu" else other
     elif devices.is_about_divisibility(message) and _device_count() == chosen_devices:
         failure["hint"] = f"if the script takes all {chosen_devices} devices that there are, try fewer with --devices"
+    elif "RESOURCE_EXHAUSTED" in message and channel.phase == "compile":
+        failure["hint"] = "one device does not hold it: spread it over more of them, or compute more of it anew"
     elif "Unknown backend" in message:
         failure["hint"] = "scripts run on fake CPU devices; --target local leaves the choice of devices to JAX"
     channel.send("failure", **failure, since=channel.now())

@@ -78,7 +78,7 @@ def record(
         channel.enter("lower")
         with _compiler_messages(channel, workspace):
             started = time.perf_counter()
-            lowered = traced.lower(lowering_platforms=None if topology is None else (topology.lowering,))
+            lowered = _lower(traced, topology, channel)
             stablehlo = lowered.as_text(debug_info=True).encode()
         channel.send("stage", stablehlo, name="stablehlo", seconds=_since(started))
 
@@ -114,6 +114,16 @@ def _compile(lowered: Any, channel: Channel, workspace: str, topology: Topology 
         why = "with one device there is nothing to partition" if alone else "XLA wrote none"
         _tell(channel, "info", f"no stages around the partitioner: {why}")
     return compiled
+
+
+def _lower(traced: Any, topology: Topology | None, channel: Channel) -> Any:
+    if topology is None:
+        return traced.lower()
+    from .callbacks import leave_out
+
+    for place, what in leave_out(traced.jaxpr, topology.lowering):
+        _tell(channel, "warning", what, place)
+    return traced.lower(lowering_platforms=(topology.lowering,))
 
 
 def _compile_for(topology: Topology | None, lowered: Any, folder: str) -> Compiled | CrossCompiled:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ...capture import model
-from ...report import Report
+from ...report import PeakMemory, Report
 from .probe import Divergence, Probe, divergence_of, probes_of
+from .source import Source, source_of
 
 
 class Output(Struct, frozen=True):
@@ -41,8 +42,23 @@ class Execution(Struct, frozen=True):
     probed: dict[str, int] | None
 
 
+class LiveValue(Struct, frozen=True):
+    """A value that is alive when most memory is taken; `opcode` of what made it, or `argument`."""
+
+    name: str
+    bytes: int
+    type: str
+    opcode: str
+    op_name: str
+    direction: Literal["forward", "backward", "recompute", "unknown"] = field(name="pass")
+    source: Source = field()
+
+
 class Memory(Struct, frozen=True):
-    """Bytes as the compiler accounts for them."""
+    """Bytes as the compiler accounts for them.
+
+    `most` is the largest of its accounts, `fits` whether a device of the target, which has `capacity`, has so much.
+    """
 
     arguments: int | None
     outputs: int | None
@@ -51,6 +67,10 @@ class Memory(Struct, frozen=True):
     code: int | None
     peak: int | None
     per: Literal["device"]
+    capacity: int | None
+    fits: bool | None
+    most: int | None
+    alive: list[LiveValue]
 
 
 def execution_of(found: Report) -> Execution:
@@ -69,8 +89,21 @@ def execution_of(found: Report) -> Execution:
     )
 
 
-def memory_of(memory: model.Memory) -> Memory:
+def memory_of(memory: model.Memory, peak: PeakMemory | None) -> Memory:
     """The compiler's account in its JSON shape."""
     return Memory(
-        memory.arguments, memory.outputs, memory.temporaries, memory.aliased, memory.code, memory.peak, per="device"
+        memory.arguments,
+        memory.outputs,
+        memory.temporaries,
+        memory.aliased,
+        memory.code,
+        memory.peak,
+        per="device",
+        capacity=None if peak is None else peak.capacity,
+        fits=None if peak is None else peak.fits,
+        most=None if peak is None else peak.bytes,
+        alive=[
+            LiveValue(v.name, v.bytes, v.type, v.opcode, v.op_name, v.direction, source_of(v.source))
+            for v in (() if peak is None else peak.alive)
+        ],
     )

@@ -51,7 +51,7 @@ def report_of(found: report.Report) -> Report:
         shardings=[sharding_of(value, capture) for value in (*found.shardings, *values(capture))],
         variance=list(map(variance_of, found.variance)),
         execution=execution_of(found),
-        memory=None if capture.memory is None else memory_of(capture.memory),
+        memory=None if capture.memory is None else memory_of(capture.memory, found.peak),
         cost=None if found.cost is None else cost_of(found.cost),
         messages=list(map(message_of, capture.messages)),
         failure=None if capture.failure is None else failure_of(capture.failure),

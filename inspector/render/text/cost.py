@@ -63,8 +63,8 @@ def term_text(term: Term) -> str:
 
 
 def _constants(found: FunctionCost, distinct: list[tuple[str, str, Estimate]]) -> list[RenderableType]:
-    """Every symbol in words, and where each constant is published."""
-    terms = {(term.symbol, term.meaning): term for _, _, estimate in distinct for term in estimate.terms}
-    lines = [f"{term.symbol}: {term.meaning}{f' ({term.source})' if term.source else ''}" for term in terms.values()]
+    """Where each constant is published."""
+    terms = {(term.symbol, term.meaning): term for _, _, estimate in distinct for term in estimate.terms if term.source}
+    lines = [f"{term.symbol}: {term.meaning} ({term.source})" for term in terms.values()]
     lines += [f"{name} {format_count(figure.value)} per second ({figure.source})" for name, figure in found.figures]
     return [data(line, "dim") for line in lines]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.text import Text
 
-from ...report import Report
+from ...report import PeakMemory, Report
 from ...units import format_bytes
+from ..collective_rows import SHORT_PASS, place_text
 from ..run_times import run_times
 from .pieces import data, left_out, section, table
 
@@ -30,7 +31,35 @@ def memory(report: Report) -> RenderableType | None:
         "peak": account.peak,
     }
     known = [f"{name} {format_bytes(size)}" for name, size in parts.items() if size]
-    return section("Memory per device", [Text(" · ".join(known) or "the compiler does not say")])
+    lines: list[RenderableType] = [Text(" · ".join(known) or "the compiler does not say")]
+    peak = report.peak
+    if peak is not None:
+        lines += _alive(report, peak)
+    return section(f"Memory per device{_verdict(peak)}", lines)
+
+
+def _verdict(peak: PeakMemory | None) -> str:
+    if peak is None or peak.capacity is None:
+        return ""
+    share = peak.bytes / peak.capacity
+    percent = f"{share:.0%}" if share >= 0.01 else "under 1%"
+    fits = "fits" if peak.fits else "DOES NOT FIT"
+    return f": {fits}, {format_bytes(peak.bytes)} of {format_bytes(peak.capacity)} ({percent})"
+
+
+def _alive(report: Report, peak: PeakMemory) -> list[RenderableType]:
+    """What is alive at the peak: values of one type from one line as one row."""
+    rows: dict[tuple[str, str, str, str], list[int]] = {}
+    for value in peak.alive:
+        place = place_text(value.source.frame, report) if value.source.frame else value.op_name or value.name
+        key = (value.opcode, value.type, SHORT_PASS[value.direction], place)
+        rows.setdefault(key, []).append(value.bytes)
+    shown = table("alive at the peak", "", "type", "pass", "from", right=("alive at the peak",))
+    ordered = sorted(rows.items(), key=lambda item: -sum(item[1]))
+    for (opcode, type, direction, place), sizes in ordered[:MOST]:
+        times = f"{len(sizes)}× " if len(sizes) > 1 else ""
+        shown.add_row(format_bytes(sum(sizes)), *map(data, (f"{times}{opcode}", type, direction, place)))
+    return [shown, *left_out(len(ordered) - MOST, "lines")] if rows else []
 
 
 def execution(report: Report) -> RenderableType | None:
