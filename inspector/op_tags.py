@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from ..parsers.source import Span
 from .capture.model import Stage
 
 _ALIAS = re.compile(rb"(#loc\d*) = ")
+_TRAILING = re.compile(rb"loc\((#loc\d*)\)$", re.MULTILINE)
+_LAST_LOCATION = re.compile(rb"loc\(#loc\d*\)(?=\s*\Z)")
 _USED = re.compile(r"loc\((#loc\d*)\)")
 
 
@@ -46,3 +48,39 @@ def _aliases(stage: Stage) -> Mapping[str, int]:
         if alias is not None:
             found[alias[1].decode()] = number
     return found
+
+
+def spans_of_tags(stage: Stage, tags: Sequence[int]) -> tuple[Span, ...]:
+    """The lines of a stage's text that come from operations of these numbers, in text order."""
+    lines = _lines(stage)
+    return tuple(sorted({span for tag in tags for span in lines.get(tag, ())}))
+
+
+def tags_at(stage: Stage, span: Span) -> tuple[int, ...]:
+    """The numbers of the operations that a line, or an instruction, comes from."""
+    if stage.dialect == "hlo":
+        return tags_in(stage, span)
+    found = _LAST_LOCATION.search(stage.source.data[span.start : span.end])
+    tag = None if found is None else tag_of_location(stage, found[0].decode())
+    return () if tag is None else (tag,)
+
+
+@lru_cache(maxsize=16)
+def _lines(stage: Stage) -> Mapping[int, tuple[Span, ...]]:
+    data = stage.source.data
+    found: dict[int, list[Span]] = {}
+    if stage.dialect == "hlo":
+        for offset, number in zip(*_columns(stage), strict=True):
+            found.setdefault(number, []).append(_line(data, offset))
+    else:
+        aliases = _aliases(stage)
+        for use in _TRAILING.finditer(data):
+            tag = aliases.get(use[1].decode())
+            if tag is not None:
+                found.setdefault(tag, []).append(_line(data, use.start()))
+    return {number: tuple(spans) for number, spans in found.items()}
+
+
+def _line(data: bytes, offset: int) -> Span:
+    start, end = data.rfind(b"\n", 0, offset) + 1, data.find(b"\n", offset)
+    return Span(start, len(data) if end < 0 else end)
