@@ -36,7 +36,9 @@ def main() -> None:
         show(f"{len(functions)} functions of the samples", counted(map(captured, functions)))
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "step.py")
-        script.write_text(re.sub(r"LAYERS = (.*), \d+$", rf"LAYERS = \1, {options.layers}", STEP.read_text(), flags=re.M))
+        script.write_text(
+            re.sub(r"LAYERS = (.*), \d+$", rf"LAYERS = \1, {options.layers}", STEP.read_text(), flags=re.M)
+        )
         show(f"a transformer's training step, {options.layers} layers", counted([captured(f"{script}:step")]))
 
 
