@@ -12,9 +12,10 @@ from .capture.model import Stage
 from .collectives.kinds import PRIMITIVES
 from .jaxpr_text import EquationPlace, JaxprText
 from .links import frames_at, spans_of
+from .op_tags import spans_of_tags, tags_at
 from .pipeline import collectives_of
 from .program import read
-from .report import Collective, Report
+from .report import Collective, Confidence, Report
 
 T = TypeVar("T")
 
@@ -44,7 +45,8 @@ class Linked:
 
     `stack` is where it comes from, innermost first. `collective` is the one that stands at the place, or is the place;
     `collectives` are the listed ones that share its line, or correspond to it. `spans` are places in the text of the
-    stage that was asked for, closest first.
+    stage that was asked for, closest first. `confidence` is `exact` where they come from the very operation at the
+    place, `name` where they share its line.
     """
 
     place: Place
@@ -52,6 +54,16 @@ class Linked:
     collective: Collective | None = None
     collectives: tuple[Collective, ...] = ()
     spans: tuple[Span, ...] = ()
+    confidence: Confidence = "name"
+
+
+def _tags(stage: Stage, offset: int) -> tuple[int, ...]:
+    """The numbers of the operations that what stands at an offset comes from."""
+    if stage.dialect == "jaxpr":
+        return ()
+    data = stage.source.data
+    start, end = data.rfind(b"\n", 0, offset) + 1, data.find(b"\n", offset)
+    return tags_at(stage, Span(start, len(data) if end < 0 else end))
 
 
 def linked(report: Report, place: Place, stage: Stage) -> Linked:
@@ -69,8 +81,10 @@ def linked(report: Report, place: Place, stage: Stage) -> Linked:
             collective = next((c for c in here if c.span.start <= offset < c.span.end), None)
             if collective is not None:
                 return Linked(place, stack or collective.source.stack, *_around(report, collective, stage))
-            spans = () if origin is stage else _first_known(stage, stack)
-            return Linked(place, stack, None, _of_line(report, stack[0]) if stack else (), spans)
+            exact = () if origin is None or origin is stage else spans_of_tags(stage, _tags(origin, offset))
+            spans = exact or (() if origin is stage else _first_known(stage, stack))
+            around = _of_line(report, stack[0]) if stack else ()
+            return Linked(place, stack, None, around, spans, "exact" if exact else "name" if spans else "none")
         case Collective():
             return Linked(place, place.source.stack, *_around(report, place, stage))
 

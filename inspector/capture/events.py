@@ -46,6 +46,7 @@ from .model import (
     Subject,
     Value,
 )
+from .tags import plain, tagged, untagged
 
 MOST_MESSAGES = 10_000
 MOST_PROBES = 20_000
@@ -72,7 +73,8 @@ def frames_of(capture: Capture) -> Iterator[Frame]:
     if capture.subject is not None:
         yield _event("subject", capture.subject)
     for stage in capture.stages:
-        yield Frame({"event": "stage", "name": stage.name, "seconds": stage.seconds}, stage.source.data)
+        text = tagged(stage.source.data, stage.tags)
+        yield Frame({"event": "stage", "name": stage.name, "seconds": stage.seconds}, text)
     yield Frame({"event": "arguments", "values": msgspec.to_builtins(capture.arguments)})
     yield Frame({"event": "outputs", "values": msgspec.to_builtins(capture.outputs)})
     for name, value in (("memory", capture.memory), ("execution", capture.execution), ("probed", capture.probed)):
@@ -136,7 +138,8 @@ def _stage(capture: Capture, frame: Frame) -> Capture:
     if name not in STAGES:
         raise CaptureError(f"a stage event for {name[:100]!r}, which is no stage")
     seconds = _convert(frame.event.get("seconds"), float | None, frame)  # type: ignore[arg-type]
-    stage = Stage(name, STAGES[name], Source(name, frame.text), seconds)
+    text, tags = untagged(frame.text) if STAGES[name] != "jaxpr" else (frame.text, b"")
+    stage = Stage(name, STAGES[name], Source(name, text), seconds, tags)
     order = list(STAGES)
     others = (other for other in capture.stages if other.name != name)
     return replace(capture, stages=tuple(sorted((*others, stage), key=lambda s: order.index(s.name))))
@@ -177,6 +180,7 @@ def _differences(capture: Capture, frame: Frame) -> Capture:
 
 def _message(capture: Capture, frame: Frame) -> Capture:
     message = _convert(frame.event, Message, frame)
+    message = replace(message, text=plain(message.text))
     return replace(capture, messages=(*capture.messages, message)[:MOST_MESSAGES])
 
 

@@ -108,12 +108,16 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The text of the program at one point of its way through the compiler."""
+    """The text of the program at one point of its way through the compiler.
+
+    `tags` say which operation of the StableHLO a name in the text belongs to: see `tags.py`.
+    """
 
     name: str
     dialect: Dialect
     source: Source
     seconds: float | None = None
+    tags: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..report import Report, SourcePlace
+from ..shardings.collective_causes import CollectiveCause
 from ..shardings.explained import ExplainedStep, Why
 from .collective_rows import place_text
 
@@ -29,6 +30,46 @@ def origin_text(found: Why, report: Report) -> str:
     if found.steps and found.origin.startswith(("argument ", "output ")):
         return f"{found.origin}{found.root.removeprefix(found.root.rpartition(' dim ')[0])}"
     return f"{found.origin} ({place})" if place else found.origin
+
+
+def cause_line(cause: CollectiveCause, report: Report) -> str:
+    """What a collective does for an operation, in one sentence."""
+    place = line_text(cause.place, report)
+    inside = ", ".join(filter(None, (place, cause.rule)))
+    operation = f"{cause.operation} ({inside})" if inside else cause.operation
+    match cause.effect:
+        case "sum":
+            return f"{operation} sums over a dimension that is cut: {cause.value}, {cause.before}"
+        case "reshard":
+            return f"{operation} needs {cause.value} as {cause.after}, and it is {cause.before}"
+        case "move":
+            return f"{operation} works across the parts of {cause.value}, {cause.before}"
+    if not cause.value:
+        return f"{operation}: the partitioner divides this work by itself; no value here is cut so"
+    return f"{operation}: the partitioner divides this work by itself, and {cause.value} is {cause.before}"
+
+
+def remedy_line(cause: CollectiveCause, report: Report) -> str:
+    """What would do away with it, or that nothing does."""
+    cut = _asked_by(cause.origins, report)
+    if cause.needed:
+        return f"needed: each device has the gradient of its part of the batch ({cut}), and these have to be added up"
+    match cause.effect:
+        case "reshard" if cause.against:
+            return f"change one side: {cut}; or {_asked_by(cause.against, report)}"
+        case "sum" | "move" | "reshard":
+            return f"to do without it, leave that dimension whole: {cut}"
+    return f"say how it is to be divided, by with_sharding_constraint on its operands: {cut}" if cut else ""
+
+
+def _asked_by(found: Iterable[Why], report: Report) -> str:
+    """`data` from argument w1 dim 0, each once."""
+    return ", ".join(dict.fromkeys(f"{why.axis} is from {origin_text(why, report)}{_root_dim(why)}" for why in found))
+
+
+def _root_dim(why: Why) -> str:
+    is_own = not why.steps and why.dim is not None and why.origin.startswith(("argument ", "output "))
+    return f" dim {why.dim}" if is_own else ""
 
 
 def line_text(place: SourcePlace, report: Report) -> str:

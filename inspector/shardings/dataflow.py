@@ -203,6 +203,20 @@ class Dataflow:
                     found.setdefault(name.decode(), []).append(number)
         return {name: tuple(rows) for name, rows in found.items()}
 
+    def users(self, node: Node) -> tuple[int, ...]:
+        """The operations that a value goes into."""
+        rows = {row for name in self.names(node) for row in self._uses.get(name, ())}
+        return tuple(row for row in sorted(rows) if node in self.operands(row))
+
+    @cached_property
+    def _uses(self) -> Mapping[str, tuple[int, ...]]:
+        """The rows by the names of values in their text."""
+        found: dict[str, list[int]] = {}
+        for number, row in enumerate(self.rows):
+            for name in set(_NAME.findall(self.text.source.data, row.own[0].start, row.own[0].end)):
+                found.setdefault(name.decode(), []).append(number)
+        return {name: tuple(rows) for name, rows in found.items()}
+
     @cached_property
     def all_moves(self) -> tuple[Move, ...]:
         """Every move of the propagation, in its order."""

@@ -23,6 +23,7 @@ from . import (
     live,
     meshes,
     stacks,
+    tagging,
     values,
     watching,
 )
@@ -79,8 +80,12 @@ def record(
         with _compiler_messages(channel, workspace):
             started = time.perf_counter()
             lowered = _lower(traced, topology, channel)
+            untaggable = tagging.tag(lowered.compiler_ir("stablehlo"))
             stablehlo = lowered.as_text(debug_info=True).encode()
         channel.send("stage", stablehlo, name="stablehlo", seconds=_since(started))
+
+        if untaggable:
+            _tell(channel, "info", untaggable)
 
         channel.enter("compile")
         compiled = _compile(lowered, channel, workspace, topology)

@@ -7,8 +7,28 @@ from typing import Literal
 from msgspec import Struct, field
 
 from ... import report
+from ...capture.model import Capture
+from ...shardings.collective_causes import CollectiveCause, causes_of
 from .cost import Estimate, estimate_of
+from .sharding import Why, why_of
 from .source import Source, source_of
+
+
+class Cause(Struct, frozen=True):
+    """What a collective that the partitioner inserted does for one operation; see docs/report-json.md."""
+
+    effect: Literal["sum", "reshard", "move", "own"]
+    operation: str
+    rule: str | None
+    file: str | None
+    line: int | None
+    value: str
+    before: str | None
+    after: str | None
+    needed: bool
+    confidence: Literal["exact", "name", "shape", "none"]
+    origins: list[Why]
+    against: list[Why]
 
 
 class Collective(Struct, frozen=True):
@@ -50,9 +70,10 @@ class Collective(Struct, frozen=True):
     fused_form: str | None
     op_name: str | None
     source: Source
+    causes: list[Cause]
 
 
-def collective_of(collective: report.Collective) -> Collective:
+def collective_of(collective: report.Collective, capture: Capture) -> Collective:
     """A collective in its JSON shape."""
     return Collective(
         stage=collective.stage,
@@ -79,4 +100,23 @@ def collective_of(collective: report.Collective) -> Collective:
         fused_form=collective.fused_form,
         op_name=collective.op_name,
         source=source_of(collective.source),
+        causes=list(map(_cause, causes_of(capture, collective))),
+    )
+
+
+def _cause(cause: CollectiveCause) -> Cause:
+    frame = cause.place.frame
+    return Cause(
+        effect=cause.effect,
+        operation=cause.operation,
+        rule=cause.rule,
+        file=frame.file if frame else None,
+        line=frame.line if frame else None,
+        value=cause.value,
+        before=cause.before,
+        after=cause.after,
+        needed=cause.needed,
+        confidence=cause.confidence,
+        origins=[why_of(why, with_all_steps=True) for why in cause.origins],
+        against=[why_of(why, with_all_steps=True) for why in cause.against],
     )

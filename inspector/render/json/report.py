@@ -45,7 +45,7 @@ def report_of(found: report.Report) -> Report:
         subject=None if capture.subject is None else subject_of(capture.subject),
         complete=capture.complete,
         stages=list(map(stage_of, found.stages)),
-        collectives=list(map(collective_of, found.collectives)),
+        collectives=[collective_of(collective, capture) for collective in found.collectives],
         arguments=list(map(value_of, capture.arguments)),
         outputs=list(map(value_of, capture.outputs)),
         shardings=[sharding_of(value, capture) for value in (*found.shardings, *values(capture))],

@@ -74,11 +74,12 @@ def sharding_of(value: report.ShardedValue, capture: Capture) -> Sharding:
         replicated_bytes=value.replicated_bytes,
         manual=list(value.manual),
         source=source_of(value.source),
-        why=[_why(found, is_border) for found in explained.why(capture, value)],
+        why=[why_of(found, with_all_steps=is_border) for found in explained.why(capture, value)],
     )
 
 
-def _why(found: explained.Why, with_all_steps: bool) -> Why:
+def why_of(found: explained.Why, *, with_all_steps: bool) -> Why:
+    """Why one axis is where it is, in its JSON shape."""
     frame = found.place.frame
     return Why(
         axis=found.axis,

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from ...report import Report
 from ..subject_line import subject_line
+from .causes import causes
 from .collectives import collectives
 from .cost import cost
 from .devices import devices, divergences
@@ -23,6 +24,7 @@ SECTIONS = (
     failure,
     divergences,
     collectives,
+    causes,
     cost,
     shardings,
     values,

@@ -1,0 +1,80 @@
+"""How many instructions of a compiled program lead to the operation that they come from, and what the others are.
+
+    python benchmarks/links.py [--layers 24] [--samples]
+
+It prints the table of docs/shardings.md: for a training step of a transformer, and with `--samples` for all samples
+together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.op_tags import spans_of_tags, tags_in
+from shardscope.inspector.program import read
+from shardscope.parsers.hlo import HloModule
+from shardscope.samples.catalogue import samples
+
+STEP = Path(__file__).parent.parent / "tests" / "inspector" / "shardings" / "transformer_step.py"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--layers", type=int, default=24)
+    parser.add_argument("--samples", action="store_true")
+    options = parser.parse_args()
+    print("| program | instructions | exact | name | none | of these, by opcode |\n|---|--:|--:|--:|--:|---|")
+    if options.samples:
+        functions = [f"{sample.path}:{function}" for sample in samples() for function in sample.functions]
+        show(f"{len(functions)} functions of the samples", counted(map(captured, functions)))
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "step.py")
+        script.write_text(
+            re.sub(r"LAYERS = (.*), \d+$", rf"LAYERS = \1, {options.layers}", STEP.read_text(), flags=re.M)
+        )
+        show(f"a transformer's training step, {options.layers} layers", counted([captured(f"{script}:step")]))
+
+
+def captured(function: str) -> Capture:
+    *_, found = capture(Request(function, live=False))
+    assert found.complete, found.failure
+    return found
+
+
+def counted(captures: Iterator[Capture] | list[Capture]) -> Counter[tuple[str, str]]:
+    """How many instructions there are of each confidence and opcode."""
+    found: Counter[tuple[str, str]] = Counter()
+    for each in captures:
+        stage, written = each.stage("hlo"), each.stage("stablehlo")
+        assert stage is not None
+        assert written is not None
+        module = read(stage)
+        assert isinstance(module, HloModule)
+        for computation in module.computations:
+            for instruction in computation.instructions:
+                exact = spans_of_tags(written, tags_in(stage, instruction.span))
+                metadata = instruction.metadata
+                named = metadata is not None and bool(metadata.op_name or instruction.frames)
+                found["exact" if exact else "name" if named else "none", instruction.opcode] += 1
+    return found
+
+
+def show(program: str, found: Counter[tuple[str, str]]) -> None:
+    total = found.total()
+    counts = {kind: sum(n for (own, _), n in found.items() if own == kind) for kind in ("exact", "name", "none")}
+    rest = Counter({opcode: n for (kind, opcode), n in found.items() if kind == "none"})
+    named = Counter({opcode: n for (kind, opcode), n in found.items() if kind == "name"})
+    shares = " | ".join(f"{n:,} ({n / total:.0%})" for n in counts.values())
+    words = ", ".join(f"{opcode} {n:,}" for opcode, n in rest.most_common(8))
+    print(f"| {program} | {total:,} | {shares} | {words}; by name: {', '.join(o for o, _ in named.most_common(3))} |")
+
+
+if __name__ == "__main__":
+    main()

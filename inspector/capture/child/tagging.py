@@ -1,0 +1,64 @@
+"""Operations that can be told apart to the end: each gets a number, in the one place that the compiler never touches.
+
+The name in an operation's location becomes `op_name` in HLO, which every pass hands on from an instruction to what it
+replaces it by. So a component `~op17~` in front of a name's last one tells, in every stage, which operation of the
+StableHLO an instruction comes from, where names and lines alone cannot: in unrolled layers, and for what the
+partitioner inserts. XLA makes nothing of these names, and what it compiles does not change. `inspector/capture/tags.py`
+takes them out of the texts again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from jaxlib.mlir import ir
+
+# MLIR's Python bindings make locations but do not read them. What they print is regular: an alias for each location.
+_ALIAS = re.compile(r'^(#loc\d*) = loc\("((?:(?:[^"\\]|\\.)*/)?)((?:[^"\\/]|\\.)*)"(.*)\)$', re.MULTILINE)
+_USE = re.compile(r"loc\((#loc\d*)\)$", re.MULTILINE)
+
+
+def tag(module: Any) -> str | None:
+    """Number the operations of a lowered module in place; says what went wrong if that could not be done."""
+    try:
+        text = module.operation.get_asm(enable_debug_info=True)
+        with module.context, ir.Location.unknown():
+            twin = ir.Module.parse(_numbered(text))
+            locations = [operation.location for operation in _operations(twin)]
+            operations = _operations(module)
+            if len(locations) != len(operations):
+                return "instructions cannot be traced to single operations: the module prints as another"
+            for operation, location in zip(operations, locations, strict=True):
+                operation.location = location
+    except (AttributeError, TypeError, ValueError, ir.MLIRError) as error:
+        return f"instructions cannot be traced to single operations in this JAX: {error}"
+    return None
+
+
+def _numbered(text: str) -> str:
+    """The same module, each operation with a location of its own."""
+    names = {alias: (path, last, rest) for alias, path, last, rest in _ALIAS.findall(text)}
+    definitions: list[str] = []
+
+    def own(use: re.Match[str]) -> str:
+        if use[1] not in names:
+            return use[0]
+        path, last, rest = names[use[1]]
+        number = len(definitions)
+        definitions.append(f'#own{number} = loc("{path}~op{number}~/{last}"{rest})')
+        return f"loc(#own{number})"
+
+    body = _USE.sub(own, text)
+    return "\n".join((body, *definitions, ""))
+
+
+def _operations(module: Any) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(operation: Any) -> Any:
+        found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found

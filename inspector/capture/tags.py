@@ -1,0 +1,99 @@
+"""The numbers that `child/tagging.py` gives to operations, taken out of a stage's text and kept beside it.
+
+    op_name="jit(f)/~op17~/dot_general"      loc("jit(f)/~op17~/dot_general"(#loc9))
+
+XLA joins the names of instructions that it makes one of: `a;b`, or `jit(f)/(a:b)/c`. Names that differed in their
+numbers alone become one again. A file holds the texts with their numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+
+_MARK = re.compile(rb"~op(\d{1,9})~/?")
+_MARKS = re.compile(rb"(?:~op\d{1,9}~/?)*+")
+_NAME = re.compile(rb'"[^"\n]*~op\d{1,9}~[^"\n]*"')
+_SEVERAL = re.compile(rb"\((?:~op\d{1,9}~[:;]?)+\)/?")
+
+Tags = bytes
+"""Pairs of numbers, packed: an offset in the text, at the last component of a name, and an operation's number."""
+
+
+def untagged(text: bytes) -> tuple[bytes, Tags]:
+    """A text without numbers, and these."""
+    if b"~op" not in text:
+        return text, b""
+    pieces: list[bytes] = []
+    pairs = array("I")
+    size = end = 0
+    for match in _NAME.finditer(text):
+        name, numbers = _plain(match[0])
+        between = text[end : match.start()]
+        pieces += (between, name)
+        last = size + len(between) + max(name.rfind(b"/"), 0) + 1
+        for number in numbers:
+            pairs.extend((last, number))
+        size += len(between) + len(name)
+        end = match.end()
+    pieces.append(text[end:])
+    return b"".join(pieces), pairs.tobytes()
+
+
+def tagged(text: bytes, tags: Tags) -> bytes:
+    """The text with its numbers."""
+    pieces: list[bytes] = []
+    end = 0
+    for offset, number in pairs_of(tags):
+        pieces += (text[end:offset], b"~op%d~/" % number)
+        end = offset
+    return b"".join((*pieces, text[end:]))
+
+
+def pairs_of(tags: Tags) -> Iterator[tuple[int, int]]:
+    """The offsets and numbers, in text order."""
+    numbers = array("I", tags)
+    return zip(numbers[::2], numbers[1::2], strict=True)
+
+
+def plain(text: str) -> str:
+    """A message of the compiler without numbers."""
+    return re.sub(r"~op\d{1,9}~/?", "", text)
+
+
+def _plain(name: bytes) -> tuple[bytes, list[int]]:
+    """A name in quotes without numbers, and those of the operations that it names.
+
+    A path may have more of them: those of the calls around, which come before the operation's own.
+    """
+    inner = _SEVERAL.sub(_side_by_side, name[1:-1])
+    stripped: list[bytes] = []
+    for part in inner.split(b";"):
+        plain_part = _MARK.sub(b"", part)
+        # What a path has in common with the one before may be left out.
+        if not any(known == plain_part or known.endswith(b"/" + plain_part) for known in stripped):
+            stripped.append(plain_part)
+    return b'"%b"' % b";".join(stripped), _own(inner)
+
+
+def _own(name: bytes) -> list[int]:
+    """The numbers in front of the last components; those of the calls around stand further in front."""
+    found = list(_MARK.finditer(name))
+    own = found if len(found) == 1 else [match for match in found if _is_last(name, match.end())]
+    return list(dict.fromkeys(int(match[1]) for match in own))
+
+
+def _is_last(name: bytes, start: int) -> bool:
+    """Whether no further component follows, up to where the next of several joined names begins."""
+    start = _MARKS.match(name, start).end()  # type: ignore[union-attr]
+    depth = 0
+    for character in name[start:].decode("latin-1"):
+        if depth == 0 and character in ":;)/":
+            return character != "/"
+        depth += (character == "(") - (character == ")")
+    return True
+
+
+def _side_by_side(group: re.Match[bytes]) -> bytes:
+    return b"".join(b"~op%b~/" % number for number in _MARK.findall(group[0]))

@@ -1,0 +1,86 @@
+"""Which operation of the StableHLO the places of a stage come from: exactly, by the numbers that were given to them."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from ..parsers.source import Span
+from .capture.model import Stage
+
+_ALIAS = re.compile(rb"(#loc\d*) = ")
+_TRAILING = re.compile(rb"loc\((#loc\d*)\)$", re.MULTILINE)
+_LAST_LOCATION = re.compile(rb"loc\(#loc\d*\)(?=\s*\Z)")
+_USED = re.compile(r"loc\((#loc\d*)\)")
+
+
+def tags_in(stage: Stage, span: Span) -> tuple[int, ...]:
+    """The numbers of the operations that an HLO instruction comes from: several where XLA made one of several."""
+    offsets, numbers = _columns(stage)
+    first = bisect_left(offsets, span.start)
+    last = bisect_left(offsets, span.end, lo=first)
+    return tuple(dict.fromkeys(numbers[first:last]))
+
+
+def tag_of_location(stage: Stage, location: str | None) -> int | None:
+    """The number of an operation of MLIR with that location, `loc(#loc13)`."""
+    used = None if location is None else _USED.fullmatch(location)
+    return None if used is None else _aliases(stage).get(used[1])
+
+
+@lru_cache(maxsize=16)
+def _columns(stage: Stage) -> tuple[array[int], array[int]]:
+    pairs = array("I", stage.tags)
+    return pairs[::2], pairs[1::2]
+
+
+@lru_cache(maxsize=16)
+def _aliases(stage: Stage) -> Mapping[str, int]:
+    """The numbers by the aliases of locations."""
+    data = stage.source.data
+    found = {}
+    for offset, number in zip(*_columns(stage), strict=True):
+        line = data.rfind(b"\n", 0, offset) + 1
+        alias = _ALIAS.match(data, line)
+        if alias is not None:
+            found[alias[1].decode()] = number
+    return found
+
+
+def spans_of_tags(stage: Stage, tags: Sequence[int]) -> tuple[Span, ...]:
+    """The lines of a stage's text that come from operations of these numbers, in text order."""
+    lines = _lines(stage)
+    return tuple(sorted({span for tag in tags for span in lines.get(tag, ())}))
+
+
+def tags_at(stage: Stage, span: Span) -> tuple[int, ...]:
+    """The numbers of the operations that a line, or an instruction, comes from."""
+    if stage.dialect == "hlo":
+        return tags_in(stage, span)
+    found = _LAST_LOCATION.search(stage.source.data[span.start : span.end])
+    tag = None if found is None else tag_of_location(stage, found[0].decode())
+    return () if tag is None else (tag,)
+
+
+@lru_cache(maxsize=16)
+def _lines(stage: Stage) -> Mapping[int, tuple[Span, ...]]:
+    data = stage.source.data
+    found: dict[int, list[Span]] = {}
+    if stage.dialect == "hlo":
+        for offset, number in zip(*_columns(stage), strict=True):
+            found.setdefault(number, []).append(_line(data, offset))
+    else:
+        aliases = _aliases(stage)
+        for use in _TRAILING.finditer(data):
+            tag = aliases.get(use[1].decode())
+            if tag is not None:
+                found.setdefault(tag, []).append(_line(data, use.start()))
+    return {number: tuple(spans) for number, spans in found.items()}
+
+
+def _line(data: bytes, offset: int) -> Span:
+    start, end = data.rfind(b"\n", 0, offset) + 1, data.find(b"\n", offset)
+    return Span(start, len(data) if end < 0 else end)

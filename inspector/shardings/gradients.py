@@ -1,0 +1,51 @@
+"""Which operations give the gradient of an argument: a sum over the batch that has to be communicated."""
+
+from __future__ import annotations
+
+from ...parsers.mlir import TensorType, names
+from .dataflow import Dataflow, Node
+
+BACKWARD = "transpose("
+"""What JAX has in the names of operations of the backward pass."""
+
+FARTHEST = 24
+"""Operations between a gradient and the output that it becomes: an optimizer's."""
+
+
+def is_gradient(flow: Dataflow, row: int) -> bool:
+    """Whether an operation of the backward pass makes, but for what is done element by element, an output.
+
+    What is passed on to another product or sum is the gradient of an intermediate value.
+    """
+    found = names(flow.text.location(flow.rows[row].location))
+    if not found or BACKWARD not in found[0]:
+        return False
+    returned = set(flow.returned)
+    seen = {row}
+    reached = [row]
+    for _ in range(FARTHEST):
+        results = [Node("result", each, index) for each in reached for index in range(len(flow.rows[each].results))]
+        if not returned.isdisjoint(results):
+            return True
+        users = {user for node in results for user in flow.users(node)} - seen
+        reached = [user for user in sorted(users) if _keeps_elements(flow, user)]
+        seen |= users
+    return False
+
+
+def _keeps_elements(flow: Dataflow, row: int) -> bool:
+    """Whether an operation works element by element, or only changes the order of dimensions."""
+    rule = flow.operation(row).annotations.sharding_rule
+    if flow.rows[row].name.rpartition(".")[2] in (
+        "optimization_barrier",
+        "sharding_constraint",
+        "reshape",
+        "transpose",
+    ):
+        return True
+    if rule is None or rule.reduction or rule.need_replication or rule.permutation:
+        return False
+    types = flow.rows[row].types
+    (result,) = rule.results if len(rule.results) == 1 else ((),)
+    whole = len(types) == 1 and isinstance(types[0], TensorType)
+    return whole and all(not operand or operand == result for operand in rule.operands)

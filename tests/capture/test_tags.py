@@ -1,0 +1,151 @@
+"""The numbers of operations: taken out of every text without a trace, and nothing is compiled otherwise for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shardscope.inspector.capture import events
+from shardscope.inspector.capture.child import bootstrap
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.tags import pairs_of, plain, tagged, untagged
+from shardscope.inspector.op_tags import tag_of_location, tags_in
+from shardscope.inspector.program import read
+from shardscope.parsers.hlo import HloModule
+from shardscope.parsers.mlir import MlirModule
+from shardscope.samples.catalogue import samples
+
+from tests.conftest import SampleCapture
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "numbers"),
+    [
+        ('op_name="jit(f)/~op7~/dot" x', 'op_name="jit(f)/dot" x', [7]),
+        # A call around, and the operation itself.
+        ('"jit(f)/~op1~/jit(g)/~op12~/add"', '"jit(f)/jit(g)/add"', [12]),
+        # Joined by XLA: the same names, different ones, and with what they share taken out.
+        ('"jit(f)/~op1~/mul;jit(f)/~op2~/mul"', '"jit(f)/mul"', [1, 2]),
+        ('"jit(f)/~op1~/mul;~op2~/mul"', '"jit(f)/mul"', [1, 2]),
+        ('"jit(f)/~op1~/mul;jit(f)/~op2~/add"', '"jit(f)/mul;jit(f)/add"', [1, 2]),
+        ('"jit(f)/(~op1~:~op2~)/mul"', '"jit(f)/mul"', [1, 2]),
+        ('"jit(f)/(jvp()/~op1~/mul:transpose(jvp())/~op2~/add)"', '"jit(f)/(jvp()/mul:transpose(jvp())/add)"', [1, 2]),
+        ('"f/~op3~/jvp(jit(log_softmax))/~op4~/sum"', '"f/jvp(jit(log_softmax))/sum"', [4]),
+        ('loc("~op5~/reduce_max"(#loc3))', 'loc("reduce_max"(#loc3))', [5]),
+        ('no mark, "and a string"', 'no mark, "and a string"', []),
+    ],
+)
+def test_out_of_a_text(text: str, expected: str, numbers: list[int]) -> None:
+    found, tags = untagged(text.encode())
+    assert found.decode() == expected
+    assert [number for _, number in pairs_of(tags)] == numbers
+    assert all(0 <= offset <= len(found) for offset, _ in pairs_of(tags))
+    assert untagged(tagged(found, tags)) == (found, tags)
+
+
+NAMES = st.lists(
+    st.sampled_from(["a", "/", "~op1~/", "~op22~/", "~op", ";", ":", "(", ")", "~", '"', "\n"]), max_size=30
+)
+
+
+@given(NAMES)
+def test_any_text_comes_back(pieces: list[str]) -> None:
+    found, tags = untagged("".join(pieces).encode())
+    assert len(tags) % 8 == 0
+    again = untagged(tagged(found, tags))
+    assert again == untagged(tagged(*again))
+
+
+def test_messages_are_plain() -> None:
+    assert plain("cannot go from … for op_name=jit(f)/~op3~/add") == "cannot go from … for op_name=jit(f)/add"
+
+
+SCRIPT = """
+import importlib.util, json, os, re, sys
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+import jax
+sys.path.insert(0, sys.argv[1])
+from child.tagging import tag
+_, _, path, name, folder = sys.argv
+spec = importlib.util.spec_from_file_location("program", path)
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+function, inputs = getattr(module, name), getattr(module, f"{name}_inputs")
+inputs = inputs() if callable(inputs) else inputs
+traced = (function if hasattr(function, "trace") else jax.jit(function)).trace(*inputs)
+texts = []
+for number in range(2):
+    lowered = traced.lower()
+    problem = tag(lowered.compiler_ir("stablehlo")) if number else None
+    assert problem is None, problem
+    # A folder of its own, since JAX gives the same executable for the same options.
+    texts.append(lowered.compile(compiler_options={"xla_dump_to": f"{folder}/{number}"}).as_text())
+print(json.dumps(texts))
+"""
+
+
+@pytest.mark.parametrize("name", ["transformer:train_step", "moe:grad"])
+def test_what_is_compiled_does_not_change(name: str, tmp_path: Path) -> None:
+    """The same instructions, but for what is only said about them: their names, and where they come from."""
+    sample, _, function = name.partition(":")
+    path = next(each.path for each in samples() if each.name == sample)
+    folder = str(Path(bootstrap.FOLDER).parent)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, folder, str(path), function, str(tmp_path)],
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    plainly, numbered = json.loads(done.stdout.splitlines()[-1])
+    assert "~op" in numbered
+    assert shape(plainly) == shape(numbered)
+
+
+def shape(text: str) -> list[str]:
+    """Types, opcodes and attributes of all instructions in their order, without names and metadata."""
+    body = text[text.index("\n%") :] if "\n%" in text else text
+    lines = [re.sub(r", metadata=\{[^{}]*\}", "", line) for line in body.splitlines()]
+    return [re.sub(r"%[\w.\-]+", "%", line) for line in lines]
+
+
+def test_numbers_lead_from_the_compiled_program_to_the_stablehlo(sample: SampleCapture) -> None:
+    """A dot of one of two layers that share lines and names has the number of the dot of that layer."""
+    captured = sample("transformer:train_step")
+    compiled, written = captured.stage("hlo"), captured.stage("stablehlo")
+    assert compiled is not None
+    assert written is not None
+    hlo, mlir = read(compiled), read(written)
+    assert isinstance(hlo, HloModule)
+    assert isinstance(mlir, MlirModule)
+    dots = {
+        tag_of_location(written, operation.statement.location): operation
+        for operation in mlir.operations({"stablehlo.dot_general", "stablehlo.transpose"})
+    }
+    assert None not in dots
+    found = hlo.with_opcode({"dot"})
+    # XLA makes one of a product and the transposition of its result, and calls it by either.
+    nowhere = [dot.text for dot in found if dots.keys().isdisjoint(tags_in(compiled, dot.span))]
+    assert nowhere == []
+    assert len(found) > 20
+
+
+def test_a_capture_keeps_its_numbers(sample: SampleCapture) -> None:
+    captured = sample("predict:predict")
+    again = Capture()
+    for frame in events.frames_of(captured):
+        again = events.fold(again, frame)
+    assert [stage.tags for stage in again.stages] == [stage.tags for stage in captured.stages]
+    assert [stage.source.data for stage in again.stages] == [stage.source.data for stage in captured.stages]
+    assert all(b"~op" not in stage.source.data for stage in captured.stages)
+    assert [stage.name for stage in captured.stages if stage.tags] == [
+        stage.name for stage in captured.stages if stage.name != "jaxpr"
+    ]

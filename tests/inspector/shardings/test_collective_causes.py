@@ -1,0 +1,167 @@
+"""The causes of inserted collectives: the change that they suggest has to do away with the collective."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.why_lines import cause_line, remedy_line
+from shardscope.inspector.report import Collective, Report
+from shardscope.inspector.shardings.collective_causes import CollectiveCause, causes_of
+
+PROGRAM = Path(__file__).with_name("transformer_step.py")
+SPECS = {
+    "embed": ["model", "data"],
+    "wqkv": ["data", "model"],
+    "wo": ["model", "data"],
+    "w1": ["data", "model"],
+    "w2": ["model", "data"],
+}
+
+Specs = dict[str, list[str | None]]
+Found = tuple[Collective, CollectiveCause]
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Specs], Report]:
+    """The report of the step with given specs."""
+    known: dict[str, Report] = {}
+
+    def report(specs: Specs) -> Report:
+        text = re.sub(r"SPECS = \{.*?\n\}", f"SPECS = {specs!r}", PROGRAM.read_text(), count=1, flags=re.DOTALL)
+        key = json.dumps(specs)
+        if key not in known:
+            script = tmp_path_factory.mktemp("step") / "step.py"
+            script.write_text(text)
+            *_, captured = capture(Request(f"{script}:step", live=False))
+            assert captured.complete, captured.failure
+            known[key] = inspect(captured)
+        return known[key]
+
+    return report
+
+
+def inserted(report: Report) -> list[Found]:
+    return [
+        (collective, cause)
+        for collective in report.collectives
+        if collective.stage == "hlo" and collective.origin != "user"
+        for cause in causes_of(report.capture, collective)
+    ]
+
+
+def like(report: Report, kind: str, axis: str, operation: str, direction: str, function: str) -> list[Found]:
+    return [
+        (collective, cause)
+        for collective, cause in inserted(report)
+        if (collective.kind, collective.axes, cause.operation) == (kind, (axis,), operation)
+        and collective.direction.startswith(direction)
+        and any(function in frame.function for frame in cause.place.stack)
+    ]
+
+
+def without(cause: CollectiveCause, specs: Specs) -> Specs:
+    """The specs without the axes that the cause says to come from them."""
+    changed = {name: list(spec) for name, spec in specs.items()}
+    for why in cause.origins:
+        path = re.fullmatch(r"argument params(?:\['layers'\]\[\d\])?\['(\w+)'\]", why.origin)
+        assert path is not None, why.origin
+        dim = int(why.root.rpartition(" dim ")[2])
+        assert changed[path[1]][dim] in (why.axis, None)
+        changed[path[1]][dim] = None
+    return changed
+
+
+def test_every_inserted_collective_has_a_cause(compiled: Callable[..., Report]) -> None:
+    report = compiled(SPECS)
+    collectives = [c for c in report.collectives if c.stage == "hlo"]
+    assert len(collectives) > 20
+    for collective in collectives:
+        assert collective.origin == "partitioner"
+        found = causes_of(report.capture, collective)
+        assert found, collective.name
+        for cause in found:
+            assert cause.confidence == "exact"
+            assert cause.effect != "own"
+            assert cause.place.frame is not None
+            assert cause.origins
+            assert cause_line(cause, report)
+            assert remedy_line(cause, report)
+
+
+@pytest.mark.parametrize(
+    ("kind", "axis", "operation", "direction", "function", "effect", "rounds"),
+    [
+        # FSDP's weights are gathered for the products.
+        ("all-gather", "data", "dot_general", "forward", "attention", "reshard", 1),
+        # q, k and v do not end where the shards of their product do. Without wqkv's axis that of wo comes there.
+        ("collective-permute", "model", "split", "forward", "attention", "move", 2),
+        # Tensor parallelism adds up what the rows of a weight give.
+        ("all-reduce", "model", "dot_general", "forward", "mlp", "sum", 1),
+        # The gradients of q, k and v are put together across the shards.
+        ("all-to-all", "model", "concatenate", "backward", "attention", "move", 1),
+    ],
+)
+def test_the_suggested_change_removes_it(
+    kind: str,
+    axis: str,
+    operation: str,
+    direction: str,
+    function: str,
+    effect: str,
+    rounds: int,
+    compiled: Callable[..., Report],
+) -> None:
+    specs: Specs = {name: list(spec) for name, spec in SPECS.items()}
+    found = like(compiled(specs), kind, axis, operation, direction, function)
+    assert found, "the collective is not there to begin with"
+    for _ in range(rounds):
+        assert {cause.effect for _, cause in found} == {effect}
+        for _, cause in found:
+            assert not cause.needed
+            specs = without(cause, specs)
+        found = like(compiled(specs), kind, axis, operation, direction, function)
+    assert not found
+
+
+def test_gradients_of_weights_must_be_summed(compiled: Callable[..., Report]) -> None:
+    """One for each weight: four in each of two layers, and the table's from its use as the last layer."""
+    report = compiled(SPECS)
+    needed = [(collective, cause) for collective, cause in inserted(report) if cause.needed]
+    assert len(needed) == 2 * 4 + 1
+    for collective, cause in needed:
+        assert (cause.effect, collective.kind, collective.axes) == ("sum", "all-reduce", ("data",))
+        assert cause.rule == "kli,klj->ij"
+        assert "have to be added up" in remedy_line(cause, report)
+    # Whatever the weights are cut along, the sums over the batch stay; the table has one for its other use, too.
+    whole = compiled({name: [None, None] for name in SPECS})
+    assert sum(cause.needed for _, cause in inserted(whole)) == 2 * 4 + 2
+
+
+def test_a_reshard_from_and_to(compiled: Callable[..., Report]) -> None:
+    report = compiled(SPECS)
+    (first, *_), axis = like(report, "all-gather", "data", "dot_general", "forward", "attention"), "data"
+    collective, cause = first
+    assert (cause.before, cause.after) == ("P('data', 'model')", "P(None, 'model')")
+    assert cause.value.startswith("operand params['layers']")
+    assert cause.value.endswith("['wqkv'] dim 0")
+    # The batch of the other operand is cut along the same axis, because of the constraint.
+    assert {why.origin for why in cause.against} == {"with_sharding_constraint"}
+    assert {why.axis for why in cause.against} == {axis}
+    assert collective.operand_types == ("f32[8,48]",)
+
+
+def test_by_name_where_there_are_no_numbers(compiled: Callable[..., Report]) -> None:
+    """A dump folder, or a JAX whose operations cannot be numbered: the operation is found by name and line."""
+    report = compiled(SPECS)
+    bare = tuple(replace(stage, tags=b"") for stage in report.capture.stages)
+    again = inspect(replace(report.capture, stages=bare))
+    confidences = {cause.confidence for _, cause in inserted(again)}
+    assert confidences <= {"name", "shape"}
+    assert "name" in confidences
