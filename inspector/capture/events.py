@@ -10,6 +10,7 @@
     peak         + text                      what is alive when most memory is taken
     probe        the fields of Probe + elements
     probed       the fields of Probed        differences  values: of Compared
+    collective_times                         values: of Timing
     devices      wanted                      another number of fake devices is needed
     stdout       + text                      what the script printed; stderr: the same
     timings      seconds by phase            only in files
@@ -44,6 +45,7 @@ from .model import (
     Progress,
     Stage,
     Subject,
+    Timing,
     Value,
 )
 from .tags import plain, tagged, untagged
@@ -82,6 +84,8 @@ def frames_of(capture: Capture) -> Iterator[Frame]:
             yield _event(name, value)
     for probe in capture.probes:
         yield Frame(_event("probe", replace(probe, elements=b"")).event, probe.elements)
+    if capture.collective_times:
+        yield Frame({"event": "collective_times", "values": msgspec.to_builtins(capture.collective_times)})
     if capture.compared:
         yield Frame({"event": "differences", "values": msgspec.to_builtins(capture.compared)})
     if capture.peak is not None:
@@ -170,6 +174,10 @@ def _probe(capture: Capture, frame: Frame) -> Capture:
     return replace(capture, probes=(*capture.probes, replace(probe, elements=frame.text))[:MOST_PROBES])
 
 
+def _collective_times(capture: Capture, frame: Frame) -> Capture:
+    return replace(capture, collective_times=_convert(frame.event.get("values"), tuple[Timing, ...], frame))
+
+
 def _probed(capture: Capture, frame: Frame) -> Capture:
     return replace(capture, probed=_convert(frame.event, Probed, frame))
 
@@ -228,6 +236,7 @@ _RULES: dict[str, Callable[[Capture, Frame], Capture]] = {
     "execution": _execution,
     "probe": _probe,
     "probed": _probed,
+    "collective_times": _collective_times,
     "differences": _differences,
     "message": _message,
     "failure": _failure,

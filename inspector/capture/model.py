@@ -206,6 +206,22 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
+class Timing:
+    """A collective of the compiled program on one device, as profiled over several `runs`.
+
+    It is executed `count` times in a run, and takes so many `seconds` in it, waiting for other devices included;
+    `late` is by how much it begins after the first device. Medians.
+    """
+
+    name: str
+    device: int
+    runs: int
+    count: int
+    seconds: float
+    late: float
+
+
+@dataclass(frozen=True, slots=True)
 class Shard:
     """One device's value: where along the probe's axes the device stands, and figures of the value.
 
@@ -291,6 +307,7 @@ class Capture:
     memory: Memory | None = None
     peak: Source | None = None
     execution: Execution | None = None
+    collective_times: tuple[Timing, ...] = ()
     probes: tuple[Probe, ...] = ()
     probed: Probed | None = None
     compared: tuple[Compared, ...] = ()

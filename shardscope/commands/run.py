@@ -38,6 +38,9 @@ from shardscope.inspector.compare import compare
 from shardscope.inspector.pipeline import inspect
 from shardscope.samples.catalogue import samples
 
+MOST_NUMBERS = 1000
+"""Of iterations, and of indices."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
@@ -61,6 +64,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
     parser.add_argument("--no-live", action="store_true", help="compile only, do not run the function")
+    parser.add_argument(
+        "--probe",
+        default="collectives",
+        metavar="WHAT",
+        help="whose values to show on each device: collectives, all, none, or equations' ids as in 1.4,1.7",
+    )
+    parser.add_argument(
+        "--iterations",
+        type=_numbers,
+        default=tuple(range(8)),
+        metavar="N,N-N",
+        help="of each loop, those to show values of, beside the last (default: 0-7)",
+    )
+    parser.add_argument(
+        "--window", type=_numbers, default=(), metavar="N,N", help="where in large arrays to begin to show elements"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="for made-up values of abstract arguments")
     parser.add_argument("--timeout", type=float, metavar="S", help="give up after so many seconds")
     parser.add_argument("--save", metavar="FILE", help="keep the capture, for `shardscope open`")
@@ -113,6 +132,9 @@ def _request(options: argparse.Namespace, target: str) -> Request:
         python=options.python,
         live=not options.no_live,
         seed=options.seed,
+        probe=options.probe,
+        iterations=options.iterations,
+        window=options.window,
         timeout=options.timeout,
         argv=tuple(options.argv),
     )
@@ -147,3 +169,12 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is no number of devices")
     return number
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """`0,3,5-7` as numbers."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        numbers += range(int(first), int(last or first) + 1)
+    return tuple(numbers[:MOST_NUMBERS])

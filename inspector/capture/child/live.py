@@ -57,17 +57,11 @@ def inputs_of(call: Traceable, compiled: Any, seed: int) -> Inputs:
 def run(compiled: Any, inputs: Inputs) -> tuple[list[Any], dict[str, Any]]:
     """The last run's outputs, and the fields of the `execution` event: them, and seconds per run after a warm-up."""
 
-    def once() -> tuple[Any, float]:
-        args, kwargs = jax.tree.unflatten(inputs.tree, fresh(inputs))
-        started = time.perf_counter()
-        outputs = jax.block_until_ready(compiled(*args, **kwargs))
-        return outputs, time.perf_counter() - started
-
     begun = time.perf_counter()
-    outputs, seconds = once()
+    outputs, seconds = once(compiled, inputs)
     times: list[float] = []
     while not times or (len(times) < RUNS and time.perf_counter() - begun + seconds < LONGEST):
-        outputs, seconds = once()
+        outputs, seconds = once(compiled, inputs)
         times.append(round(seconds, 9))
     leaves_out, _ = jax.tree_util.tree_flatten_with_path(outputs)
     return [leaf for _, leaf in leaves_out], {
@@ -75,6 +69,14 @@ def run(compiled: Any, inputs: Inputs) -> tuple[list[Any], dict[str, Any]]:
         "seconds": times,
         "seeded_inputs": inputs.seeded,
     }
+
+
+def once(compiled: Any, inputs: Inputs) -> tuple[Any, float]:
+    """The outputs of one run, and its seconds."""
+    args, kwargs = jax.tree.unflatten(inputs.tree, fresh(inputs))
+    started = time.perf_counter()
+    outputs = jax.block_until_ready(compiled(*args, **kwargs))
+    return outputs, time.perf_counter() - started
 
 
 def fresh(inputs: Inputs) -> list[Any]:

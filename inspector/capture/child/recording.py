@@ -38,7 +38,7 @@ from .request import Request
 from .resolve import Resolved
 from .subject import Subject
 from .topology import Topology
-from .workspace import DUMP
+from .workspace import DUMP, PROFILE
 
 if TYPE_CHECKING:
     from .cross_compile import CrossCompiled
@@ -170,7 +170,8 @@ def _run(
     try:
         # What the compiler says of the program with probes, it has said of the one without.
         with compiler_log.diverted(workspace) as path:
-            watching.watch(request, watching.Program(traced, compiled, table, inputs, outputs), channel)
+            program = watching.Program(traced, compiled, table, inputs, outputs, min(execution["seconds"]))
+            watching.watch(request, program, channel, Path(workspace, PROFILE))
         Path(path).unlink()
     except Exception as error:  # whatever it is, it is not the user's: all that was asked for is there already
         _tell(channel, "warning", f"no values inside the program: {type(error).__name__}: {error}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import equations, live
+from . import equations, live, timings
 from .channel import Channel
 from .jaxpr_facts import Table
 from .probes import Chosen, Probed
@@ -20,10 +21,14 @@ class Program(NamedTuple):
     table: Table
     inputs: live.Inputs
     outputs: list[Any]
+    seconds: float
 
 
-def watch(request: Request, program: Program, channel: Channel) -> None:
-    """Send what was asked for: the probes and the differences between shards."""
+def watch(request: Request, program: Program, channel: Channel, folder: Path) -> None:
+    """Send how long collectives take, and what was asked for: probes, and differences between shards."""
+    text = program.compiled.as_text()
+    measured = timings.measure(text, lambda: live.once(program.compiled, program.inputs), program.seconds, folder)
+    channel.send("collective_times", values=measured)
     if request.probe == "none":
         return
     if problem := equations.probe():

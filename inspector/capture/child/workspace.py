@@ -11,3 +11,6 @@ FAULT_LOG = "fault.log"
 
 DUMP = "dump"
 """The folder to which XLA writes its stages."""
+
+PROFILE = "profile"
+"""The folder that JAX's profiler writes to."""

@@ -25,6 +25,20 @@ class Output(Struct, frozen=True):
     values: str | None
 
 
+class Timing(Struct, frozen=True):
+    """A collective of the compiled program on one device: medians over profiled `runs`, waiting included.
+
+    It is executed `count` times in each; `late` is by how many seconds it begins after the first device.
+    """
+
+    name: str
+    device: int
+    runs: int
+    count: int
+    seconds: float
+    late: float
+
+
 class Execution(Struct, frozen=True):
     """The live run: `ran` is false where there was none. `seconds` are of each run after one warm-up.
 
@@ -36,6 +50,7 @@ class Execution(Struct, frozen=True):
     seeded_inputs: bool
     seconds: list[float]
     outputs: list[Output]
+    timings: list[Timing]
     probes: list[Probe]
     divergences: list[Divergence]
     shown: dict[str, int] | None
@@ -82,6 +97,7 @@ def execution_of(found: Report) -> Execution:
         seeded_inputs=execution is not None and execution.seeded_inputs,
         seconds=[] if execution is None else list(execution.seconds),
         outputs=[Output(o.path, o.type, o.spec, o.minimum, o.mean, o.maximum, o.non_finite, o.values) for o in outputs],
+        timings=[Timing(t.name, t.device, t.runs, t.count, t.seconds, t.late) for t in found.capture.collective_times],
         probes=[probe for value in found.probes for probe in probes_of(value)],
         divergences=list(map(divergence_of, found.divergences)),
         shown=None if probed is None else probed.shown,

@@ -17,6 +17,7 @@ from .live import execution, memory
 from .messages import failure, messages, problems
 from .shardings import shardings
 from .stages import stages
+from .times import times
 from .values import values
 from .variance import variance
 
@@ -32,6 +33,7 @@ SECTIONS = (
     devices,
     memory,
     execution,
+    times,
     messages,
     problems,
     stages,

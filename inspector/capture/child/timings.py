@@ -1,0 +1,99 @@
+"""How long each collective takes on each device, from the data that JAX's profiler makes public."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import jax
+
+RUNS = 5
+LONGEST = 2.0
+"""Seconds that the runs together may take; there is always one."""
+
+_COLLECTIVE = re.compile(
+    r"^\s*(?:ROOT )?%?([\w.\-]+) = [^\n]*? (?:all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all"
+    r"|collective-permute|collective-broadcast)(?:-start|-done)?\(",
+    re.MULTILINE,
+)
+
+_DEVICE_PLANE = re.compile(r"/device:\w+:(\d+)")
+
+
+class _Event(NamedTuple):
+    name: str
+    device: int
+    run: int
+    start: float
+    seconds: float
+
+
+def collective_names(text: str) -> set[str]:
+    """The names of the collectives in the text of a compiled program."""
+    return {match[1] for match in _COLLECTIVE.finditer(text)}
+
+
+def measure(text: str, once: Callable[[], Any], seconds: float, folder: Path) -> list[dict[str, Any]]:
+    """The fields of each `Timing`: a few runs of the program whose text is given are profiled.
+
+    `once` runs it to its end, in so many `seconds`. What the profiler writes goes to `folder`, which is removed.
+    """
+    names = collective_names(text)
+    if not names or not hasattr(jax.profiler, "ProfileData"):
+        return []
+    try:
+        with jax.profiler.trace(str(folder)):
+            for _ in range(max(1, min(RUNS, int(LONGEST / max(seconds, 1e-6))))):
+                once()
+        events = [event for path in sorted(folder.rglob("*.xplane.pb")) for event in _read(path, names)]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return _summaries(events)
+
+
+def _read(path: Path, names: set[str]) -> Iterator[_Event]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the class of the statistics itself
+        for plane in jax.profiler.ProfileData.from_file(str(path)).planes:
+            match = _DEVICE_PLANE.fullmatch(plane.name)
+            for line in plane.lines:
+                for event in line.events:
+                    stats = dict(event.stats)
+                    name = str(stats.get("hlo_op", event.name)).removeprefix("%")
+                    device = stats.get("device_ordinal", match and match[1])
+                    if name in names and device is not None:
+                        run, start = int(stats.get("run_id", 0)), event.start_ns / 1e9
+                        yield _Event(name, int(device), run, start, event.duration_ns / 1e9)
+
+
+def _summaries(events: list[_Event]) -> list[dict[str, Any]]:
+    """By instruction and device; `late` is how long after the first of the devices this one began."""
+    grouped: dict[tuple[str, int], dict[int, list[_Event]]] = defaultdict(lambda: defaultdict(list))
+    for event in sorted(events, key=lambda event: event.start):
+        grouped[event.name, event.device][event.run].append(event)
+    first: dict[tuple[str, int, int], float] = {}
+    for (name, _), runs in grouped.items():
+        for run, executed in runs.items():
+            for number, event in enumerate(executed):
+                key = (name, run, number)
+                first[key] = min(event.start, first.get(key, event.start))
+    return [
+        {
+            "name": name,
+            "device": device,
+            "runs": len(runs),
+            "count": round(median(map(len, runs.values()))),
+            "seconds": round(median(sum(e.seconds for e in executed) for executed in runs.values()), 9),
+            "late": round(
+                median(e.start - first[name, run, n] for run, executed in runs.items() for n, e in enumerate(executed)),
+                9,
+            ),
+        }
+        for (name, device), runs in sorted(grouped.items())
+    ]

@@ -1,0 +1,113 @@
+"""Values that are declared the same on all devices and are not, and where they part."""
+
+from __future__ import annotations
+
+import pytest
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import Divergence
+
+from .conftest import Captured
+
+SCRIPT = """
+    import jax, jax.numpy as jnp, numpy as np
+    from jax import lax
+    from jax.sharding import Mesh, PartitionSpec as P
+
+    mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("x", "y"))
+    block = jnp.arange(4.0)
+
+    def mapped(f, out, check=True):
+        return jax.shard_map(f, mesh=mesh, in_specs=P(("x", "y")), out_specs=out, check_vma=check)
+
+    def varying(value, axis):
+        return lax.pcast(value, axis, to="varying") if hasattr(lax, "pcast") else lax.pvary(value, axis)
+
+    def loop(x):
+        bound = 2 + lax.axis_index("x") * 3
+        grown = lax.fori_loop(0, bound, lambda i, v: v * 2, lax.psum(x, ("x", "y")))
+        return grown - 1
+    fn_loop = mapped(loop, P())
+
+    def conditional(x):
+        shared = lax.psum(x, ("x", "y"))
+        chosen = lax.cond(x[0] > 2.5, lambda v: v + 1, lambda v: v, shared)
+        return jnp.sin(chosen)
+    fn_conditional = mapped(conditional, P())
+
+    def in_a_scan(x):
+        shared = lax.psum(x, ("x", "y"))
+        def step(carry, time):
+            late = (time > 3) & (lax.axis_index("y") == 1)
+            return lax.cond(late, lambda v: v * 2, lambda v: v * 1, carry), None
+        return lax.scan(step, shared, jnp.arange(6))[0]
+    fn_in_a_scan = mapped(in_a_scan, P())
+
+    def sign(x):
+        zero = x[0] * 0.0
+        return lax.cond(x[0] > 0.5, lambda: -0.0, lambda: 0.0)
+    fn_sign = mapped(sign, P())
+
+    def nans(x):
+        total = lax.psum(x / x, ("x", "y"))
+        return total
+    fn_nans = mapped(nans, P())
+
+    def unspecified(x):
+        return x * 2
+    fn_unspecified = mapped(unspecified, P("y"), check=False)
+
+    def gathered(x):
+        return lax.all_gather(x, ("x", "y"), tiled=True)
+    fn_gathered = mapped(gathered, P(), check=False)
+
+    fn_loop_inputs = fn_conditional_inputs = fn_in_a_scan_inputs = fn_sign_inputs = (block,)
+    fn_nans_inputs = fn_unspecified_inputs = fn_gathered_inputs = (block,)
+"""
+
+
+def first(capture: Capture) -> list[Divergence]:
+    assert capture.complete, capture.failure
+    assert not [m for m in capture.messages if m.phase == "probe"], capture.messages
+    return [found for found in inspect(capture).divergences if found.is_first]
+
+
+@pytest.mark.parametrize(
+    ("function", "primitive", "devices", "line"),
+    [
+        ("fn_loop", "while", (0, 2), "fori_loop"),
+        ("fn_conditional", "cond", (1, 3), "lax.cond(x[0] > 2.5"),
+        ("fn_sign", "cond", (0, 2), "lax.cond(x[0] > 0.5"),
+    ],
+)
+def test_where_they_part(
+    function: str, primitive: str, devices: tuple[int, ...], line: str, captured: Captured
+) -> None:
+    capture = captured(SCRIPT, function)
+    found = [each for each in first(capture) if each.axis == "x"]
+    assert [(each.primitive, each.declared) for each in found][:1] == [(primitive, "type")]
+    frame = found[0].source.frame
+    assert frame is not None
+    assert capture.script_text is not None
+    assert line in capture.script_text.text().splitlines()[frame.line - 1]
+    assert found[0].devices == devices
+
+
+def test_what_follows_is_not_first(captured: Captured) -> None:
+    found = inspect(captured(SCRIPT, "fn_conditional")).divergences
+    assert [(each.primitive, each.is_first) for each in found if each.axis == "x"] == [("cond", True), ("sin", False)]
+
+
+def test_the_iteration_in_which_they_part(captured: Captured) -> None:
+    (found,) = first(captured(SCRIPT, "fn_in_a_scan"))
+    assert (found.primitive, found.axis, found.iteration, found.devices) == ("cond", "y", (4,), (0, 1))
+
+
+def test_the_same_nans_are_the_same(captured: Captured) -> None:
+    assert first(captured(SCRIPT, "fn_nans")) == []
+
+
+def test_out_specs_that_say_too_much(captured: Captured) -> None:
+    (found,) = first(captured(SCRIPT, "fn_unspecified"))
+    assert (found.primitive, found.axis, found.declared) == ("mul", "x", "out_specs")
+    assert first(captured(SCRIPT, "fn_gathered")) == []
