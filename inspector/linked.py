@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..parsers.source import Span
@@ -36,7 +36,14 @@ class StagePlace:
     offset: int
 
 
-Place = SourceLine | StagePlace | Collective
+@dataclass(frozen=True, slots=True)
+class ProbePlace:
+    """A value that was looked at while the program ran: its number among the report's probes."""
+
+    number: int
+
+
+Place = SourceLine | StagePlace | Collective | ProbePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,8 @@ def linked(report: Report, place: Place, stage: Stage) -> Linked:
             spans = exact or (() if origin is stage else _first_known(stage, stack))
             around = _of_line(report, stack[0]) if stack else ()
             return Linked(place, stack, None, around, spans, "exact" if exact else "name" if spans else "none")
+        case ProbePlace():
+            return _of_probe(report, place, stage)
         case Collective():
             return Linked(place, place.source.stack, *_around(report, place, stage))
 
@@ -122,6 +131,17 @@ def equation_offset(report: Report, equation: str) -> int | None:
     if not isinstance(text, JaxprText):
         return None
     return next((place.span.start for place in text.equations if place.id == equation), None)
+
+
+def _of_probe(report: Report, place: ProbePlace, stage: Stage) -> Linked:
+    """What belongs to the equation of a probe."""
+    path = report.probes[place.number].probe.path
+    offset = equation_offset(report, path[-1]) if path else None
+    if offset is None:
+        return Linked(place)
+    inner = linked(report, StagePlace("jaxpr", offset), stage)
+    here = (Span(offset, offset + 1),) if stage.name == "jaxpr" else inner.spans
+    return replace(inner, place=place, collective=None, spans=here)
 
 
 def _around(

@@ -16,13 +16,15 @@ from .row_table import Row
 VALUES = (Column("", 3, 1), Column("value", 10, 5), Column("type", 10, 4), Column("sharding", 12, 3), Column("", 7, 2))
 
 VARIANCE = (
-    Column("varying", 7, 5),
+    Column("varying", 7, 8),
+    Column("left", 4, 4),
     Column("unreduced", 4, 3),
     Column("reduced", 4, 2),
     Column("value", 3, 4),
     Column("type", 12, 6),
     Column("primitive", 8, 7),
-    Column("from", 8, 1),
+    Column("entered", 8, 1),
+    Column("from", 8, 2),
 )
 
 LIVE = (
@@ -59,13 +61,20 @@ def variance_rows(report: Report, hues: Mapping[str, str]) -> list[Row]:
 
 def _variance(variable: VariableVariance, hues: Mapping[str, str]) -> tuple[Content, ...]:
     frame = variable.source.frame
+    varying = axes_content(variable.varying, hues) if variable.varying else Content.styled("–", "$aside")
+    hidden = (" hides ", "bold $error") if variable.hidden else ""
+    entered = dict.fromkeys(f"{entry.axis} {entry.by}" for entry in variable.entered)
     return (
-        axes_content(variable.varying, hues) if variable.varying else Content.styled("–", "$aside"),
+        Content.assemble(
+            varying, hidden, axes_content(variable.hidden, hues), ("?" if variable.inferred else "", "$aside")
+        ),
+        axes_content(variable.left, hues),
         axes_content(variable.unreduced, hues),
         axes_content(variable.reduced, hues),
         data(variable.value),
         data(variable.type),
         data(variable.primitive),
+        data(", ".join(entered)),
         data("" if frame is None else f"line {frame.line} {frame.function}"),
     )
 

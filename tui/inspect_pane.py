@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from ..inspector.linked import Linked, SourceLine, StagePlace
+from ..inspector.linked import Linked, ProbePlace, SourceLine, StagePlace
 from ..inspector.report import Collective, Report
 from .collective_details import collective_details
+from .device_details import Window, device_details
 from .entry_details import entry_details
 from .place_details import frames, line_text, place_details
 from .selected import Selected
@@ -26,15 +29,27 @@ class InspectPane(VerticalScroll, can_focus=True):
 
     ALLOW_MAXIMIZE = True
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("shift+left", "window(0, -1)", "window left", show=False),
+        Binding("shift+right", "window(0, 1)", "window right", show=False),
+        Binding("shift+up", "window(-1, 0)", "window up", show=False),
+        Binding("shift+down", "window(1, 0)", "window down", show=False),
+    ]
+
     report: reactive[Report | None] = reactive(None)
     selected: reactive[Selected | None] = reactive(None)
     linked: reactive[Linked | None] = reactive(None)
     line: reactive[str] = reactive("")
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._window = Window()
+
     def compose(self) -> ComposeResult:
         yield Static(id="inspect-text")
 
     def watch_selected(self) -> None:
+        self._window = Window()
         self.scroll_home(animate=False)
         self.draw()
 
@@ -45,6 +60,11 @@ class InspectPane(VerticalScroll, can_focus=True):
         self.draw()
 
     def on_resize(self) -> None:
+        self.draw()
+
+    def action_window(self, down: int, right: int) -> None:
+        """Show another part of large arrays."""
+        self._window = self._window.moved(down, right)
         self.draw()
 
     def draw(self) -> None:
@@ -68,5 +88,11 @@ class InspectPane(VerticalScroll, can_focus=True):
                     yield Content("")
                     yield from frames(linked.stack, linked.collective.source.confidence, width)
                     yield from line_text(self.line, width)
+            case ProbePlace(number):
+                if self.report is not None and number < len(self.report.probes):
+                    yield from device_details(self.report, number, self._window, width)
+                    if linked is not None and linked.place == self.selected:
+                        yield Content("")
+                        yield from frames(linked.stack, "exact" if linked.stack else "none", width)
             case entry:
                 yield from entry_details(entry, width)

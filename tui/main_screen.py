@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Footer
 
 from ..inspector.capture.model import STAGES, Capture
-from ..inspector.linked import Linked, Place, SourceLine, StagePlace
+from ..inspector.linked import Linked, Place, ProbePlace, SourceLine, StagePlace
 from ..inspector.report import Collective, Report
 from ..inspector.source_files import source_of
 from .analyst import Analyst, View
@@ -145,6 +145,8 @@ class MainScreen(Screen[None]):
             match event.what:
                 case Collective(stage=stage) | StagePlace(stage=stage):
                     self.action_stage(stage)
+                case ProbePlace():
+                    self.action_stage("jaxpr")
 
     @on(TabStrip.Picked, "#stages")
     def _stage_picked(self, event: TabStrip.Picked) -> None:
@@ -265,6 +267,7 @@ class MainScreen(Screen[None]):
             ("in a text", TextView.BINDINGS),
             ("in a table", RowTable.BINDINGS),
             ("in the collectives", CollectivesPane.BINDINGS),
+            ("in what is selected", InspectPane.BINDINGS),
         )
         self.app.push_screen(Help(sections))
 

@@ -14,11 +14,12 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Static
 
 from ..inspector.capture.model import Capture
-from ..inspector.linked import Linked, StagePlace, equation_offset
+from ..inspector.linked import Linked, ProbePlace, StagePlace, equation_offset
 from ..inspector.render.run_times import run_times
 from ..inspector.report import Report
 from ..parsers.source import Source
 from .collectives_pane import CollectivesPane
+from .device_rows import DEVICES, device_rows
 from .entries import (
     LIVE,
     PROBLEMS,
@@ -40,6 +41,7 @@ TABLES = {
     "collectives": ("Collectives", "c"),
     "values": ("Arguments & outputs", "a"),
     "variance": ("Variance", "v"),
+    "devices": ("Each device", "e"),
     "live": ("Live", "l"),
     "problems": ("Problems", "p"),
     "log": ("Log", "o"),
@@ -70,6 +72,7 @@ class TablesPane(Vertical):
             yield CollectivesPane(id="collectives").data_bind(TablesPane.report, TablesPane.linked)
             yield RowTable(VALUES, id="values")
             yield RowTable(VARIANCE, id="variance")
+            yield RowTable(DEVICES, id="devices")
             with Vertical(id="live"):
                 yield Static(id="live-summary", classes="summary")
                 yield RowTable(LIVE, id="live-table")
@@ -106,7 +109,9 @@ class TablesPane(Vertical):
     def watch_report(self, report: Report | None) -> None:
         self._show_problems()
         if report is not None:
-            self.query_one("#variance", RowTable).show(variance_rows(report, axis_hues(report.meshes)))
+            hues = axis_hues(report.meshes)
+            self.query_one("#variance", RowTable).show(variance_rows(report, hues))
+            self.query_one("#devices", RowTable).show(device_rows(report, hues))
         self._count()
 
     @on(TabStrip.Picked)
@@ -138,6 +143,8 @@ class TablesPane(Vertical):
             case "variance", int(number) if report is not None:
                 offset = equation_offset(report, report.variance[number].equation)
                 return None if offset is None else StagePlace("jaxpr", offset)
+            case "devices", int(number):
+                return ProbePlace(number)
             case _:
                 return None
 
@@ -155,6 +162,7 @@ class TablesPane(Vertical):
             "collectives": self.query_one(CollectivesPane).count,
             "values": len(capture.arguments) + len(capture.outputs),
             "variance": 0 if report is None else len(report.variance),
+            "devices": 0 if report is None else len(report.probes),
             "live": 0 if run is None else len(run.outputs),
             "problems": len(problems_of(capture, report)),
             "log": 0,

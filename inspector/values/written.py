@@ -30,9 +30,9 @@ def rows(
     )
 
 
-def array_lines(probe: Probe, number: int, height: int, width: int) -> list[str]:
-    """One shard as numpy writes it, cut after so many rows and columns; its figures where elements are left out."""
-    cells = rows(probe, number, height, width)
+def array_lines(probe: Probe, number: int, height: int, width: int, top: int = 0, left: int = 0) -> list[str]:
+    """A window of one shard as numpy writes it, from a row and a column on; its figures where elements are left out."""
+    cells = rows(probe, number, height, width, top, left)
     shard = probe.shards[number]
     figures = (("min", shard.minimum), ("mean", shard.mean), ("max", shard.maximum))
     shown = " ".join(f"{name} {element_text(value)}" for name, value in figures if value is not None)
@@ -45,7 +45,7 @@ def array_lines(probe: Probe, number: int, height: int, width: int) -> list[str]
     columns = probe.shape[-1]
     cut = math.prod(probe.shape) > sum(map(len, cells))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    more = " …" if columns > len(widths) else ""
+    more = " …" if columns > left + len(widths) else ""
     lines = [f"[{' '.join(_padded(row, widths))}{more}]" for row in cells]
     if len(probe.shape) > 1 and lines:
         lines = [f"{'[' if index == 0 else ' '}{line}" for index, line in enumerate(lines)]

@@ -27,9 +27,11 @@ class _Variables:
 
     def all(self) -> Iterator[VariableVariance]:
         for place in self.text.equations:
-            if place.id in self.real.results:
-                for number, output in enumerate(place.equation.outputs):
+            for number, output in enumerate(place.equation.outputs):
+                if place.id in self.real.results:
                     yield self.one(place, number, output)
+                elif output.varying is not None:  # captures once recorded no shard_maps, only their types
+                    yield self.declared(place, output)
 
     def one(self, place: EquationPlace, number: int, output: Variable) -> VariableVariance:
         inferred = output.varying is None
@@ -53,6 +55,11 @@ class _Variables:
             hidden=tuple(held.axis for held in hidden),
             entered=tuple(map(self.entry, (*shown, *hidden))),
             left=tuple(held.axis for held in reading.operands[place.id] if held.axis not in kept),
+        )
+
+    def declared(self, place: EquationPlace, output: Variable) -> VariableVariance:
+        return VariableVariance(
+            place.id, place.equation.primitive, output.name, output.type, *_declared(output), self.source(place)
         )
 
     def entry(self, held: Held) -> AxisEntry:

@@ -6,6 +6,7 @@ keys are only added. Each file of this folder is one part of it: the shape, and 
 
 from __future__ import annotations
 
+from inspect import cleandoc
 from typing import Any
 
 import msgspec
@@ -22,4 +23,7 @@ def to_json(report: values.Report, indent: int = 2) -> bytes:
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of the document."""
     schema = msgspec.json.schema(Report)
+    for shape in schema["$defs"].values():
+        if "description" in shape:  # Python before 3.13 leaves docstrings indented
+            shape["description"] = cleandoc(shape["description"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "shardscope.report/1", **schema}
