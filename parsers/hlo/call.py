@@ -27,20 +27,21 @@ CALLING = (
 """The attributes whose value names computations."""
 
 _PARENTHESES = re.compile(ANYWHERE.parentheses.encode(), re.DOTALL)
-_OPERAND = re.compile(rf"(?<![\w.\-])({NAME})(?:#(\d{{1,9}}))?\s*+(?=,|\Z)", re.ASCII)
+_OPERAND = re.compile(rf"(?<![\w.\-])({NAME})((?:#\d{{1,9}})*+)\s*+(?=,|\Z)", re.ASCII)
 _NAMES = re.compile(rf"[\s{{%,]*+{NAME}(?:[\s,%]++{NAME})*+[\s}}]*+", re.ASCII)
 _NAME = re.compile(NAME, re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An operand: the instruction whose result it is, or the number of an element of that result.
+    """An operand: the instruction whose result it is, and which element of that result, if not all of it.
 
-    `%loop#1` is element 1 of `%loop`: dumps print it so where other texts have a get-tuple-element instruction.
+    `%loop#1` is element 1 of `%loop`, and `%loop#1#0` that one's element 0: dumps print it so where other texts have
+    get-tuple-element instructions.
     """
 
     name: str
-    element: int | None = None
+    index: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Call:
     def operands(self) -> tuple[Operand, ...]:
         """What is in the parentheses, where these are operands."""
         return tuple(
-            Operand(name, int(element) if element else None) for name, element in _OPERAND.findall(self.inside)
+            Operand(name, tuple(map(int, index.split("#")[1:]))) for name, index in _OPERAND.findall(self.inside)
         )
 
     def computations(self, key: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from .computation import Computation, Instruction
 from .patterns import NAME
 
-_OPERAND = re.compile(rf"[(,] ?%({NAME})(?=[,)])".encode(), re.ASCII)
+_OPERAND = re.compile(rf"[(,] ?%({NAME})(?=[,)#])".encode(), re.ASCII)
 
 
 def uses(computation: Computation, names: Collection[str]) -> Mapping[str, tuple[Instruction, ...]]:

@@ -59,7 +59,7 @@ def parse_groups(text: str, mesh: Callable[[str], MeshSyntax | None]) -> Replica
 def parse_pairs(text: str) -> tuple[tuple[int, int], ...]:
     """The value of `source_target_pairs`; raises ParseError or ValueError."""
     pairs = parse_integers(text)
-    if pairs.dims[-1:] != (2,):
+    if pairs.values and pairs.dims[-1:] != (2,):
         raise ValueError("not a list of pairs")
     return tuple((source, target) for source, target in pairs.rows)
 

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from ..grammar import Grammar
-from .template import Place, completed, placeholders
+from .template import FUNCTION, OPERATION, Place, completed, placeholders
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ _ALIAS = re.compile(r"![A-Za-z_]\w*+(?![\w.])")
 @lru_cache(maxsize=16384)
 def operation_form(template: str) -> OperationForm:
     """The form of an operation's text; raises ParseError with a place in the template."""
-    form: OperationForm = completed(_GRAMMAR.parse(template, "operation"), template)
+    form: OperationForm = completed(_GRAMMAR.parse(template, "operation"), template, OPERATION)
     types = form.signature
     return replace(
         form,
@@ -102,20 +102,20 @@ def operation_form(template: str) -> OperationForm:
 @lru_cache(maxsize=4096)
 def parameter_form(template: str) -> ParameterForm:
     """The form of one parameter or result; raises ParseError with a place in the template."""
-    form: ParameterForm = completed(_GRAMMAR.parse(template, "parameter"), template)
+    form: ParameterForm = completed(_GRAMMAR.parse(template, "parameter"), template, OPERATION)
     return form
 
 
 @lru_cache(maxsize=1024)
 def function_form(template: str) -> FunctionForm:
     """The form of a function's header; raises ParseError with a place in the template."""
-    form: FunctionForm = completed(_GRAMMAR.parse(template, "function"), template)
+    form: FunctionForm = completed(_GRAMMAR.parse(template, "function"), template, FUNCTION)
     return form
 
 
 def unread_form(template: str) -> OperationForm:
     """The form of an operation whose text is not understood: every name in it is an operand, and no type is known."""
-    found = placeholders(template)
+    found = placeholders(template, OPERATION)
     names, dictionaries, locations = (tuple(place for place in found if place.text == text) for text in _KEPT)
     operands = tuple(place.first for place in names)
     return OperationForm(names, dictionaries=dictionaries, operands=operands, location=next(iter(locations), None))

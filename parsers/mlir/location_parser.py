@@ -11,7 +11,7 @@ from ..errors import ParseError
 from ..grammar import Grammar, several
 from .lists import nesting, unquote
 from .locations import CallSiteLoc, FileLoc, FusedLoc, Location, NameLoc, UnknownLoc
-from .template import Filled, Place, completed, lift_location
+from .template import LOCATION, Filled, Place, completed, lift
 
 MAX_CALLERS = 100
 """Of a longer stack of calls the innermost part is kept."""
@@ -128,7 +128,7 @@ class _Resolution:
 
 @lru_cache(maxsize=8192)
 def _read(text: str) -> tuple[_Form, Filled]:
-    filled = lift_location(text)
+    filled = lift(LOCATION, text)
     if text.count("(") > MAX_DEPTH and nesting(text) > MAX_DEPTH:
         return UnknownLoc(), filled
     try:
@@ -139,7 +139,7 @@ def _read(text: str) -> tuple[_Form, Filled]:
 
 @lru_cache(maxsize=4096)
 def _form(template: str) -> _Form:
-    form: _Form = completed(_GRAMMAR.parse(template), template)
+    form: _Form = completed(_GRAMMAR.parse(template), template, LOCATION)
     return form
 
 

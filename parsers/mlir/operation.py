@@ -92,7 +92,10 @@ class Operation:
     @property
     def attributes(self) -> Mapping[str, str]:
         """Its attributes as text, by name; also those that the pretty form writes in a way of its own."""
-        return self.statement.attributes
+        try:
+            return self.statement.attributes
+        except ParseError as error:
+            raise self.text.placed(error, self.span.start) from None
 
     @property
     def annotations(self) -> Annotations:
@@ -125,13 +128,19 @@ class Operation:
 
     @cached_property
     def regions(self) -> tuple[Region, ...]:
-        """Its regions. The one that a compact reduction does not show is made up, with a text of its own."""
+        """Its regions. The one that a compact reduction does not show is made up, with a text of its own.
+
+        An operation that cannot be read has those that are written.
+        """
         if self.nest is not None:
             return tuple(Region(self, number, self.text.region(node)) for number, node in enumerate(self.nest.regions))
         if self.text.source.data.find(b" applies ", self.span.start, self.span.end) < 0:
             return ()
-        applied = self.statement.form.applied
-        first = self.operand_types[0] if applied else None
+        try:
+            applied = self.statement.form.applied
+            first = self.operand_types[0] if applied else None
+        except ParseError:
+            return ()
         if not applied or not isinstance(first, TensorType):
             return ()
         return self._compact_reduction(applied, replace(first, dims=())).regions

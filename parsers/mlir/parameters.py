@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from .annotations import Annotations
 from .forms import ParameterForm, function_form, parameter_form
-from .lists import entries, items
+from .lists import items
 from .locations import Location
 from .patterns import BRACKETS
 from .statement import Statement
-from .template import Filled, lift_operation
+from .template import OPERATION, Filled, lift
 from .text import MlirText
 from .types import FunctionType, MlirType
 
@@ -40,7 +40,7 @@ class Argument:
     @property
     def attributes(self) -> Mapping[str, str]:
         """Its attributes as text, by name."""
-        return entries(self.attributes_text)
+        return self.text.entries(self.attributes_text, 0)
 
     @property
     def annotations(self) -> Annotations:
@@ -69,7 +69,7 @@ class Result:
     @property
     def attributes(self) -> Mapping[str, str]:
         """Its attributes as text, by name."""
-        return entries(self.attributes_text)
+        return self.text.entries(self.attributes_text, 0)
 
     @property
     def annotations(self) -> Annotations:
@@ -79,7 +79,7 @@ class Result:
 
 def listed_arguments(text: MlirText, listed: str) -> tuple[Argument, ...]:
     """The arguments in a list in parentheses; raises ParseError."""
-    filled = map(lift_operation, items(listed))
+    filled = (lift(OPERATION, item) for item in items(listed))
     return tuple(_argument(text, each, parameter_form(each.template)) for each in filled)
 
 

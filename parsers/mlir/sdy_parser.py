@@ -88,6 +88,12 @@ def _parse(start: str, text: str) -> Any:
     return _GRAMMAR.parse(text, start)
 
 
+def _mesh(axes: tuple[tuple[str, int], ...], device_ids: tuple[int, ...] | None) -> MeshSyntax:
+    """The mesh; Shardy takes ids that are counted up from 0 for ids that are not given, unless there are no axes."""
+    mesh = MeshSyntax(axes, device_ids)
+    return MeshSyntax(axes) if axes and device_ids == tuple(range(mesh.size)) else mesh
+
+
 def _axis(text: str) -> AxisRef:
     match = _AXIS.fullmatch(text)
     assert match is not None
@@ -130,7 +136,7 @@ _GRAMMAR = Grammar(
     "sdy.lark",
     {
         **MESH_ACTIONS,
-        "mesh": MeshSyntax,
+        "mesh": _mesh,
         "sharding": _sharding,
         "dims": several,
         "dim": _dim,

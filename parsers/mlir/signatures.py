@@ -49,6 +49,8 @@ def _fitted(name: str, operands: int, results: int, types: Types, result_types: 
     if result_types is not None:
         if name == "func.constant":
             return (), (FunctionType(types, result_types),)
+        if name in ("call_indirect", "func.call_indirect"):
+            return (FunctionType(types, result_types), *types), result_types
         return types * operands if len(types) == 1 else types, result_types
     match name.partition(".")[2], types:
         case "select", (predicate, branch):

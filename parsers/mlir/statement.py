@@ -14,11 +14,12 @@ from types import MappingProxyType
 from ..errors import ParseError
 from ..grammar import anchored
 from ..source import Source, Span
+from . import template
 from .forms import OperationForm, function_form, operation_form, unread_form
 from .lists import entries
 from .patterns import HEAD_PARTS
 from .signatures import Types, is_understood, signature
-from .template import Filled, Place, lift_function, lift_operation, on_one_line
+from .template import Filled, Place, lift, on_one_line
 
 FUNCTION = "func.func"
 MAX_RESULTS = 1 << 16
@@ -168,7 +169,7 @@ def read_statement(source: Source, head: Head, pieces: Sequence[Span]) -> Statem
     text = "".join(map(source.text, (rest, *pieces[1:])))
     line = on_one_line(text)
     is_function = head.name == FUNCTION and not head.is_quoted
-    filled = lift_function(line) if is_function else lift_operation(line)
+    filled = lift(template.FUNCTION if is_function else template.OPERATION, line)
     try:
         form = function_form(filled.template).as_operation() if is_function else operation_form(filled.template)
     except ParseError as error:

@@ -134,8 +134,15 @@ _TOKEN = re.compile(
 def _tokens(data: bytes, span: Span, bodies: Sequence[Span]) -> Iterator[Token]:
     start = span.start
     for body in bodies:
-        yield from _lexed(data, start, body.start)
-        yield _token("BODY", body)
+        before = None
+        for token in _lexed(data, start, body.start):
+            before = token.type
+            yield token
+        # What is in front of a body can be too broken to open one.
+        if before == "OPEN":
+            yield _token("BODY", body)
+        else:
+            yield from _lexed(data, body.start, body.end)
         start = body.end
     yield from _lexed(data, start, span.end)
 

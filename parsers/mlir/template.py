@@ -24,14 +24,34 @@ from .patterns import BRACES, STRING, TO_BRACKET, USE
 # The alternatives begin with different characters, which lets the search skip all others.
 _DENSE = rf'd(?<!\wd)ense(?:_resource)?+<(?:[^<>"]++|{STRING})*+>'
 _LOCATION = rf"l(?<!\wl)oc\s*+\({TO_BRACKET}"
-_IN_OPERATION = re.compile(rf"({STRING}|{USE}|{BRACES}|{_DENSE}|{_LOCATION})")
-_IN_FUNCTION = re.compile(rf"({STRING}|{BRACES}|{_LOCATION}|\({TO_BRACKET})")
-_IN_LOCATION = re.compile(rf"({STRING}|\d++)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lifting:
+    """What is lifted out of texts of a kind, and what stands for it in their templates.
+
+    What stands for a part is never left in a text by itself: it would have been lifted out too.
+    """
+
+    lifted: re.Pattern[str]
+    placeholder: re.Pattern[str]
+
+
+OPERATION = Lifting(
+    re.compile(rf"({STRING}|{USE}|{BRACES}|{_DENSE}|{_LOCATION})"), re.compile(r'%|\{\}|""|\bdense<>|\bloc\(\)')
+)
+"""An operation's text without names of values, attributes in braces, strings, literals and locations."""
+FUNCTION = Lifting(
+    re.compile(rf"({STRING}|{BRACES}|{_LOCATION}|\({TO_BRACKET})"), re.compile(r'\{\}|""|\bloc\(\)|\(…\)')
+)
+"""A function's header without lists in parentheses, attributes in braces, strings and locations."""
+LOCATION = Lifting(re.compile(rf"({STRING}|[\d№]++)", re.ASCII), re.compile('""|№'))
+"""A location without strings and numbers."""
+
 _PLACEHOLDERS = {"%": "%", "{": "{}", '"': '""', "d": "dense<>", "l": "loc()", "(": "(…)"} | dict.fromkeys(
-    "0123456789", "№"
+    "0123456789№", "№"
 )
 """What is put in place of a part, by the character that the part begins with."""
-_PLACEHOLDER = re.compile(r'%|\{\}|""|\bdense<>|\bloc\(\)|\(…\)|№')
 _LAYOUT = re.compile(rf"({STRING})|(?://[^\n]*+|\s++)++")
 
 
@@ -57,6 +77,7 @@ class Filled:
 
     template: str
     parts: Sequence[str]
+    lifting: Lifting
 
     def text(self, place: Place) -> str:
         """What the text has at a place of the template."""
@@ -65,45 +86,41 @@ class Filled:
         if place.is_part:
             return self.parts[place.first]
         parts = iter(self.parts[place.first :])
-        return _PLACEHOLDER.sub(lambda _: next(parts), place.text)
+        return self.lifting.placeholder.sub(lambda _: next(parts), place.text)
 
     def of_text(self, error: ParseError) -> ParseError:
         """The error, which is of the template, with its place in the text."""
         problem = error.problem
         template = problem.source.data
         ends = [len(template[:offset].decode("utf-8", "replace")) for offset in (problem.span.start, problem.span.end)]
-        before, inside = (self.text(located(self.template, *piece)).encode() for piece in ((0, ends[0]), ends))
-        text = self.text(located(self.template, 0, len(self.template)))
+        before, inside = (self._between(*piece).encode() for piece in ((0, ends[0]), ends))
+        text = self._between(0, len(self.template))
         span = Span(len(before), len(before) + len(inside))
         return ParseError(replace(problem, source=Source("text", text.encode()), span=span))
 
+    def _between(self, start: int, end: int) -> str:
+        return self.text(located(self.template, self.lifting, start, end))
 
-def completed(value: Any, template: str) -> Any:
+
+def completed(value: Any, template: str, lifting: Lifting) -> Any:
     """A form of frozen values, in which a grammar has put places, with all that is known of the places."""
     match value:
         case Place(start, end):
-            return located(template, start, end)
+            return located(template, lifting, start, end)
         case tuple():
-            return tuple(completed(each, template) for each in value)
+            return tuple(completed(each, template, lifting) for each in value)
     if not is_dataclass(value):
         return value
     kind: Any = type(value)
-    return kind(*(completed(getattr(value, field.name), template) for field in fields(value)))
+    return kind(*(completed(getattr(value, field.name), template, lifting) for field in fields(value)))
 
 
-def lift_operation(text: str) -> Filled:
-    """An operation's text without names of values, attributes in braces, strings, literals and locations."""
-    return _lift(_IN_OPERATION, text)
-
-
-def lift_function(text: str) -> Filled:
-    """A function's header without lists in parentheses, attributes in braces, strings and locations."""
-    return _lift(_IN_FUNCTION, text)
-
-
-def lift_location(text: str) -> Filled:
-    """A location without strings and numbers."""
-    return _lift(_IN_LOCATION, text)
+def lift(lifting: Lifting, text: str) -> Filled:
+    """A text's template, and what was lifted out."""
+    pieces = lifting.lifted.split(text)
+    parts = pieces[1::2]
+    pieces[1::2] = [_PLACEHOLDERS[part[0]] for part in parts]
+    return Filled("".join(pieces), parts, lifting)
 
 
 def on_one_line(text: str) -> str:
@@ -113,23 +130,16 @@ def on_one_line(text: str) -> str:
     return _LAYOUT.sub(lambda match: match[1] or " ", text).strip()
 
 
-def _lift(lifted: re.Pattern[str], text: str) -> Filled:
-    pieces = lifted.split(text)
-    parts = pieces[1::2]
-    pieces[1::2] = [_PLACEHOLDERS[part[0]] for part in parts]
-    return Filled("".join(pieces), parts)
-
-
 @lru_cache(maxsize=16384)
-def placeholders(template: str) -> tuple[Place, ...]:
+def placeholders(template: str, lifting: Lifting) -> tuple[Place, ...]:
     """Where in a template something was lifted out."""
-    found = enumerate(_PLACEHOLDER.finditer(template))
+    found = enumerate(lifting.placeholder.finditer(template))
     return tuple(Place(*match.span(), match[0], number, 1, is_part=True) for number, match in found)
 
 
-def located(template: str, start: int, end: int) -> Place:
+def located(template: str, lifting: Lifting, start: int, end: int) -> Place:
     """A part of a template, with what belongs there."""
-    found = placeholders(template)
+    found = placeholders(template, lifting)
     first, behind = (bisect_left(found, offset, key=attrgetter("start")) for offset in (start, end))
     only = found[first:behind]
     if len(only) == 1 and (only[0].start, only[0].end) == (start, end):

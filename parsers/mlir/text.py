@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TypeVar
@@ -15,7 +16,7 @@ from ..mesh_syntax import MeshSyntax
 from ..source import Source, Span
 from .aliases import Aliases
 from .index import find_functions
-from .lists import symbol
+from .lists import entries, symbol
 from .location_parser import Locations
 from .locations import Location
 from .patterns import OPERATION
@@ -63,7 +64,7 @@ class MlirText:
 
     def type(self, text: str) -> MlirType:
         """The type that a text spells, be it an alias; raises ParseError."""
-        return parse_type(self.resolved(text))
+        return self.read(text, parse_type, 0)
 
     def resolved(self, text: str) -> str:
         """The text of an attribute or a type, with aliases replaced by what they stand for."""
@@ -87,9 +88,16 @@ class MlirText:
             raise ParseError(Problem(str(error), self.source, Span(place, place + len(value.encode())))) from None
 
     def placed(self, error: ParseError, start: int) -> ParseError:
-        """The error, which is of a piece of the text, with its place: where from `start` on the piece comes first."""
+        """The error, which is of a piece of the text, with its place: where from `start` on the piece comes first.
+
+        A piece that is on several lines is not found, since it is read as if it were on one: its place is `start`.
+        """
+        if error.problem.source is self.source:
+            return error
         place = self.source.data.find(error.problem.source.data, start)
-        return error if place < 0 else anchored(error, self.source, place)
+        if place < 0:
+            return ParseError(replace(error.problem, source=self.source, span=Span(start, start)))
+        return anchored(error, self.source, place)
 
     def mesh(self, name: str) -> MeshSyntax | None:
         """The mesh of that name, if there is one that can be read."""
@@ -108,12 +116,22 @@ class MlirText:
                 name = symbol(attributes.get("sym_name", ""))
                 found[name] = self.read(attributes.get("mesh", ""), parse_mesh, start)
             except ParseError as error:
-                problems.append(error.problem)
+                problems.append(self.placed(error, start).problem)
         return MappingProxyType(found), tuple(problems)
 
     def location(self, text: str | None) -> Location:
         """The location that `loc(…)` spells."""
-        return self._locations.resolve("loc(unknown)" if text is None else text)
+        try:
+            return self._locations.resolve("loc(unknown)" if text is None else text)
+        except ParseError as error:
+            raise self.placed(error, 0) from None
+
+    def entries(self, text: str, start: int) -> Mapping[str, str]:
+        """The entries of a dictionary, which comes first from `start` on; raises ParseError."""
+        try:
+            return entries(text)
+        except ParseError as error:
+            raise self.placed(error, start) from None
 
 
 def nests_around(text: MlirText, offset: int) -> list[Nest]:

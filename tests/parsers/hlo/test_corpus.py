@@ -84,11 +84,16 @@ def differences(module: HloModule, theirs: list[Any]) -> Iterator[str]:
         instructions = ours[name].instructions
         expected = {row[0]: tuple(row[1:]) for row in rows}
         found = {each.name: (*printed(each), groups(each)) for each in instructions}
-        # Of an element `%t#1` in place of an operand XLA makes an instruction of its own, `t_1`.
-        elements = [each for instruction in instructions for each in instruction.references if each.element is not None]
+        # Of an element `%t#1#0` in place of an operand XLA makes instructions of their own, `t_1` and `t_1_0`.
+        elements = {
+            Operand(each.name, each.index[:depth])
+            for instruction in instructions
+            for each in instruction.references
+            for depth in range(1, len(each.index) + 1)
+        }
         for element in elements:
             row = expected.get(spelled(element))
-            if row and row[0] == "get-tuple-element" and row[2] == [element.name]:
+            if row and row[0] == "get-tuple-element" and row[2] == [spelled(Operand(element.name, element.index[:-1]))]:
                 found[spelled(element)] = row
         if found != expected:
             differing = {key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)}
@@ -133,7 +138,7 @@ def wrapped(instruction: Instruction) -> Instruction:
 
 
 def spelled(operand: Operand) -> str:
-    return operand.name if operand.element is None else f"{operand.name}_{operand.element}"
+    return "_".join((operand.name, *map(str, operand.index)))
 
 
 def without_layout(type_: HloType) -> HloType:

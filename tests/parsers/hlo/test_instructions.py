@@ -134,7 +134,8 @@ def test_operands_and_literals(line: str, operands: tuple[str, ...], literal: st
 
 
 def test_elements_as_operands() -> None:
-    assert only("%x = f32[] call(%loop#1, %loop), to_apply=%f").references == (Operand("loop", 1), Operand("loop"))
+    found = only("%x = f32[] call(%loop#1, %loop, %loop#0#12), to_apply=%f").references
+    assert found == (Operand("loop", (1,)), Operand("loop"), Operand("loop", (0, 12)))
 
 
 @pytest.mark.parametrize(

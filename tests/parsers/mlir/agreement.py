@@ -67,10 +67,7 @@ def _described(
         "operands": [values.get(name) for name in operation.operands],
         "operand_types": list(map(str, operation.operand_types)),
         "results": list(map(str, operation.result_types)),
-        "arguments": [
-            [[str(argument.type) for argument in block.arguments] for block in region.blocks]
-            for region in operation.regions
-        ],
+        "arguments": arguments(operation),
         "attributes": attributes(module, operation),
     }
     # What is written without a location gets some place in the text from MLIR.
@@ -85,6 +82,16 @@ def _described(
             inner |= {argument.name: [*place, index] for index, argument in enumerate(block.arguments)}
             for each in block.operations:
                 yield from _described(module, each, place, inner, numbers)
+
+
+def arguments(operation: Operation) -> list[list[list[str]]]:
+    """The types of the arguments of the blocks of its regions. A function that is only declared has an empty one."""
+    if operation.name == FUNCTION and not operation.regions:
+        return [[]]
+    return [
+        [[str(argument.type) for argument in block.arguments] for block in region.blocks]
+        for region in operation.regions
+    ]
 
 
 def full_name(operation: Operation) -> str:
@@ -120,8 +127,8 @@ def comparable(operation: Operation | None, theirs: Description, ours: Descripti
 def _plain(value: Any) -> Any:
     """A list of integers as rows, without what fills up the shorter ones; the number of a channel."""
     if isinstance(value, dict):
-        count, width = value["shape"]
-        rows = (value["values"][width * number : width * (number + 1)] for number in range(count))
+        integers, width = value["values"], value["shape"][-1]
+        rows = (integers[first : first + width] for first in range(0, len(integers), width or 1))
         return [[number for number in row if number >= 0] for row in rows]
     handle = HANDLE.fullmatch(value)
     return int(handle[1]) if handle else value
