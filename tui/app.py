@@ -1,10 +1,13 @@
-"""The screen, for a capture that is complete or still growing."""
+"""The screen, for a capture that is complete or still growing, or for one on each of several targets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import ClassVar
 
 from textual.app import App
+from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from ..inspector.capture.model import Capture
@@ -12,6 +15,7 @@ from ..inspector.capture.spawn import Cancellation, Request, capture
 from .feed import Feed
 from .main_screen import MainScreen
 from .palette import DARK, LIGHT, variables
+from .side_by_side import SideBySide
 
 
 def show(captured: Capture) -> None:
@@ -21,27 +25,73 @@ def show(captured: Capture) -> None:
 
 def show_live(request: Request) -> Capture:
     """Capture, and show it as it grows, until the user leaves; that ends the capture too. Gives what there is of it."""
-    cancellation = Cancellation()
-    app = ShardscopeApp(capture(request, cancellation), cancellation.cancel)
+    (last,) = show_targets((request,))
+    return last
+
+
+def show_targets(requests: Sequence[Request]) -> tuple[Capture, ...]:
+    """Capture for several targets at once, and show one at a time or all side by side, as `show_live` does."""
+    feeds = []
+    for request in requests:
+        cancellation = Cancellation()
+        feeds.append(Feed(capture(request, cancellation), cancellation.cancel))
+    app = ShardscopeApp(feeds[0], others=feeds[1:])
     app.run()
-    return app.feed.stop()
+    return tuple(feed.stop() for feed in feeds)
 
 
 class ShardscopeApp(App[None]):
-    """One screen over one capture."""
+    """One screen over one capture; for each further target another one, in a mode of its own."""
 
     TITLE = "shardscope"
     CSS_PATH = "app.tcss"
 
-    def __init__(self, captures: Iterable[Capture], cancel: Callable[[], None] = lambda: None) -> None:
-        self.feed = Feed(captures, cancel)
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("t", "next_target", "next target"),
+        Binding("T", "side_by_side", "side by side"),
+    ]
+
+    def __init__(
+        self,
+        captures: Iterable[Capture] | Feed,
+        cancel: Callable[[], None] = lambda: None,
+        others: Sequence[Feed] = (),
+    ) -> None:
+        self.feed = captures if isinstance(captures, Feed) else Feed(captures, cancel)
+        self.feeds = (self.feed, *others)
+        self._shown = 0
         super().__init__()
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name
+        for number, feed in enumerate(self.feeds[1:], 1):
+            self.add_mode(_mode(number), partial(MainScreen, feed))
 
     def get_default_screen(self) -> Screen[None]:
         return MainScreen(self.feed)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables(self.current_theme)
+
+    def on_mount(self) -> None:
+        for feed in self.feeds[1:]:
+            feed.start(lambda message: None)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Targets can be switched where there are several, and nothing lies over the screen."""
+        if action in ("next_target", "side_by_side"):
+            return len(self.feeds) > 1 and isinstance(self.screen, MainScreen)
+        return super().check_action(action, parameters)
+
+    async def action_next_target(self) -> None:
+        """Show the capture for another target."""
+        self._shown = (self._shown + 1) % len(self.feeds)
+        await self.switch_mode(_mode(self._shown) if self._shown else self.DEFAULT_MODE)
+
+    def action_side_by_side(self) -> None:
+        """Show the collectives of all targets in one table."""
+        self.push_screen(SideBySide([feed.latest for feed in self.feeds]))
+
+
+def _mode(number: int) -> str:
+    return f"target-{number}"

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from textual.content import Content
 
 from ..inspector.render.collective_rows import executions_text, kind_text, types_text
+from ..inspector.render.terms import term_text
 from ..inspector.report import Collective, Report
-from ..inspector.units import format_bytes, plural
+from ..inspector.units import format_bytes, format_seconds, plural
 from ..parsers.mesh_syntax import MeshSyntax
 from .mesh_grid import Picture, draw
 from .mesh_traffic import Traffic, traffic_of
@@ -62,6 +63,11 @@ def _facts(collective: Collective, width: int) -> Iterator[Content]:
     yield from fact("bytes", sizes, width)
     yield from fact("sends", Content.assemble((format_bytes(collective.wire_bytes), "bold"), " a time"), width)
     yield from fact("runs", f"{executions_text(collective)}×{loops}", width)
+    if collective.estimate is not None:
+        seconds = format_seconds(collective.estimate.seconds)
+        yield from fact("takes", Content.assemble((seconds, "bold"), " a time, by a model"), width)
+        yield from fact("", f"{collective.estimate.link}: {collective.estimate.formula}", width)
+        yield from fact("", ", ".join(map(term_text, collective.estimate.terms)), width)
     yield from fact("by", by, width)
     form = filter(None, (collective.fused_form, "async" if collective.is_async else ""))
     yield from fact("form", ", ".join(form), width)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from ..inspector.render.collective_rows import Row as Transfer
-from ..inspector.render.collective_rows import rows_of
+from ..inspector.render.collective_rows import rows_of, total_seconds
 from ..inspector.report import Collective, Report
-from ..inspector.units import format_bytes
+from ..inspector.units import format_bytes, format_seconds
 from .columns import Column
 from .palette import axis_hues
 from .pieces import axes_content, data
@@ -27,6 +27,9 @@ COLUMNS = (
     Column("pass", 4, 2),
     Column("from", 12, 4),
 )
+
+ESTIMATED = (*COLUMNS[:6], Column("est.", 6, 8, "right"), *COLUMNS[6:])
+"""With the time that each row takes in one run, on a target that there is a model for."""
 
 PROGRAMS = {"hlo": "compiled program", "stablehlo": "StableHLO, as written"}
 """The stages whose collectives are listed, the preferred one first."""
@@ -48,6 +51,7 @@ class Listing:
     row_of: Mapping[Key, Key]
     first_of: Mapping[Key, Key]
     summary: Content
+    columns: tuple[Column, ...] = COLUMNS
 
 
 EMPTY = Listing((), {}, {}, {}, Content(""))
@@ -68,6 +72,7 @@ def listing(report: Report, program: str, unfolded: Collection[Key], by_bytes: b
     if by_bytes:
         transfers = tuple(sorted(transfers, key=lambda transfer: -(transfer.total_wire or 0)))
     hues = axis_hues(report.meshes)
+    estimated = any(collective.estimate is not None for collective in listed)
     rows: list[Row] = []
     row_of: dict[Key, Key] = {}
     first_of: dict[Key, Key] = {}
@@ -75,16 +80,19 @@ def listing(report: Report, program: str, unfolded: Collection[Key], by_bytes: b
         keys = [key_of(collective) for collective in transfer.collectives]
         first_of |= dict.fromkeys(keys, keys[0])
         if len(keys) > 1 and keys[0] in unfolded:
-            rows += [Row(key, _cells(transfer, hues, number)) for number, key in enumerate(keys)]
+            rows += [Row(key, _cells(transfer, hues, estimated, number)) for number, key in enumerate(keys)]
             row_of |= {key: key for key in keys}
         else:
-            rows.append(Row(keys[0], _cells(transfer, hues)))
+            rows.append(Row(keys[0], _cells(transfer, hues, estimated)))
             row_of |= dict.fromkeys(keys, keys[0])
     collectives = {key_of(collective): collective for collective in listed}
-    return Listing(tuple(rows), collectives, row_of, first_of, _summary(report, program, transfers))
+    columns = ESTIMATED if estimated else COLUMNS
+    return Listing(tuple(rows), collectives, row_of, first_of, _summary(report, program, transfers), columns)
 
 
-def _cells(transfer: Transfer, hues: Mapping[str, str], member: int | None = None) -> tuple[Content, ...]:
+def _cells(
+    transfer: Transfer, hues: Mapping[str, str], estimated: bool, member: int | None = None
+) -> tuple[Content, ...]:
     one = transfer.collectives[member or 0]
     sign = "" if transfer.count == 1 else f"{transfer.count}×" if member is None else "┌" if member == 0 else "│"
     name = "" if member is None else f"{one.name}  "
@@ -95,10 +103,15 @@ def _cells(transfer: Transfer, hues: Mapping[str, str], member: int | None = Non
         data(transfer.types),
         Content(format_bytes(transfer.wire_bytes)),
         data(transfer.executions),
+        *([Content(format_seconds(_seconds(transfer, member)))] if estimated else []),
         data(transfer.origin, "$warning" if transfer.origin in ("partitioner", "compiler") else ""),
         data(transfer.direction),
         data(f"{name}{transfer.source}"),
     )
+
+
+def _seconds(transfer: Transfer, member: int | None) -> float | None:
+    return transfer.total_seconds if member is None else total_seconds(transfer.collectives[member : member + 1])
 
 
 def _summary(report: Report, program: str, transfers: Collection[Transfer]) -> Content:
@@ -110,4 +123,18 @@ def _summary(report: Report, program: str, transfers: Collection[Transfer]) -> C
     total = sum(transfer.total_wire or 0 for transfer in transfers)
     at_least = "at least " if any(transfer.total_wire is None for transfer in transfers) else ""
     words = f" in the {PROGRAMS[program]}; each device sends {at_least}"
-    return Content.assemble((f"{count:,}", "bold"), words, (format_bytes(total), "bold"), hint)
+    return Content.assemble((f"{count:,}", "bold"), words, (format_bytes(total), "bold"), _cost(report, program), hint)
+
+
+def _cost(report: Report, program: str) -> Content:
+    """The roofline of the whole function, beside what runs."""
+    cost = report.cost
+    if cost is None or program != "hlo":
+        return Content("")
+    parts = {"compute": cost.compute, "memory": cost.memory, "communication": cost.communication}
+    lines = [
+        Content.styled(f"{name} {format_seconds(s)}", "bold" if name == cost.bound else "") for name, s in parts.items()
+    ]
+    least = "at least " if cost.at_least else ""
+    head = Content.assemble("   one run ", least, (format_seconds(cost.total), "bold"), " by a model: ")
+    return Content.assemble(head, Content(" · ").join(lines))

@@ -101,6 +101,7 @@ class CollectivesPane(Vertical):
             return
         self._listing = listing(self.report, self._program, self.unfolded, self.by_bytes)
         self.query_one("#collectives-summary", Static).update(self._listing.summary)
+        self.table.columns = self._listing.columns
         self.table.show(self._listing.rows)
         self.count = len(self._listing.collectives)
         self.watch_linked()

@@ -28,9 +28,18 @@ class Feed:
         self._thread = threading.Thread(target=self._run, name="shardscope-feed", daemon=True)
 
     def start(self, post: Callable[[Message], object]) -> None:
-        """Begin; `post` must be callable from any thread."""
+        """Begin, if it has not begun; `post` must be callable from any thread, and is told what has come already."""
         self._post = post
-        self._thread.start()
+        if self._thread.ident is None:
+            self._thread.start()
+        else:
+            self._announced = True
+            post(self.Arrived())
+
+    @property
+    def latest(self) -> Capture:
+        """The latest capture, whether it was taken or not."""
+        return self._latest
 
     def take(self) -> Capture:
         """The latest capture."""

@@ -108,12 +108,19 @@ def run(options: argparse.Namespace) -> ExitCode:
 
 def _compare(requests: Sequence[Request], options: argparse.Namespace) -> ExitCode:
     """One capture for each target, and their collectives side by side."""
-    captures = [_last(request) for request in requests]
+    format = chosen_format(options)
+    if format == "tui":
+        from shardscope.tui.app import show_targets
+
+        captures = list(show_targets(requests))
+    else:
+        captures = [_last(request) for request in requests]
     for request, captured in zip(requests, captures, strict=True):
         if options.save is not None and captured.subject is not None:
             path = Path(options.save)
             save(captured, str(path.with_stem(f"{path.stem}.{re.sub(r'[^A-Za-z0-9]+', '-', request.target)}")))
-    format = "text" if options.format in (None, "tui") else str(options.format)
+    if format == "tui":
+        return ExitCode.DONE
     targets = tuple(request.target for request in requests)
     return write_comparison(compare(targets, tuple(map(inspect, captures))), format, options.output)
 

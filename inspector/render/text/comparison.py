@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console, RenderableType
 from rich.text import Text
 
 from ...compare import CauseRow, Comparison
-from ...report import Collective
 from ...units import format_bytes, format_seconds
-from ..collective_rows import SHORT_PASS, kind_text, total_seconds, total_wire
+from ..collective_rows import SHORT_PASS, cause_text, total_wire
 from ..subject_line import subject_line
 from .messages import failure
 from .pieces import data, section, table
@@ -43,19 +41,7 @@ def _collectives(comparison: Comparison) -> RenderableType:
 
 
 def _cells(row: CauseRow) -> Sequence[Text]:
-    return [data("\n".join(_lines(cell)) or "–", "" if cell else "dim") for cell in row.cells]
-
-
-def _lines(collectives: Sequence[Collective]) -> list[str]:
-    kinds = Counter(map(kind_text, collectives))
-    lines = []
-    for kind, count in kinds.items():
-        these = [c for c in collectives if kind_text(c) == kind]
-        times = f"{count}× " if count > 1 else ""
-        seconds = total_seconds(these)
-        estimated = "" if seconds is None else f", {format_seconds(seconds)}"
-        lines.append(f"{times}{kind} {format_bytes(total_wire(these))}{estimated}")
-    return lines
+    return [data("\n".join(cause_text(cell)) or "–", "" if cell else "dim") for cell in row.cells]
 
 
 def _totals(comparison: Comparison) -> RenderableType:

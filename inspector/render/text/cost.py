@@ -5,10 +5,11 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.text import Text
 
-from ...cost.estimate import Estimate, FunctionCost, Term
+from ...cost.estimate import Estimate, FunctionCost
 from ...report import Collective, Report
 from ...units import format_bytes, format_count, format_seconds
 from ..collective_rows import axes_text, kind_text
+from ..terms import term_text
 from .pieces import data, left_out, section, table
 
 MOST = 12
@@ -46,20 +47,6 @@ def roofline_line(found: FunctionCost) -> str:
         f" · communication {format_seconds(found.communication)}, {format_seconds(found.waiting)} of it not hidden"
         f": bound by {found.bound}"
     )
-
-
-def term_text(term: Term) -> str:
-    """`V = 512 B`, `t = 1 µs`."""
-    match term.unit:
-        case "s":
-            value = format_seconds(term.value)
-        case "B":
-            value = format_bytes(round(term.value))
-        case "B/s":
-            value = f"{format_count(term.value)}B/s"
-        case _:
-            value = f"{term.value:.4g}"
-    return f"{term.symbol} = {value}"
 
 
 def _constants(found: FunctionCost, distinct: list[tuple[str, str, Estimate]]) -> list[RenderableType]:

@@ -1,0 +1,67 @@
+"""Several targets on the screen, and what one of them costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shardscope.inspector.capture.model import Capture, Device
+from shardscope.tui.app import ShardscopeApp
+from shardscope.tui.feed import Feed
+from shardscope.tui.main_screen import MainScreen
+from shardscope.tui.side_by_side import SideBySide
+
+from tests.conftest import SampleCapture
+
+from .conftest import Driver, Opened
+
+
+def on_tpus(capture: Capture) -> Capture:
+    """The same program as if it ran on eight TPUs: the model needs no more than to know where they are."""
+    subject = capture.subject
+    assert subject is not None
+    devices = tuple(Device(number, (number % 2, number // 2 % 2, number // 4)) for number in range(8))
+    return replace(capture, subject=replace(subject, target="tpu:v5p:2x2x2", device_kind="TPU v5", devices=devices))
+
+
+async def test_what_it_costs(opened: Opened, sample: SampleCapture) -> None:
+    async with opened(on_tpus(sample("fsdp_tp:grad"))) as driver:
+        await driver.until(lambda: "by a model" in driver.text)
+        assert "est." in driver.text
+        assert "communication" in driver.text
+        await driver.until(lambda: "max(" in driver.text)
+
+
+async def test_fake_devices_cost_nothing(opened: Opened, sample: SampleCapture) -> None:
+    async with opened(sample("fsdp_tp:grad")) as driver:
+        await driver.until(lambda: "all-gather" in driver.text)
+        assert "est." not in driver.text
+
+
+async def test_targets_are_switched_and_shown_side_by_side(sample: SampleCapture) -> None:
+    here = sample("fsdp_tp:grad")
+    app = ShardscopeApp((here,), others=[Feed((on_tpus(here),), lambda: None)])
+    async with app.run_test(size=(150, 45)) as pilot:
+        driver = Driver(app, pilot)
+        await driver.until(lambda: "all-gather" in driver.text)
+        first = app.screen
+        await driver.press("t")
+        await driver.until(lambda: "tpu:v5p:2x2x2" in driver.text and "est." in driver.text)
+        assert isinstance(app.screen, MainScreen)
+        assert app.screen is not first
+        await driver.press("t")
+        await driver.until(lambda: app.screen is first)
+        await driver.press("T")
+        await driver.until(lambda: isinstance(app.screen, SideBySide) and "line 32 predict" in driver.text)
+        assert "tpu:v5p:2x2x2" in driver.text
+        assert "bound by communication" in driver.text
+        await driver.press("escape")
+        await driver.until(lambda: app.screen is first)
+
+
+async def test_one_target_has_nothing_to_switch(opened: Opened, sample: SampleCapture) -> None:
+    async with opened(sample("fsdp_tp:grad")) as driver:
+        await driver.until(lambda: "all-gather" in driver.text)
+        first = driver.app.screen
+        await driver.press("t", "T")
+        assert driver.app.screen is first
+        assert "next target" not in driver.text
