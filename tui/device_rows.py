@@ -32,7 +32,7 @@ def device_rows(report: Report, hues: Mapping[str, str]) -> list[Row]:
 def _cells(value: ProbedValue, hues: Mapping[str, str], parting: set[tuple[str, str]]) -> tuple[Content, ...]:
     probe, frame = value.probe, value.source.frame
     different = len({shard.digest for shard in probe.shards})
-    alike = "all equal" if different == 1 else f"{different} of {len(probe.shards)} differ"
+    alike = "all equal" if different == 1 else f"{different} values"
     wrong = bool(probe.path) and (probe.path[-1], value.name) in parting
     return (
         data(probe.when),

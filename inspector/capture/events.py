@@ -11,6 +11,7 @@
     probe        the fields of Probe + elements
     probed       the fields of Probed        differences  values: of Compared
     collective_times                         values: of Timing
+    reference    the fields of Reference
     devices      wanted                      another number of fake devices is needed
     stdout       + text                      what the script printed; stderr: the same
     timings      seconds by phase            only in files
@@ -43,6 +44,7 @@ from .model import (
     Probe,
     Probed,
     Progress,
+    Reference,
     Stage,
     Subject,
     Timing,
@@ -79,7 +81,8 @@ def frames_of(capture: Capture) -> Iterator[Frame]:
         yield Frame({"event": "stage", "name": stage.name, "seconds": stage.seconds}, text)
     yield Frame({"event": "arguments", "values": msgspec.to_builtins(capture.arguments)})
     yield Frame({"event": "outputs", "values": msgspec.to_builtins(capture.outputs)})
-    for name, value in (("memory", capture.memory), ("execution", capture.execution), ("probed", capture.probed)):
+    once = ("memory", "execution", "probed", "reference")
+    for name, value in ((name, getattr(capture, name)) for name in once):
         if value is not None:
             yield _event(name, value)
     for probe in capture.probes:
@@ -182,6 +185,10 @@ def _probed(capture: Capture, frame: Frame) -> Capture:
     return replace(capture, probed=_convert(frame.event, Probed, frame))
 
 
+def _reference(capture: Capture, frame: Frame) -> Capture:
+    return replace(capture, reference=_convert(frame.event, Reference, frame))
+
+
 def _differences(capture: Capture, frame: Frame) -> Capture:
     return replace(capture, compared=_convert(frame.event.get("values"), tuple[Compared, ...], frame))
 
@@ -238,6 +245,7 @@ _RULES: dict[str, Callable[[Capture, Frame], Capture]] = {
     "probed": _probed,
     "collective_times": _collective_times,
     "differences": _differences,
+    "reference": _reference,
     "message": _message,
     "failure": _failure,
     "stdout": _stdout,

@@ -292,6 +292,33 @@ class Probed:
 
 
 @dataclass(frozen=True, slots=True)
+class Apart:
+    """A value of one device that is not what a run on one device gives, beyond rounding.
+
+    The place is told as by `Probe`; `distance` is in units in the last place of the largest element.
+    """
+
+    path: tuple[str, ...]
+    when: Literal["before", "after", "output"]
+    position: int
+    iteration: tuple[int, ...]
+    coordinates: tuple[int, ...]
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A run of the same function on one device: how many values were compared, and those that differ, in order.
+
+    `undefined` is why it could not be run so, where it could not.
+    """
+
+    compared: int
+    differs: tuple[Apart, ...]
+    undefined: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Capture:
     """All that was recorded; grows by one event at a time, each time a new value.
 
@@ -311,6 +338,7 @@ class Capture:
     probes: tuple[Probe, ...] = ()
     probed: Probed | None = None
     compared: tuple[Compared, ...] = ()
+    reference: Reference | None = None
     messages: tuple[Message, ...] = ()
     failure: Failure | None = None
     script_text: Source | None = None

@@ -80,6 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--window", type=_numbers, default=(), metavar="N,N", help="where in large arrays to begin to show elements"
     )
+    parser.add_argument("--reference", action="store_true", help="compare the values with a run on one device")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="for made-up values of abstract arguments")
     parser.add_argument("--timeout", type=float, metavar="S", help="give up after so many seconds")
     parser.add_argument("--save", metavar="FILE", help="keep the capture, for `shardscope open`")
@@ -142,6 +143,7 @@ def _request(options: argparse.Namespace, target: str) -> Request:
         probe=options.probe,
         iterations=options.iterations,
         window=options.window,
+        reference=options.reference,
         timeout=options.timeout,
         argv=tuple(options.argv),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import jax
@@ -16,11 +17,11 @@ def probe() -> str | None:
     return None
 
 
-def bind(equation: Any, inputs: Sequence[Any]) -> list[Any]:
-    """The results of an equation, traced where this is called."""
+def bind(equation: Any, inputs: Sequence[Any], in_context: bool = True) -> list[Any]:
+    """The results of an equation, traced where this is called; in the context (mesh, checks) of its own, or not."""
     params = equation.primitive.get_bind_params(equation.params)
     functions, params = params if isinstance(params, tuple) else ((), params)  # a pair before JAX 0.10
-    with equation.ctx.manager:
+    with equation.ctx.manager if in_context else nullcontext():
         results = equation.primitive.bind(*functions, *inputs, **params)
     return list(results) if equation.primitive.multiple_results else [results]
 

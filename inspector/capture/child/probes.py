@@ -13,15 +13,19 @@ import numpy as np
 
 from . import live
 from .avals import type_text
+from .digests import has_bits, plain
 from .jaxpr_facts import is_collective
 from .probing import Looped, Mapped, Prober, Site
 from .readings import Reading, Run, device_ids
+from .reference import Alone, apart
 
 WHOLE = 4096
 """Elements of a shard that are recorded; of a larger one a window of so many."""
 
 MOST_BYTES = 1 << 26
 """Bytes of recorded elements in one capture."""
+
+MOST_DIFFERENCES = 1000
 
 MOST_SITES = 1000
 """Equations whose values are recorded, and ten times as many whose digests are compared."""
@@ -73,6 +77,7 @@ class Probed:
         self._traced = traced
         self._outputs = tuple(jax.tree.leaves(compiled.output_shardings))
         self._arrays: dict[str, Any] = {}
+        self._results: tuple[Any, ...] = ()
 
     def run(self, inputs: live.Inputs) -> dict[str, Any]:
         """Compile and run; gives the fields of the `probed` event: the collectives of this program and of the shown."""
@@ -84,7 +89,7 @@ class Probed:
 
         fits = len(self._outputs) == len(self._traced.jaxpr.out_avals)
         probed = jax.jit(function, out_shardings=(self._outputs, None) if fits else None).lower(*leaves).compile()
-        _, self._arrays = jax.block_until_ready(probed(*leaves))
+        self._results, self._arrays = jax.block_until_ready(probed(*leaves))
         return {"shown": self._shown, "probed": census(probed.as_text())}
 
     def values(self) -> Iterator[tuple[dict[str, Any], bytes]]:
@@ -113,6 +118,34 @@ class Probed:
                     }
                 )
         return found
+
+    def against(self, alone: Alone, inputs: live.Inputs) -> dict[str, Any]:
+        """The fields of the `reference` event: the values that differ from those of a run on one device."""
+        device = jax.local_devices()[0]
+        leaves = [jax.device_put(_on_host(leaf), device) for leaf in inputs.leaves]
+        results, arrays = jax.jit(lambda *values: alone.run(self._traced.jaxpr, values))(*leaves)
+        run, other = Run(self.prober.sites, self._arrays), Run(alone.sites, arrays)
+        differs, count = [], 0
+        for key, site in sorted(self.prober.sites.items(), key=lambda item: _order(item[1])):
+            if site.when not in ("before", "after") or key not in arrays:
+                continue
+            sharded, reference = np.asarray(self._arrays[key]), np.asarray(arrays[key])
+            places = {(r.iteration, *r.at): r for r in other.readings(alone.sites[key])}
+            for reading in run.readings(site):
+                count += 1
+                if (reading.iteration, *reading.at) not in places:
+                    continue
+                distance = apart(sharded[reading.at], reference[reading.at])
+                if distance is not None:
+                    fields = {"path": list(site.path), "when": site.when, "position": site.position}
+                    where = {"iteration": list(reading.iteration), "coordinates": list(reading.coordinates.values())}
+                    differs.append({**fields, **where, "distance": min(distance, 1e300)})
+        for number, (one, two) in enumerate(zip(self._results, results, strict=True)):
+            count += 1
+            if has_bits(jax.typeof(one)) and (distance := apart(plain(one), plain(two))) is not None:
+                fields = {"path": [], "when": "output", "position": number, "iteration": [], "coordinates": []}
+                differs.append({**fields, "distance": min(distance, 1e300)})
+        return {"compared": count, "differs": differs[:MOST_DIFFERENCES], "undefined": None}
 
     def whole(self, when: str, position: int, array: Any) -> Iterator[tuple[dict[str, Any], bytes]]:
         """The shards of an argument or an output, where it is an array on devices."""
@@ -233,6 +266,11 @@ def _window(shape: tuple[int, ...], asked: tuple[int, ...]) -> tuple[list[int], 
 
 def _digest(array: Any) -> str:
     return hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=8).hexdigest()
+
+
+def _on_host(leaf: Any) -> Any:
+    extended = jax.numpy.issubdtype(getattr(leaf, "dtype", None), jax.dtypes.extended)
+    return leaf if extended else np.asarray(leaf)
 
 
 def _part(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:

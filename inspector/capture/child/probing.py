@@ -195,7 +195,7 @@ class Prober:
         name = equation.primitive.name
         mapping = name == "shard_map"
         if not any(self.has_sites(body, self.manual or mapping) for body in bodies(equation)):
-            return bind(equation, values), {}
+            return self.bind(equation, values), {}
         if mapping:
             return self.shard_map(equation, path, values)
         if name == "scan" and structure.loop(equation) is not None and equation.params["length"]:
@@ -209,7 +209,11 @@ class Prober:
             if equation.params.get("prevent_cse"):
                 values = list(lax.optimization_barrier(tuple(values)))
             return self.run(called, values, path)
-        return bind(equation, values), {}
+        return self.bind(equation, values), {}
+
+    def bind(self, equation: Any, values: Sequence[Any]) -> list[Any]:
+        """The results of an equation of which nothing is probed."""
+        return bind(equation, values)
 
     def shard_map(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Each value leaves with a leading dimension for each manual axis."""
@@ -272,7 +276,7 @@ class Prober:
         loop = Looped(path, self.kept(None), None)
 
         def going_on(state: Any) -> Any:
-            (answer,) = _evaluate(params["cond_jaxpr"], [*condition_values, *state[1]])
+            (answer,) = self.evaluate(params["cond_jaxpr"], [*condition_values, *state[1]])
             return answer
 
         def body(carry: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -314,6 +318,15 @@ class Prober:
         self.keep(probes, path, "branch", 0, index)
         return list(results), probes
 
+    def evaluate(self, jaxpr: Any, inputs: Sequence[Any]) -> list[Any]:
+        """The results of a jaxpr in which nothing is probed."""
+        environment = Environment(jaxpr, inputs)
+        inner = opened(jaxpr)
+        for equation in inner.eqns:
+            values = [environment.read(atom) for atom in equation.invars]
+            environment.write(equation.outvars, self.bind(equation, values))
+        return [environment.read(atom) for atom in inner.outvars]
+
     def kept(self, length: int | None) -> tuple[int, ...]:
         """Which iterations of a loop are kept here: fewer where loops around it multiply them."""
         room = KEPT_AT_MOST
@@ -339,14 +352,6 @@ class Prober:
     def zeros(self, like: Any, *leading: int) -> Any:
         """Zeros of a probe's type."""
         return self.vary(jnp.zeros((*leading, *like.shape), like.dtype))
-
-
-def _evaluate(jaxpr: Any, inputs: Sequence[Any]) -> list[Any]:
-    environment = Environment(jaxpr, inputs)
-    inner = opened(jaxpr)
-    for equation in inner.eqns:
-        environment.write(equation.outvars, bind(equation, [environment.read(atom) for atom in equation.invars]))
-    return [environment.read(atom) for atom in inner.outvars]
 
 
 def _varying(value: Any) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from .channel import Channel
 from .jaxpr_facts import Table
 from .probes import Chosen, Probed
 from .probing import Prober
+from .reference import Alone
 from .request import Request
 
 
@@ -44,3 +45,11 @@ def watch(request: Request, program: Program, channel: Channel, folder: Path) ->
     for fields, data in probed.values():
         channel.send("probe", data, **fields)
     channel.send("differences", values=probed.differences())
+    if request.reference:
+        alone = Alone(program.table.indices, Chosen(request.probe), False, prober.iterations)
+        try:
+            found = probed.against(alone, program.inputs)
+        except Exception as error:  # of JAX, which has no such collective among values of one device
+            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            found = {"compared": 0, "differs": [], "undefined": reason}
+        channel.send("reference", **found)

@@ -39,6 +39,25 @@ class Timing(Struct, frozen=True):
     late: float
 
 
+class Apart(Struct, frozen=True):
+    """A value that differs from a run on one device, by so many units in the last place of its largest element."""
+
+    site: list[str]
+    when: Literal["before", "after", "output"]
+    position: int
+    iteration: list[int]
+    coords: list[int]
+    distance: float
+
+
+class Reference(Struct, frozen=True):
+    """A run on one device: values compared, those that differ beyond rounding, or why it is not defined."""
+
+    compared: int
+    differs: list[Apart]
+    undefined: str | None
+
+
 class Execution(Struct, frozen=True):
     """The live run: `ran` is false where there was none. `seconds` are of each run after one warm-up.
 
@@ -53,6 +72,7 @@ class Execution(Struct, frozen=True):
     timings: list[Timing]
     probes: list[Probe]
     divergences: list[Divergence]
+    reference: Reference | None
     shown: dict[str, int] | None
     probed: dict[str, int] | None
 
@@ -100,9 +120,18 @@ def execution_of(found: Report) -> Execution:
         timings=[Timing(t.name, t.device, t.runs, t.count, t.seconds, t.late) for t in found.capture.collective_times],
         probes=[probe for value in found.probes for probe in probes_of(value)],
         divergences=list(map(divergence_of, found.divergences)),
+        reference=None if found.capture.reference is None else _reference(found.capture.reference),
         shown=None if probed is None else probed.shown,
         probed=None if probed is None else probed.probed,
     )
+
+
+def _reference(reference: model.Reference) -> Reference:
+    differs = [
+        Apart(list(a.path), a.when, a.position, list(a.iteration), list(a.coordinates), a.distance)
+        for a in reference.differs
+    ]
+    return Reference(reference.compared, differs, reference.undefined)
 
 
 def memory_of(memory: model.Memory, peak: PeakMemory | None) -> Memory:

@@ -15,6 +15,7 @@ from .cost import cost
 from .devices import devices, divergences
 from .live import execution, memory
 from .messages import failure, messages, problems
+from .reference import reference
 from .shardings import shardings
 from .stages import stages
 from .times import times
@@ -31,6 +32,7 @@ SECTIONS = (
     values,
     variance,
     devices,
+    reference,
     memory,
     execution,
     times,
