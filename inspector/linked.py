@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..parsers.source import Span
@@ -15,7 +15,7 @@ from .links import frames_at, spans_of
 from .op_tags import spans_of_tags, tags_at
 from .pipeline import collectives_of
 from .program import read
-from .report import Collective, Confidence, Report
+from .report import Collective, Confidence, Report, ShardedValue
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class StagePlace:
     offset: int
 
 
-Place = SourceLine | StagePlace | Collective
+Place = SourceLine | StagePlace | Collective | ShardedValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,13 @@ def linked(report: Report, place: Place, stage: Stage) -> Linked:
             spans = exact or (() if origin is stage else _first_known(stage, stack))
             around = _of_line(report, stack[0]) if stack else ()
             return Linked(place, stack, None, around, spans, "exact" if exact else "name" if spans else "none")
+        case ShardedValue(stage=name, span=span, role="argument" | "output"):
+            return Linked(place)
+        case ShardedValue(stage=name, span=span):
+            # From inside its line: where that ends stands its location.
+            found = linked(report, StagePlace(name, span.start), stage)
+            spans = (span,) if name == stage.name else found.spans
+            return replace(found, place=place, collective=None, spans=spans)
         case Collective():
             return Linked(place, place.source.stack, *_around(report, place, stage))
 

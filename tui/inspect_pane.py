@@ -11,11 +11,12 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from ..inspector.linked import Linked, SourceLine, StagePlace
-from ..inspector.report import Collective, Report
+from ..inspector.report import Collective, Report, ShardedValue
 from .collective_details import collective_details
 from .entry_details import entry_details
 from .place_details import frames, line_text, place_details
 from .selected import Selected
+from .sharding_details import sharding_details
 
 NARROWEST = 24
 """Columns that a picture needs in any case."""
@@ -68,5 +69,12 @@ class InspectPane(VerticalScroll, can_focus=True):
                     yield Content("")
                     yield from frames(linked.stack, linked.collective.source.confidence, width)
                     yield from line_text(self.line, width)
+            case ShardedValue() as value if self.report is not None:
+                yield from sharding_details(self.report, value, width)
+                if linked is not None and linked.place == value and linked.stack:
+                    yield Content("")
+                    yield from frames(linked.stack, "exact", width)
+            case ShardedValue():
+                return
             case entry:
                 yield from entry_details(entry, width)

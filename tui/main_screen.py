@@ -17,7 +17,7 @@ from ..inspector.capture.errors import CaptureError
 from ..inspector.capture.file import save
 from ..inspector.capture.model import STAGES, Capture
 from ..inspector.linked import Linked, Place, SourceLine, StagePlace
-from ..inspector.report import Collective, Report
+from ..inspector.report import Collective, Report, ShardedValue
 from ..inspector.source_files import source_of
 from .analyst import Analyst, View
 from .collectives_pane import CollectivesPane
@@ -29,6 +29,7 @@ from .prompt import Prompt
 from .row_table import RowTable
 from .search import Search, Searchable
 from .selected import Selected
+from .shardings_pane import ShardingsPane
 from .source_pane import SourcePane
 from .stage_pane import StagePane
 from .tab_strip import TabStrip
@@ -146,7 +147,7 @@ class MainScreen(Screen[None]):
         self._select(event.what)
         if event.opened:
             match event.what:
-                case Collective(stage=stage) | StagePlace(stage=stage):
+                case Collective(stage=stage) | StagePlace(stage=stage) | ShardedValue(stage=stage):
                     self.action_stage(stage)
 
     @on(TabStrip.Picked, "#stages")
@@ -280,6 +281,7 @@ class MainScreen(Screen[None]):
             ("in a text", TextView.BINDINGS),
             ("in a table", RowTable.BINDINGS),
             ("in the collectives", CollectivesPane.BINDINGS),
+            ("in the shardings", ShardingsPane.BINDINGS),
         )
         self.app.push_screen(Help(sections))
 
