@@ -15,7 +15,7 @@ from .links import frames_at, spans_of
 from .op_tags import spans_of_tags, tags_at
 from .pipeline import collectives_of
 from .program import read
-from .report import Collective, Confidence, Report
+from .report import Collective, Confidence, Report, ShardedValue
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class ProbePlace:
     number: int
 
 
-Place = SourceLine | StagePlace | Collective | ProbePlace
+Place = SourceLine | StagePlace | Collective | ProbePlace | ShardedValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,13 @@ def linked(report: Report, place: Place, stage: Stage) -> Linked:
             return Linked(place, stack, None, around, spans, "exact" if exact else "name" if spans else "none")
         case ProbePlace():
             return _of_probe(report, place, stage)
+        case ShardedValue(stage=name, span=span, role="argument" | "output"):
+            return Linked(place)
+        case ShardedValue(stage=name, span=span):
+            # From inside its line: where that ends stands its location.
+            found = linked(report, StagePlace(name, span.start), stage)
+            spans = (span,) if name == stage.name else found.spans
+            return replace(found, place=place, collective=None, spans=spans)
         case Collective():
             return Linked(place, place.source.stack, *_around(report, place, stage))
 

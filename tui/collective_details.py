@@ -8,7 +8,9 @@ from textual.content import Content
 
 from ..inspector.render.collective_rows import executions_text, kind_text, types_text
 from ..inspector.render.terms import term_text
+from ..inspector.render.why_lines import cause_line, remedy_line
 from ..inspector.report import Collective, Report
+from ..inspector.shardings.collective_causes import causes_of
 from ..inspector.units import format_bytes, format_seconds, plural
 from ..parsers.mesh_syntax import MeshSyntax
 from .mesh_grid import Picture, draw
@@ -16,6 +18,9 @@ from .mesh_traffic import Traffic, traffic_of
 from .palette import axis_hues
 from .pieces import axes_content, data, fact, folded, title
 from .stage_tabs import LABELS
+
+MOST_CAUSES = 4
+"""Operations of a merged collective that are told of."""
 
 MOST_GROUPS = 32
 """Groups that are spelled out."""
@@ -42,6 +47,7 @@ def collective_details(report: Report, collective: Collective, width: int, heigh
         yield from folded(_groups(traffic, devices), width)
     yield Content("")
     yield from _facts(collective, width)
+    yield from _causes(report, collective, width)
 
 
 def mesh_of(collective: Collective, report: Report) -> MeshSyntax:
@@ -73,6 +79,16 @@ def _facts(collective: Collective, width: int) -> Iterator[Content]:
     yield from fact("form", ", ".join(form), width)
     yield from fact("in", collective.computation, width)
     yield from fact("op_name", collective.op_name or "", width)
+
+
+def _causes(report: Report, collective: Collective, width: int) -> Iterator[Content]:
+    """What an inserted one is there for, and what would do without it."""
+    for number, cause in enumerate(causes_of(report.capture, collective)[:MOST_CAUSES]):
+        yield Content("")
+        if number == 0:
+            yield title("what for")
+        yield from folded(data(cause_line(cause, report)), width)
+        yield from folded(data(remedy_line(cause, report), "$text-muted"), width)
 
 
 def _heading(collective: Collective, traffic: Traffic) -> str:

@@ -13,12 +13,13 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from ..inspector.linked import Linked, ProbePlace, SourceLine, StagePlace
-from ..inspector.report import Collective, Report
+from ..inspector.report import Collective, Report, ShardedValue
 from .collective_details import collective_details
 from .device_details import Window, device_details
 from .entry_details import entry_details
 from .place_details import frames, line_text, place_details
 from .selected import Selected
+from .sharding_details import sharding_details
 
 NARROWEST = 24
 """Columns that a picture needs in any case."""
@@ -94,5 +95,12 @@ class InspectPane(VerticalScroll, can_focus=True):
                     if linked is not None and linked.place == self.selected:
                         yield Content("")
                         yield from frames(linked.stack, "exact" if linked.stack else "none", width)
+            case ShardedValue() as value if self.report is not None:
+                yield from sharding_details(self.report, value, width)
+                if linked is not None and linked.place == value and linked.stack:
+                    yield Content("")
+                    yield from frames(linked.stack, "exact", width)
+            case ShardedValue():
+                return
             case entry:
                 yield from entry_details(entry, width)

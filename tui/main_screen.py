@@ -15,7 +15,7 @@ from textual.widgets import Footer
 
 from ..inspector.capture.model import STAGES, Capture
 from ..inspector.linked import Linked, Place, ProbePlace, SourceLine, StagePlace
-from ..inspector.report import Collective, Report
+from ..inspector.report import Collective, Report, ShardedValue
 from ..inspector.source_files import source_of
 from .analyst import Analyst, View
 from .collectives_pane import CollectivesPane
@@ -27,6 +27,7 @@ from .prompt import Prompt
 from .row_table import RowTable
 from .search import Searchable
 from .selected import Selected
+from .shardings_pane import ShardingsPane
 from .source_pane import SourcePane
 from .stage_pane import StagePane
 from .tab_strip import TabStrip
@@ -143,7 +144,7 @@ class MainScreen(Screen[None]):
         self._select(event.what)
         if event.opened:
             match event.what:
-                case Collective(stage=stage) | StagePlace(stage=stage):
+                case Collective(stage=stage) | StagePlace(stage=stage) | ShardedValue(stage=stage):
                     self.action_stage(stage)
                 case ProbePlace():
                     self.action_stage("jaxpr")
@@ -268,6 +269,7 @@ class MainScreen(Screen[None]):
             ("in a table", RowTable.BINDINGS),
             ("in the collectives", CollectivesPane.BINDINGS),
             ("in what is selected", InspectPane.BINDINGS),
+            ("in the shardings", ShardingsPane.BINDINGS),
         )
         self.app.push_screen(Help(sections))
 

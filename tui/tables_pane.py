@@ -34,11 +34,13 @@ from .entries import (
 from .palette import axis_hues
 from .row_table import RowTable
 from .selected import Selected
+from .shardings_pane import ShardingsPane
 from .tab_strip import Tab, TabStrip
 from .text_view import TextView
 
 TABLES = {
     "collectives": ("Collectives", "c"),
+    "shardings": ("Shardings", "h"),
     "values": ("Arguments & outputs", "a"),
     "variance": ("Variance", "v"),
     "devices": ("Each device", "e"),
@@ -70,6 +72,7 @@ class TablesPane(Vertical):
         yield TabStrip(id="tables-strip")
         with ContentSwitcher(initial="collectives"):
             yield CollectivesPane(id="collectives").data_bind(TablesPane.report, TablesPane.linked)
+            yield ShardingsPane(id="shardings").data_bind(TablesPane.report)
             yield RowTable(VALUES, id="values")
             yield RowTable(VARIANCE, id="variance")
             yield RowTable(DEVICES, id="devices")
@@ -81,6 +84,7 @@ class TablesPane(Vertical):
 
     def on_mount(self) -> None:
         self.watch(self.query_one(CollectivesPane), "count", self._count, init=False)
+        self.watch(self.query_one(ShardingsPane), "count", self._count, init=False)
 
     @property
     def shown(self) -> Widget:
@@ -132,6 +136,8 @@ class TablesPane(Vertical):
         match table, key:
             case "collectives-table", _:
                 return self.query_one(CollectivesPane).collective(key)
+            case "shardings-table", _:
+                return self.query_one(ShardingsPane).value(key)
             case "values", ("in", int(number)):
                 return capture.arguments[number]
             case "values", ("out", int(number)):
@@ -160,6 +166,7 @@ class TablesPane(Vertical):
         run = capture.execution
         counts = {
             "collectives": self.query_one(CollectivesPane).count,
+            "shardings": self.query_one(ShardingsPane).count,
             "values": len(capture.arguments) + len(capture.outputs),
             "variance": 0 if report is None else len(report.variance),
             "devices": 0 if report is None else len(report.probes),

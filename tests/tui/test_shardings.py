@@ -1,0 +1,109 @@
+"""The shardings' table, the drawing and the tree of a value, the replay."""
+
+from __future__ import annotations
+
+from shardscope.inspector.report import ShardedValue
+from shardscope.tui.inspect_pane import InspectPane
+from shardscope.tui.row_table import RowTable
+from shardscope.tui.shardings_listing import FILTERS
+from shardscope.tui.shardings_pane import ShardingsPane
+from textual.widgets import Static
+
+from ..conftest import SampleCapture
+from .conftest import Driver, Opened
+
+
+def table(driver: Driver) -> RowTable:
+    return driver.screen.query_one("#shardings-table", RowTable)
+
+
+def column(driver: Driver, index: int) -> list[str]:
+    return [row.cells[index].plain for row in table(driver).rows]
+
+
+def details(driver: Driver) -> str:
+    return str(driver.screen.query_one(InspectPane).query_one(Static).content)
+
+
+async def shown(driver: Driver) -> None:
+    await driver.until(lambda: driver.screen.report is not None)
+    await driver.press("h")
+    # Three arguments, the output, and the result of each of four operations.
+    await driver.until(lambda: len(table(driver).rows) == 8)
+
+
+async def test_every_value_is_in_the_table(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("predict:predict")) as driver:
+        await shown(driver)
+        assert column(driver, 1) == ["x", "w1", "w2", "result", "tanh", "dot_general", "dot_general", "sin"]
+        assert column(driver, 3)[:4] == ["P('data', None)", "P(None, 'model')", "", ""]
+        assert column(driver, 4)[2] == "P('model', None)"
+        assert "all values, 8" in driver.text
+
+
+async def test_order_and_filter(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("predict:predict")) as driver:
+        await shown(driver)
+        await driver.press("b")
+        assert column(driver, 1)[:2] == ["w1", "w2"]
+        assert column(driver, 6)[0] == "48 KiB"
+        await driver.press("b", "f")
+        assert column(driver, 0) == ["argument"] * 3 + ["output"]
+        for _ in range(len(FILTERS) - 2):
+            await driver.press("f")
+        assert driver.screen.query_one(ShardingsPane).choice.shown == "not as asked"
+        assert table(driver).rows == ()
+        await driver.press("f")
+        assert len(table(driver).rows) == 8
+
+
+async def test_the_drawing_and_the_tree(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("predict:predict")) as driver:
+        await shown(driver)
+        await driver.press("down", "down")
+        await driver.until(lambda: isinstance(driver.screen.selected, ShardedValue) and "w2" in details(driver))
+        text = details(driver)
+        assert "│ 0 2 4 6 │  axis 0: 256/2" in text
+        assert "│ 1 3 5 7 │" in text
+        assert "not cut: axis 1: 10" in text
+        assert "model on axis 0 ← argument w1 dim 1" in text
+        assert "├ dot_general  line 21, step 5" in text
+        assert "└ dot_general  line 20, step 1" in text
+        assert "ik,kj->ij" in text
+
+
+async def test_a_value_leads_to_its_line(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("predict:predict")) as driver:
+        await shown(driver)
+        await driver.press("end")
+        await driver.until(lambda: driver.screen.linked is not None and driver.screen.linked.stack)
+        linked = driver.screen.linked
+        assert linked is not None
+        assert linked.stack[0].line == 21
+        assert linked.spans
+
+
+async def test_the_replay(sample: SampleCapture, opened: Opened) -> None:
+    """Backwards from the end: the last step gave w2 its sharding; before the first only what was asked is there."""
+    async with opened(sample("predict:predict")) as driver:
+        await shown(driver)
+        assert column(driver, 4)[2] == "P('model', None)"
+        await driver.press("comma")
+        await driver.until(lambda: "after step 4 of 5" in driver.text)
+        assert column(driver, 4)[2:4] == ["P(None, None)", "P('data', None)"]
+        for _ in range(5):
+            await driver.press("comma")
+        await driver.until(lambda: "before propagation" in driver.text)
+        assert column(driver, 4) == ["P('data', None)", "P(None, 'model')", *["P(None, None)"] * 6]
+        await driver.press("full_stop")
+        await driver.until(lambda: "after step 0 of 5: data from x dim 0 to %0 tanh dim 0" in driver.text)
+        assert column(driver, 4)[4] == "P('data', None)"
+        await driver.press("equals_sign")
+        assert column(driver, 4)[2] == "P('model', None)"
+
+
+async def test_what_a_collective_is_there_for(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("predict:predict"), size=(170, 90)) as driver:
+        await driver.until(lambda: driver.screen.linked is not None)
+        await driver.until(lambda: "what for" in details(driver))
+        assert "sums over a dimension that is cut" in details(driver).replace("\n", " ")

@@ -1,0 +1,73 @@
+"""A sharded value in full: asked and got, where its parts lie, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from textual.content import Content
+
+from ..inspector.render.sharding_grid import grid_lines
+from ..inspector.render.why_lines import line_text, origin_text
+from ..inspector.report import Report, ShardedValue
+from ..inspector.shardings.explained import Why, why
+from ..inspector.units import format_bytes
+from ..parsers.errors import ParseError
+from ..parsers.jax_arrays import parse_array_type
+from .palette import axis_hue, axis_hues
+from .pieces import data, fact, folded, title
+
+
+def sharding_details(report: Report, value: ShardedValue, width: int) -> Iterator[Content]:
+    """The facts, the drawing, and a tree for each axis."""
+    yield from folded(Content.assemble(data(value.name, "bold"), data(f"  {value.role}", "$aside")), width)
+    yield Content("")
+    yield from fact("type", value.type, width)
+    yield from fact("device", value.local_type or "", width)
+    yield from fact("asked", value.asked or "nothing", width)
+    got = data(value.spec or "?", "bold $error" if value.agrees is False else "bold")
+    yield from fact("got", got, width)
+    yield from fact("copies", f"{format_bytes(value.replicated_bytes)} a device", width)
+    yield from fact("inside", f"shard_map over {', '.join(value.manual)}" if value.manual else "", width)
+    yield from _drawing(report, value, width)
+    hues = axis_hues(report.meshes)
+    for found in why(report.capture, value):
+        yield Content("")
+        yield from _tree(found, report, hues, width)
+
+
+def _drawing(report: Report, value: ShardedValue, width: int) -> Iterator[Content]:
+    try:
+        shape = parse_array_type(value.type).shape
+    except ParseError:
+        return
+    if value.sharding is None or shape is None or len(shape) != len(value.sharding.dims):
+        return
+    subject = report.capture.subject
+    yield Content("")
+    yield title("devices")
+    for line in grid_lines(value.sharding, shape, () if subject is None else subject.device_assignment, width):
+        yield data(line).truncate(width, ellipsis=True)
+
+
+def _tree(found: Why, report: Report, hues: Mapping[str, str], width: int) -> Iterator[Content]:
+    where = "unreduced" if found.dim is None else f"axis {found.dim}"
+    head = Content.assemble(
+        data(found.axis, f"bold {axis_hue(found.axis, hues)}"), f" on {where} ← ", data(origin_text(found, report))
+    )
+    yield from folded(head, width)
+    for number, step in enumerate(found.steps):
+        last = number == len(found.steps) - 1
+        place = line_text(step.place, report)
+        numbered = "" if step.number is None else f"step {step.number}"
+        details = ", ".join(filter(None, (place, numbered)))
+        yield Content.assemble(
+            ("└ " if last else "├ ", "$aside"), data(step.operation), data(f"  {details}", "$aside")
+        ).truncate(width, ellipsis=True)
+        sign = "  " if last else "│ "
+        if step.rule:
+            yield Content.assemble((f"{sign}  ", "$aside"), data(step.rule, "$text-muted")).truncate(
+                width, ellipsis=True
+            )
+        yield Content.assemble((f"{sign}  ", "$aside"), data(f"{step.target} ← {step.source}")).truncate(
+            width, ellipsis=True
+        )
