@@ -41,7 +41,7 @@ def show_targets(requests: Sequence[Request]) -> tuple[Capture, ...]:
 
 
 class ShardscopeApp(App[None]):
-    """One screen over one capture; for each further target another one, in a mode of its own."""
+    """One screen over one capture; with several targets one for each, in a mode of its own."""
 
     TITLE = "shardscope"
     CSS_PATH = "app.tcss"
@@ -64,18 +64,21 @@ class ShardscopeApp(App[None]):
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name
-        for number, feed in enumerate(self.feeds[1:], 1):
-            self.add_mode(_mode(number), partial(MainScreen, feed))
+        if others:
+            for number, feed in enumerate(self.feeds):
+                self.add_mode(_mode(number), partial(MainScreen, feed))
 
     def get_default_screen(self) -> Screen[None]:
-        return MainScreen(self.feed)
+        return MainScreen(self.feed) if len(self.feeds) == 1 else Screen()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables(self.current_theme)
 
-    def on_mount(self) -> None:
+    async def on_mount(self) -> None:
         for feed in self.feeds[1:]:
             feed.start(lambda message: None)
+        if len(self.feeds) > 1:
+            await self.switch_mode(_mode(0))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Targets can be switched where there are several, and nothing lies over the screen."""
@@ -86,7 +89,7 @@ class ShardscopeApp(App[None]):
     async def action_next_target(self) -> None:
         """Show the capture for another target."""
         self._shown = (self._shown + 1) % len(self.feeds)
-        await self.switch_mode(_mode(self._shown) if self._shown else self.DEFAULT_MODE)
+        await self.switch_mode(_mode(self._shown))
 
     def action_side_by_side(self) -> None:
         """Show the collectives of all targets in one table."""
