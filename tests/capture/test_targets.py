@@ -228,7 +228,8 @@ def test_gpus(captured: Captured) -> None:
 
 def test_a_target_without_its_compiler(captured: Captured) -> None:
     script = """
-        import sys
+        import os, sys
+        os.environ.pop("TPU_LIBRARY_PATH", None)  # what another JAX, in the tests' own process, has set
         sys.modules["libtpu"] = None
         import jax
         mesh = jax.make_mesh((2, 2), ("x", "y"))
