@@ -285,10 +285,14 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """Collectives by opcode in the program that was shown, and in the one that was run to look at its values."""
+    """Collectives by opcode in the program that was shown, and in the one that was run to look at its values.
+
+    `seconds` is what a run of the latter takes.
+    """
 
     shown: dict[str, int]
     probed: dict[str, int]
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

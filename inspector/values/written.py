@@ -44,9 +44,9 @@ def array_lines(probe: Probe, number: int, height: int, width: int, top: int = 0
         return [cells[0][0] if cells and cells[0] else "not recorded"]
     columns = probe.shape[-1]
     cut = math.prod(probe.shape) > sum(map(len, cells))
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    more = " …" if columns > left + len(widths) else ""
-    lines = [f"[{' '.join(_padded(row, widths))}{more}]" for row in cells]
+    widest = max((len(cell) for row in cells for cell in row), default=0)
+    more = " …" if columns > left + max(map(len, cells), default=0) else ""
+    lines = [f"[{' '.join(cell.rjust(widest) for cell in row)}{more}]" for row in cells]
     if len(probe.shape) > 1 and lines:
         lines = [f"{'[' if index == 0 else ' '}{line}" for index, line in enumerate(lines)]
         lines[-1] += "]" if not cut else " …"
@@ -73,7 +73,3 @@ def shape_text(shape: Sequence[int]) -> str:
 def coordinates_text(axes: Sequence[str], coordinates: Sequence[int]) -> str:
     """`x=0 y=1`."""
     return " ".join(f"{axis}={place}" for axis, place in zip(axes, coordinates, strict=False))
-
-
-def _padded(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    return [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]

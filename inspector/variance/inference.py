@@ -9,7 +9,7 @@ operands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,6 +21,9 @@ Reading = Literal["types", "values"]
 
 DEEPEST = 100
 """Bodies nested deeper are taken as opaque: only a crafted program has them."""
+
+MOST_CALLS = 100_000
+"""Calls that are followed; of a crafted program the rest is opaque."""
 
 CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 """Parameters that hold what a call calls."""
@@ -90,7 +93,7 @@ class _Walker:
         self, equation: Equation, place: str, operands: list[Value], where: ShardMap | None
     ) -> Sequence[Value]:
         bodies = {name: body for name, body in equation.bodies if 0 < body < len(self.program.jaxprs)}
-        if self.depth > DEEPEST:
+        if self.depth > DEEPEST or len(self.known) > MOST_CALLS:
             bodies = {}
         if equation.shard_map is not None and bodies:
             return self._shard_map(equation.shard_map, next(iter(bodies.values())), place, operands)
@@ -111,7 +114,7 @@ class _Walker:
         rule = rule_of(equation.primitive)
         axes = equation.axes or ()
         if rule is None:
-            inside = (axis for body in bodies for axis in self._named_in(body, 0))
+            inside = self._named_in(bodies)
             return value_of((*joined, *(Held(axis, "varying", place) for axis in inside)))
         in_groups = any(name == "axis_index_groups" and text != "None" for name, text in equation.params)
         if self.by_values:
@@ -127,15 +130,18 @@ class _Walker:
         known = {(held.axis, held.state): held for held in joined}
         return value_of((*rest, *(known.get((axis, gives), Held(axis, gives, place)) for axis in axes)))
 
-    def _named_in(self, index: int, depth: int) -> Iterator[str]:
+    def _named_in(self, bodies: Iterable[int]) -> list[str]:
         """The axes along which a kernel asks where it is."""
-        for equation in self.program.jaxprs[index].equations:
-            if equation.primitive == "axis_index":
-                yield from equation.axes or ()
-            if depth < DEEPEST:
-                for _, body in equation.bodies:
-                    if index < body < len(self.program.jaxprs):
-                        yield from self._named_in(body, depth + 1)
+        waiting, axes = list(bodies), dict[str, None]()
+        seen = set(waiting)
+        while waiting:
+            for equation in self.program.jaxprs[waiting.pop()].equations:
+                if equation.primitive == "axis_index":
+                    axes |= dict.fromkeys(equation.axes or ())
+                inner = {body for _, body in equation.bodies if 0 < body < len(self.program.jaxprs)} - seen
+                seen |= inner
+                waiting += inner
+        return list(axes)
 
     def _shard_map(self, mapped: ShardMap, body: int, place: str, operands: list[Value]) -> list[Value]:
         inputs = [

@@ -29,7 +29,7 @@ SMALL = 64
 def obstacle(compiled: Any) -> str | None:
     """Why it had better not be run here, if there is a reason."""
     needed = _bytes_on_all_devices(compiled)
-    available = _available_bytes()
+    available = available_bytes()
     if needed is not None and available is not None and needed > available // 2:
         return f"it takes {needed / 1e9:.1f} GB on all devices together; {available / 1e9:.1f} GB of memory are free"
     return None
@@ -131,11 +131,12 @@ def statistics(array: Any) -> dict[str, int | float]:
     """Minimum, mean and maximum of the finite elements, and how many are not; nothing for types that have none."""
     if jnp.issubdtype(array.dtype, jnp.complexfloating) or not array.size:
         return {}
-    wide = array.astype(np.float64)
-    finite = wide[np.isfinite(wide)]
+    wide = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    is_finite = np.isfinite(wide)
+    finite = wide if is_finite.all() else wide[is_finite]
     found: dict[str, int | float] = {"non_finite": int(wide.size - finite.size)}
     if finite.size:
-        figures = {"minimum": finite.min(), "mean": finite.mean(), "maximum": finite.max()}
+        figures = {"minimum": finite.min(), "mean": finite.mean(dtype=np.float64), "maximum": finite.max()}
         found |= {name: float(figure) for name, figure in figures.items() if math.isfinite(figure)}
     return found
 
@@ -149,7 +150,7 @@ def _bytes_on_all_devices(compiled: Any) -> int | None:
     return int(each) * len(compiled.runtime_executable().local_devices())
 
 
-def _available_bytes() -> int | None:
+def available_bytes() -> int | None:
     """Memory that can be had without swapping, where the system says."""
     try:
         text = Path("/proc/meminfo").read_text()

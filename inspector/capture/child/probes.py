@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -25,10 +27,10 @@ WHOLE = 4096
 MOST_BYTES = 1 << 26
 """Bytes of recorded elements in one capture."""
 
-MOST_DIFFERENCES = 1000
+QUICK = 1.0
+"""Seconds below which the run is repeated, without what the first one has to do once."""
 
-MOST_SITES = 1000
-"""Equations whose values are recorded, and ten times as many whose digests are compared."""
+MOST_DIFFERENCES = 1000
 
 CONSTRAINTS = ("sharding_constraint", "reshard", "mesh_cast")
 
@@ -38,21 +40,21 @@ COLLECTIVE = re.compile(
 )
 
 
+class TooLargeError(Exception):
+    """The values that were asked for do not fit into memory."""
+
+
 class Chosen:
     """Which equations' values are recorded: `collectives` (and sharding constraints), `all`, `none`, or their ids."""
 
     def __init__(self, asked: str) -> None:
         self.asked = asked
         self.ids = {word.strip() for word in asked.split(",")}
-        self.taken = 0
 
     def __call__(self, name: str, equation: Any, manual: bool) -> bool:
         """Whether an equation is one of them."""
-        wanted = name in self.ids or self._by_kind(equation, manual)
-        self.taken += wanted
-        return wanted and self.taken <= MOST_SITES
-
-    def _by_kind(self, equation: Any, manual: bool) -> bool:
+        if name in self.ids:
+            return True
         if self.asked == "all":
             return manual or equation.primitive.name in CONSTRAINTS
         if self.asked != "collectives":
@@ -81,16 +83,29 @@ class Probed:
 
     def run(self, inputs: live.Inputs) -> dict[str, Any]:
         """Compile and run; gives the fields of the `probed` event: the collectives of this program and of the shown."""
-        leaves = inputs.leaves
 
         def function(*values: Any) -> Any:
             results, probes = self.prober.run(self._traced.jaxpr, values)
             return tuple(results), probes
 
-        fits = len(self._outputs) == len(self._traced.jaxpr.out_avals)
-        probed = jax.jit(function, out_shardings=(self._outputs, None) if fits else None).lower(*leaves).compile()
+        count = len(self._traced.jaxpr.out_avals)
+        shardings = (self._outputs, None) if len(self._outputs) == count else None
+        traced = jax.jit(function, out_shardings=shardings).trace(*inputs.leaves)
+        size = sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in traced.jaxpr.out_avals[count:])
+        available = live.available_bytes()
+        if available is not None and size > available // 2:
+            raise TooLargeError(f"they take {size / 1e9:.1f} GB; {available / 1e9:.1f} GB of memory are free")
+        probed = traced.lower().compile()
+        seconds = self._timed(probed, inputs)
+        if seconds < QUICK:
+            seconds = min(seconds, self._timed(probed, inputs))
+        return {"shown": self._shown, "probed": census(probed.as_text()), "seconds": round(seconds, 9)}
+
+    def _timed(self, probed: Any, inputs: live.Inputs) -> float:
+        leaves = live.fresh(inputs)
+        started = time.perf_counter()
         self._results, self._arrays = jax.block_until_ready(probed(*leaves))
-        return {"shown": self._shown, "probed": census(probed.as_text())}
+        return time.perf_counter() - started
 
     def values(self) -> Iterator[tuple[dict[str, Any], bytes]]:
         """The fields and elements of the `probe` events, in the order of the program."""
@@ -200,9 +215,12 @@ class Probed:
         if len(data) > self.room:
             data = b""
         self.room -= len(data)
+        digests = [_digest(array) for *_, array in held]
+        figures = {digest: held[number][3] for number, digest in enumerate(digests)}
+        known = {digest: live.statistics(array) for digest, array in figures.items()}
         shards = [
-            {"device": device, "coordinates": place, "part": part, "digest": _digest(array), **live.statistics(array)}
-            for device, place, part, array in held
+            {"device": device, "coordinates": place, "part": part, "digest": digest, **known[digest]}
+            for digest, (device, place, part, _) in zip(digests, held, strict=True)
         ]
         described = {"type": type, "dtype": str(first.dtype), "shape": list(first.shape), "axes": axes}
         yield {**fields, **described, "start": start, "extent": extent, "shards": shards}, data
@@ -265,7 +283,7 @@ def _window(shape: tuple[int, ...], asked: tuple[int, ...]) -> tuple[list[int], 
 
 
 def _digest(array: Any) -> str:
-    return hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=8).hexdigest()
+    return hashlib.blake2b(np.ascontiguousarray(array).reshape(-1).view(np.uint8), digest_size=8).hexdigest()
 
 
 def _on_host(leaf: Any) -> Any:

@@ -32,6 +32,9 @@ INLINED_CUSTOM = ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
 KEPT_AT_MOST = 64
 """Iterations that are kept of all loops around one value together."""
 
+MOST_SITES = 2000
+"""Values, and digests of values, that are taken; of a program that has more, the first ones."""
+
 Path = tuple[str, ...]
 """Ids of equations, outermost first; the last is the one that is meant."""
 
@@ -156,6 +159,8 @@ class Prober:
         """Keep one value, with where it is from."""
         value = jnp.asarray(value)
         key = f"{'/'.join(path)}:{when}:{position}"
+        if key not in self.sites and len(self.sites) >= MOST_SITES and when not in ("branch", "count"):
+            return
         type = type_text(jax.typeof(value) if aval is None else aval)
         self.sites[key] = Site(path, when, position, tuple(self.layers), type)
         probes[key] = self.vary(value)

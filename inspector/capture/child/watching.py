@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from . import equations, live, timings
 from .channel import Channel
 from .jaxpr_facts import Table
-from .probes import Chosen, Probed
+from .probes import Chosen, Probed, TooLargeError
 from .probing import Prober
 from .reference import Alone
 from .request import Request
@@ -41,7 +41,15 @@ def watch(request: Request, program: Program, channel: Channel, folder: Path) ->
         for position, array in enumerate(arrays):
             for fields, data in probed.whole(when, position, array):
                 channel.send("probe", data, **fields)
-    channel.send("probed", **probed.run(program.inputs))
+    try:
+        both = probed.run(program.inputs)
+    except TooLargeError as error:
+        text = f"values inside the program are not shown, only compared: {error}; --probe takes single equations"
+        channel.send("message", level="warning", text=text, phase=channel.phase, location=None)
+        prober = Prober(program.table.indices, Chosen("none"), True, prober.iterations)
+        probed = Probed(program.traced, program.compiled, prober, request.window)
+        both = probed.run(program.inputs)
+    channel.send("probed", **both)
     for fields, data in probed.values():
         channel.send("probe", data, **fields)
     channel.send("differences", values=probed.differences())

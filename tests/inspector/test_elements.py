@@ -1,0 +1,96 @@
+"""Elements are read from bits as numpy reads them, and crafted ones are refused."""
+
+from __future__ import annotations
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from shardscope.inspector.capture.model import Probe, Shard
+from shardscope.inspector.values.elements import decode
+from shardscope.inspector.values.written import array_lines, element_text
+
+SMALL = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz", "float8_e4m3")
+WIDE = (
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "int32",
+    "int64",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+)
+
+
+def dtype_of(name: str) -> np.dtype:
+    return np.dtype(getattr(jnp, name, None) or name)
+
+
+@pytest.mark.parametrize("name", [*SMALL, *WIDE, "bfloat16", "complex64"])
+def test_as_numpy_reads_them(name: str) -> None:
+    if not hasattr(jnp, name) and name.startswith("float8"):
+        pytest.skip("this JAX has no such type")
+    dtype = dtype_of(name)
+    random = np.random.default_rng(0).integers(0, 256, 256 * dtype.itemsize).astype(np.uint8)
+    data = bytes(range(256)) if dtype.itemsize == 1 and name != "bool" else random.tobytes()
+    if name == "bool":
+        data = bytes(n % 2 for n in range(256))
+    wanted = np.frombuffer(data, dtype)
+    found = decode(name, data, len(wanted))
+    assert found is not None
+    exact = wanted.astype(np.complex128 if name.startswith("complex") else object if "int" in name else np.float64)
+    for one, other in zip(found, exact.tolist(), strict=True):
+        both_nan = one != one and other != other
+        assert both_nan or (one == other and str(one)[0] == str(other)[0]) or name in ("bool", "complex64")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "data", "count"),
+    [
+        ("float32", b"abc", 1),
+        ("float32", b"", 10**9),
+        ("int8", b"a", -1),
+        ("nothing", b"a", 1),
+        ("float8_e9m9", b"a", 1),
+    ],
+)
+def test_what_does_not_fit(dtype: str, data: bytes, count: int) -> None:
+    assert decode(dtype, data, count) is None
+
+
+def probe(shape: tuple[int, ...], extent: tuple[int, ...], elements: bytes, dtype: str = "int8") -> Probe:
+    start = (0,) * len(shape)
+    shards = (Shard(0, (0,), "aa", "", -5.0, 1.0, 7.0, 2),)
+    return Probe(("1.0",), "after", 0, "t", dtype, shape, ("x",), shards, (), (), start, extent, elements)
+
+
+def test_arrays_as_numpy_writes_them() -> None:
+    values = np.arange(-3, 9, dtype=np.int8).reshape(3, 4)
+    lines = array_lines(probe((3, 4), (3, 4), values.tobytes()), 0, 9, 9)
+    assert "\n".join(lines) == str(values)
+    assert array_lines(probe((), (), b"\x07"), 0, 4, 4) == ["7"]
+    assert array_lines(probe((0,), (0,), b""), 0, 4, 4) == ["[]"]
+
+
+def test_large_arrays_are_cut() -> None:
+    values = np.arange(60, dtype=np.int8).reshape(6, 10)
+    lines = array_lines(probe((600, 10), (6, 10), values.tobytes()), 0, 2, 3, 1, 2)
+    assert lines == ["[[12 13 14 …]", " [22 23 24 …] …", "[600,10]: min -5. mean 1. max 7., 2 not finite"]
+
+
+def test_crafted_probes_do_no_harm() -> None:
+    for shape, extent in (((4,), (10**12,)), ((-1,), (-1,)), ((2, 2), (3,)), ((), (5,)), ((3,), ())):
+        assert array_lines(probe(shape, extent, b"abc"), 0, 4, 4)
+        assert array_lines(probe(shape, extent, b"abc", "no such type"), 0, 4, 4, 100, 100)
+
+
+def test_numbers() -> None:
+    assert [element_text(v) for v in (-0.0, 1.0, 1.5, math.nan, -math.inf, 1e-30, True, 7)] == [
+        "-0.", "1.", "1.5", "nan", "-inf", "1e-30", "True", "7"
+    ]  # fmt: skip
