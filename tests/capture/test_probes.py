@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import jax
 import numpy as np
 import pytest
 from shardscope.inspector.capture.model import Capture, Probe
@@ -213,6 +214,49 @@ def test_constraint_of_a_jitted_function(captured: Captured) -> None:
     (probe,) = probes(captured(NESTED, "constraint"), "sharding_constraint", "after")
     assert held(probe) == [[0.0], [2.0], [4.0], [6.0]]
     assert [shard.part for shard in probe.shards] == ["0:1", "1:2", "2:3", "3:4"]
+
+
+def test_shard_maps_in_one_another_over_explicit_axes(captured: Captured) -> None:
+    if jax.__version_info__ < (0, 10):
+        pytest.skip("explicit axes were new then")
+    capture = captured("""
+        import jax, jax.numpy as jnp
+        from jax import lax
+        from jax.sharding import PartitionSpec as P, AxisType, NamedSharding
+        mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+        jax.set_mesh(mesh)
+        def outer(a):
+            inner = jax.shard_map(lambda b: lax.psum(b, "y"), in_specs=P("y"), out_specs=P(), axis_names={"y"})
+            return inner(lax.psum(a, "x"))
+        fn = jax.shard_map(outer, mesh=mesh, in_specs=P("x"), out_specs=P(), axis_names={"x"})
+        fn_inputs = (jax.device_put(jnp.arange(8.0).reshape(4, 2), NamedSharding(mesh, P("x", None))),)
+    """)
+    first, second = probes(capture, "psum.*", "before")
+    assert (first.axes, second.axes) == (("x",), ("x", "y"))
+    assert held(first) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert held(second) == [[4, 6], [8, 10]] * 2
+    assert [shard.coordinates for shard in second.shards] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    last = probes(capture, "psum.*", "after")[-1]
+    assert held(last) == [[12, 16]] * 4
+
+
+def test_a_death_while_looking_loses_nothing_else(captured: Captured) -> None:
+    capture = captured("""
+        import itertools, os, signal, jax, numpy as np
+        calls = itertools.count()
+        def counted(x):
+            if next(calls) > 5:  # after the warm-up and five runs
+                os.kill(os.getpid(), signal.SIGKILL)
+            return x
+        def fn(x):
+            return jax.pure_callback(counted, jax.ShapeDtypeStruct((), np.float32), x)
+        fn_inputs = (np.float32(1),)
+    """)
+    assert capture.complete
+    assert capture.failure is None
+    assert capture.execution is not None
+    (message,) = [message for message in capture.messages if message.phase == "probe"]
+    assert "SIGKILL" in message.text
 
 
 def test_bits(captured: Captured) -> None:

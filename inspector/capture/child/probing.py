@@ -148,9 +148,9 @@ class Prober:
                 self.keep(probes, path, when, position, plain(value), atom.aval)
 
     def keep_digests(self, probes: dict[str, Any], path: Path, values: Sequence[Any], atoms: Any) -> None:
-        """Keep digests of results, except of those that may differ on all devices anyway."""
+        """Keep digests of results, except of those that may differ on all devices anyway, or lie on explicit axes."""
         for position, (value, atom) in enumerate(zip(values, atoms, strict=True)):
-            if not has_bits(atom.aval) or _unreduced(value) or type(atom).__name__ == "DropVar":
+            if not has_bits(atom.aval) or _unreduced(value) or type(atom).__name__ == "DropVar" or _sharded(value):
                 continue
             if not self.checked or set(self.axes) - set(_varying(value)):
                 self.keep(probes, path, "digest", position, digest(value), atom.aval)
@@ -230,7 +230,7 @@ class Prober:
         def body(*inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
             with self.inside(layer):
                 results, probes = self.run(params["jaxpr"], inputs, path)
-                lifted = {key: value.reshape((1,) * len(axes) + value.shape) for key, value in probes.items()}
+                lifted = {key: lax.expand_dims(value, range(len(axes))) for key, value in probes.items()}
             return tuple(results), lifted
 
         mapped = jax.shard_map(
@@ -368,3 +368,9 @@ def _varying(value: Any) -> tuple[str, ...]:
 def _unreduced(value: Any) -> bool:
     manual = getattr(jax.typeof(value), "manual_axis_type", None)
     return bool(manual is not None and manual.unreduced)
+
+
+def _sharded(value: Any) -> bool:
+    """Whether a value's type says that it lies on axes that are not manual here."""
+    spec = getattr(getattr(jax.typeof(value), "sharding", None), "spec", ())
+    return any(entry is not None for entry in spec)

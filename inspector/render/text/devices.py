@@ -33,7 +33,7 @@ def devices(report: Report) -> RenderableType | None:
     lines: list[RenderableType] = []
     for _, values in sites[:MOST]:
         lines += _site(values)
-    return section("Values on each device", [*lines, *left_out(len(sites) - MOST, "equations")])
+    return section("Values on each device", [*lines, *left_out(len(sites) - MOST, "equations"), *_apart(report)])
 
 
 def divergences(report: Report) -> RenderableType | None:
@@ -48,6 +48,16 @@ def divergences(report: Report) -> RenderableType | None:
     follow = [data(f"{rest} more values follow from these", "dim")] if rest else []
     title = "Declared the same on all devices, but different"
     return section(title, [shown, *left_out(len(first) - MOST_DIVERGENCES, "values"), *follow])
+
+
+def _apart(report: Report) -> Iterable[RenderableType]:
+    """A line where the program that was run for this communicates otherwise than the one that is shown."""
+    probed = report.capture.probed
+    if probed is not None and probed.shown != probed.probed:
+        kinds = sorted({*probed.shown, *probed.probed})
+        more = {kind: probed.probed.get(kind, 0) - probed.shown.get(kind, 0) for kind in kinds}
+        words = ", ".join(f"{count:+} {kind}" for kind, count in more.items() if count)
+        yield data(f"seen in a program of its own, compiled with these values as results: {words}", "dim")
 
 
 def _site(values: Sequence[ProbedValue]) -> list[RenderableType]:
