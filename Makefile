@@ -26,7 +26,7 @@ types: $(VENV)/.checks
 	$(BIN)/python -m mypy
 
 test: $(VENV)/.checks
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 # The suite once more, with the newest JAX, where the machine has an interpreter for it.
 newest:

@@ -5,14 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from hypothesis import HealthCheck, settings
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.samples.catalogue import samples
+
+settings.register_profile("shared", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")
+
+MADE_ONCE = ("corpus", "folder", "sample")
+"""Fixtures that take long to make: the tests that ask for one run in the same process."""
 
 SampleCapture = Callable[[str], Capture]
 
 SAMPLE_FUNCTIONS = [f"{sample.name}:{function}" for sample in samples() for function in sample.functions]
 """`name:function` of all that can be inspected in the samples."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """Tell pytest-xdist what has to stay together: what shares an expensive fixture, else the tests of a file."""
+    for item in items:
+        shared = next((name for name in MADE_ONCE if name in item.fixturenames), str(item.path))
+        item.add_marker(pytest.mark.xdist_group(shared))
 
 
 @pytest.fixture(scope="session")

@@ -104,7 +104,7 @@ def test_interpreters_that_cannot(captured: Captured, tmp_path: Any) -> None:
     assert "has no jax" in told(captured(script, python=str(empty / "bin/python")))
     assert "cannot run /no/such/python: No such file or directory" in told(captured(script, python="/no/such/python"))
     assert "does not run as a Python interpreter" in told(captured(script, python="/bin/ls"))
-    assert "cannot capture for target 'tpu:v9'" in told(captured(script, target="tpu:v9"))
+    assert "there is no TPU 'v9'" in told(captured(script, target="tpu:v9"))
     assert "cannot run /no/such/folder: No such file" in told(captured(script, directory="/no/such/folder"))
 
 
