@@ -25,7 +25,7 @@ from platform import machine, python_version
 from parsing.ladder import ladder
 from parsing.methods import METHODS
 
-REPETITIONS = 5
+REPETITIONS = 4
 
 INTRODUCTION = """\
 # Performance of the parsers
@@ -34,7 +34,7 @@ INTRODUCTION = """\
 text in the same run: above 1 is faster than C++. Times are of the fastest of several readings with no piece of text
 remembered from one to the next; memory is the peak of a first reading. The texts are those of one FSDP+TP training
 step (`benchmarks/parsing/train_step.py`), the numbers in their names are its layers; `repeated` is the longest one with
-all of its computations there several times under other names."""
+all of its computations, or its main function, there several times under other names."""
 
 Result = dict[str, float]
 

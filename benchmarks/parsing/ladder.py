@@ -1,7 +1,7 @@
-"""The texts that are measured: one program's, from 70 kB to more than 50 MB.
+"""The texts that are measured: one program's, from 60 kB to more than 50 MB.
 
-Compiling takes longer the longer a program is, so the longest HLO texts are shorter ones with their computations
-repeated under other names.
+Compiling takes longer the longer a program is, so the longest texts are shorter ones with their computations, or their
+main function, repeated under other names.
 """
 
 from __future__ import annotations
@@ -39,15 +39,25 @@ def ladder(folder: Path) -> list[Path]:
             if not paths[-1].exists():
                 script = Path(__file__).with_name("train_step.py")
                 subprocess.run([sys.executable, script, kind, str(layers), paths[-1]], check=True, capture_output=True)
-        if suffix == "hlo":
-            paths.append(folder / f"{kind}-{sizes[-1]:03}-repeated.hlo")
-            if not paths[-1].exists():
-                text = paths[-2].read_bytes()
-                paths[-1].write_bytes(repeated(text, round(LARGE / len(text))))
+        paths.append(folder / f"{kind}-{sizes[-1]:03}-repeated.{suffix}")
+        if not paths[-1].exists():
+            text = paths[-2].read_bytes()
+            repeat = repeated_mlir if suffix == "mlir" else repeated_hlo
+            paths[-1].write_bytes(repeat(text, round(LARGE / len(text))))
     return paths
 
 
-def repeated(text: bytes, times: int) -> bytes:
+def repeated_mlir(text: bytes, times: int) -> bytes:
+    """A module with its main function there several times; the copies' names end in `_copy1`, `_copy2`, …"""
+    main = b"  func.func public @main("
+    start = text.index(main)
+    end = text.index(b"\n  }", start)
+    end = text.index(b"\n", end + 1) + 1
+    copies = [text[start:end].replace(b"@main(", b"@main_copy%d(" % number, 1) for number in range(1, times)]
+    return b"".join((text[:end], *copies, text[end:]))
+
+
+def repeated_hlo(text: bytes, times: int) -> bytes:
     """An HLO module with all its computations there several times; the copies' names end in `.copy1`, `.copy2`, …"""
     first = _HEADER.search(text)
     assert first is not None

@@ -24,6 +24,18 @@ COLLECTIVES = frozenset(
     for half in ("", "-start", "-done")
 )
 
+MLIR_COLLECTIVES = frozenset(
+    f"stablehlo.{kind}"
+    for kind in (
+        "all_gather",
+        "all_reduce",
+        "all_to_all",
+        "collective_broadcast",
+        "collective_permute",
+        "reduce_scatter",
+    )
+)
+
 
 def hlo_cpp(text: bytes) -> Callable[[], int]:
     """XLA's own parser (C++)"""
@@ -122,6 +134,27 @@ def mlir_cpp(text: bytes) -> Callable[[], int]:
     return run
 
 
+def mlir_cpp_list(text: bytes) -> Callable[[], int]:
+    """MLIR's own parser, then name and result types of each operation from Python"""
+    from jax._src.interpreters.mlir import make_ir_context
+    from jaxlib.mlir import ir
+
+    decoded = text.decode()
+
+    def run() -> int:
+        with make_ir_context():
+            found = []
+
+            def see(operation: ir.Operation) -> ir.WalkResult:
+                found.append((operation.name, [str(result.type) for result in operation.results]))
+                return ir.WalkResult.ADVANCE
+
+            ir.Module.parse(decoded).operation.walk(see)
+            return len(found)
+
+    return run
+
+
 def mlir_open(text: bytes) -> Callable[[], int]:
     """open: every function, by name"""
     from shardscope.parsers.mlir import parse_module
@@ -138,6 +171,30 @@ def mlir_rows(text: bytes) -> Callable[[], int]:
     return lambda: len(parse_module(Source("text", text)).rows())
 
 
+def mlir_shardings(text: bytes) -> Callable[[], int]:
+    """every sharding of an argument, and every constraint and collective with its location"""
+    from shardscope.parsers.mlir import frames, parse_module
+    from shardscope.parsers.source import Source
+
+    def run() -> int:
+        module = parse_module(Source("text", text))
+        found: list[object] = [each.annotations.sharding for f in module.functions for each in f.arguments]
+        for each in module.operations(MLIR_COLLECTIVES | {"sdy.sharding_constraint"}):
+            devices = (each.replica_groups, each.source_target_pairs, each.annotations.target)
+            found.append((each.name, each.result_types, devices, frames(each.location)))
+        return len(found)
+
+    return run
+
+
+def mlir_problems(text: bytes) -> Callable[[], int]:
+    """every operation checked for what is wrong with it"""
+    from shardscope.parsers.mlir import parse_module
+    from shardscope.parsers.source import Source
+
+    return lambda: len(parse_module(Source("text", text)).problems)
+
+
 METHODS: dict[str, tuple[Method, ...]] = {
     ".hlo": (
         hlo_cpp,
@@ -149,6 +206,6 @@ METHODS: dict[str, tuple[Method, ...]] = {
         hlo_attributes,
         hlo_problems,
     ),
-    ".mlir": (mlir_cpp, mlir_open, mlir_rows),
+    ".mlir": (mlir_cpp, mlir_cpp_list, mlir_open, mlir_rows, mlir_shardings, mlir_problems),
 }
 """What is timed on a kind of file; the first of each is what the others are compared with."""

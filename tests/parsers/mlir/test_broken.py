@@ -1,0 +1,111 @@
+"""Broken texts: what is wrong and where, and that all else is still there."""
+
+from __future__ import annotations
+
+import pytest
+from shardscope.parsers.errors import ParseError
+from shardscope.parsers.mlir import MlirModule, parse_module
+from shardscope.parsers.source import Source
+
+from .test_fuzz import look_at_everything
+
+WHOLE = """\
+module @m {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func public @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+    %0 = stablehlo.add %a, %a : tensor<8xf32>
+    %1 = "stablehlo.all_reduce"(%0) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+    ^bb0(%b: tensor<f32>, %c: tensor<f32>):
+      %3 = stablehlo.add %b, %c : tensor<f32>
+      stablehlo.return %3 : tensor<f32>
+    }) : (tensor<8xf32>) -> tensor<8xf32>
+    %2 = call @f(%1) : (tensor<8xf32>) -> tensor<8xf32>
+    return %2 : tensor<8xf32>
+  }
+  func.func private @f(%a: tensor<8xf32>) -> tensor<8xf32> {
+    return %a : tensor<8xf32>
+  }
+}
+"""
+
+
+def read(text: str) -> MlirModule:
+    return parse_module(Source("m.mlir", text.encode()))
+
+
+def with_line(number: int, line: str) -> str:
+    """The whole text with another line, counted from 1."""
+    lines = WHOLE.splitlines()
+    lines[number - 1] = line
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "message", "place"),
+    [
+        (4, "    %0 = stablehlo.add %a, %a : tensor<8xf32", "unexpected end of the text", (4, 45)),
+        (
+            4,
+            "    %0 = stablehlo.add %a, %a : tensor<8xf32>, i1",
+            "types of 2 operands and 2 results for 2 and 1",
+            (4, 5),
+        ),
+        (4, "    %0 = stablehlo.add %a %a : tensor<8xyz>>", "unexpected '>'", (4, 44)),
+        (4, "    %0 = stablehlo.add %a, %a {a = 1, = 2} : tensor<8xf32>", "not an entry of a dictionary", (4, 39)),
+        (4, "    stablehlo add", "not MLIR", (4, 5)),
+        (2, '  sdy.mesh @mesh = <["x"=2, "x"=2]>', "a mesh axis is named twice", (2, 20)),
+        (2, '  sdy.mesh @mesh = <["x"=]>', "unexpected ']'", (2, 26)),
+        (
+            5,
+            '    %1 = "stablehlo.all_reduce"(%0) <{replica_groups = dense<[[0, 1]]> : tensor<1x3xi64>}> ({',
+            "2 integers in a literal of 3",
+            (5, 56),
+        ),
+        (12, "", "a function is not closed", (13, 3)),
+    ],
+)
+def test_says_what_is_wrong_and_where(line: int, text: str, message: str, place: tuple[int, int]) -> None:
+    problems = read(with_line(line, text)).problems
+    told = {(problem.message, problem.source.position(problem.span.start)) for problem in problems}
+    assert (message, place) in told, [str(problem) for problem in problems]
+
+
+@pytest.mark.parametrize("cut", range(30, len(WHOLE), 3))
+def test_cut_off_anywhere(cut: int) -> None:
+    module = read(WHOLE[:cut])
+    look_at_everything(module)
+    whole = [each for each in read(WHOLE).walk() if each.nest is None and each.span.end < cut]
+    assert {(each.span.start, each.name) for each in whole} <= {(each.span.start, each.name) for each in module.walk()}
+
+
+def test_what_is_no_mlir_at_all() -> None:
+    with pytest.raises(ParseError, match="this is not MLIR"):
+        read("HloModule m\n\nFileNames\n")
+
+
+# Each was found by damaging texts.
+@pytest.mark.parametrize(
+    "text",
+    [
+        # a function in generic form without arguments
+        '"func.func"() <{function_type = () -> (), sym_name = "f"}> ({\n  "func.return"() : () -> ()\n}) : () -> ()\n',
+        # what stands for other things in templates, in a text itself
+        '%0 = a.b %c : f32 loc(fused<{a = "%"} {}>["№"])\n',
+        "#loc = loc(№)\na.b loc(#loc)\n",
+        'func.func @f(%a: f32 {(…)} "" (…) {\n  return\n}\n',
+        # a function whose header opens no region, in front of one that does
+        "}\nfunc.func @f() {\n} func.func @g() {\n  return\n}\n",
+        "module {\n  func.func @f(%a: tensor<8(((((() {\n    return\n  }\n}\n",
+        # a compact reduction that cannot be read
+        "%0 = stablehlo.reduce(%1 init: %2) applies stablehlo.add across di%3 = a.b : f32\n",
+        # blanks in front of the first operation
+        "    return %0 : tensor<8xf32>\n",
+        # a line in the aliases that begins like an operation
+        "#loc = l\noc(#loc1)\n",
+        # results and what follows them on different lines
+        "%c\n\n= stablehlo.constant dense<1> : tensor<i32>\n",
+        '"eturn"(%1) : (tensor<2xi32>) -> ()\n',
+    ],
+)
+def test_found_by_fuzzing(text: str) -> None:
+    look_at_everything(read(text))
