@@ -1,4 +1,4 @@
-"""Measured times are of the collectives that run, as often as they do, on every device."""
+"""The pipeline: measured times of its collectives on every device, and values that move down its stages."""
 
 from __future__ import annotations
 
@@ -21,3 +21,12 @@ def test_times_of_each_collective(captured: Captured) -> None:
         assert {timing.count for timing in timings} == {executions}
         assert all(timing.seconds > 0 for timing in timings)
         assert min(timing.late for timing in timings) >= 0
+
+    # Values move down the stages, iteration by iteration; the first stage gets zeros.
+    moved = [value.probe for value in inspect(capture).probes if value.primitive == "ppermute"]
+    forward = {(p.when, p.iteration): p for p in moved if p.path[-1] == moved[0].path[-1]}
+    assert {iteration for _, iteration in forward} == {(n,) for n in range(9)}
+    for iteration in range(9):
+        before, after = (forward[when, (iteration,)] for when in ("before", "after"))
+        assert [s.digest for s in after.shards[1:]] == [s.digest for s in before.shards[:-1]]
+        assert (after.shards[0].minimum, after.shards[0].maximum) == (0, 0)

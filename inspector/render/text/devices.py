@@ -12,13 +12,13 @@ from ...report import Divergence, ProbedValue, Report, SourcePlace
 from ...values.written import array_lines, coordinates_text
 from .pieces import data, left_out, section, table
 
-MOST = 8
-"""Equations whose values are shown."""
+LONGEST = 120
+"""Lines after which no further equation is begun."""
 
-MOST_ITERATIONS = 3
+MOST_ITERATIONS = 2
 MOST_DEVICES = 8
 MOST_DIVERGENCES = 12
-HEIGHT, WIDTH = 4, 8
+HEIGHT, WIDTH = 2, 8
 """Rows and columns of an array that are shown."""
 
 TITLES = {"before": "BEFORE", "after": "AFTER", "argument": "argument", "output": "output"}
@@ -31,9 +31,12 @@ def devices(report: Report) -> RenderableType | None:
         return None
     sites = [(path, list(values)) for path, values in groupby(inside, key=lambda value: value.probe.path)]
     lines: list[RenderableType] = []
-    for _, values in sites[:MOST]:
-        lines += _site(values)
-    return section("Values on each device", [*lines, *left_out(len(sites) - MOST, "equations"), *_apart(report)])
+    shown = 0
+    for _, values in sites:
+        if len(lines) < LONGEST:
+            lines += _site(values)
+            shown += 1
+    return section("Values on each device", [*lines, *left_out(len(sites) - shown, "equations"), *_apart(report)])
 
 
 def divergences(report: Report) -> RenderableType | None:
