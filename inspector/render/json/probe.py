@@ -11,6 +11,8 @@ from ... import report
 from ...values.elements import Element, shard_bits, shard_elements
 from .source import Source, source_of
 
+MOST_VALUES = 256
+
 Number = float | int | bool | str
 
 
@@ -28,8 +30,9 @@ class Probe(Struct, frozen=True):
 
     `site` are the ids of the equation and of those around it, outermost first; empty for arguments and outputs.
     `iteration` counts in the enclosing loops, in the order in which they run. `coords` are the device's places on the
-    mesh. `values` are the recorded elements, row-major, from `start`, of `extent`: all of `shape` where it is small;
-    what JSON cannot write (`nan`, `inf`, complex numbers) is a string. `bits` are theirs in hexadecimal, little-endian.
+    mesh. What is recorded of it is row-major, from `start`, of `extent`: all of `shape` where it is small. `bits` are
+    the elements in hexadecimal, little-endian; `values` are the same, up to 256 of them, else null. What JSON cannot
+    write (`nan`, `inf`, complex numbers) is a string there.
     """
 
     site: list[str]
@@ -87,7 +90,7 @@ def probes_of(value: report.ProbedValue) -> list[Probe]:
             shape=list(probe.shape),
             start=list(probe.start),
             extent=list(probe.extent),
-            values=_values(shard_elements(probe, number)),
+            values=_values(shard_elements(probe, number)) if math.prod(probe.extent) <= MOST_VALUES else None,
             bits=shard_bits(probe, number).hex(),
             digest=shard.digest,
             summary=Summary(shard.minimum, shard.mean, shard.maximum, shard.non_finite),
