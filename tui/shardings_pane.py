@@ -13,14 +13,18 @@ from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Static
+from textual.worker import get_current_worker
 
 from ..inspector.report import Report, ShardedValue
-from ..inspector.shardings.explained import wording_of
+from ..inspector.shardings.explained import why, wording_of
 from ..inspector.shardings.replay import BEFORE, replay_of
 from ..inspector.shardings.table import propagated, values
 from .pieces import data
 from .row_table import RowTable
 from .shardings_listing import COLUMNS, FILTERS, Choice, chosen, rows_of_values
+
+MOST_ROWS = 2000
+"""Values that are listed at a time; by replicated bytes, these are the ones that matter."""
 
 
 class ShardingsPane(Vertical):
@@ -68,7 +72,12 @@ class ShardingsPane(Vertical):
 
     @work(thread=True, exclusive=True)
     def _read(self, report: Report) -> None:
-        self.post_message(self.Read(report, values(report.capture)))
+        found = values(report.capture)
+        if not get_current_worker().is_cancelled:
+            self.post_message(self.Read(report, found))
+        # What makes the first way back slow in a large program is read here, and not when it is asked for.
+        for value in found[-1:]:
+            why(report.capture, value)
 
     @on(Read)
     def _have_read(self, event: Read) -> None:
@@ -109,7 +118,7 @@ class ShardingsPane(Vertical):
         listed = chosen(self._values, choice)
         self.count = len(self._values)
         self.query_one("#shardings-summary", Static).update(self._summary(report, choice, len(listed)))
-        self.query_one(RowTable).show(rows_of_values(report, listed, choice.step))
+        self.query_one(RowTable).show(rows_of_values(report, listed[:MOST_ROWS], choice.step))
 
     def _summary(self, report: Report, choice: Choice, count: int) -> Content:
         if not self._values:
@@ -122,7 +131,8 @@ class ShardingsPane(Vertical):
         )
         if choice.step is None:
             replay = Content.assemble(("  , . ", "$aside"), ("replay", "$text-muted"))
-            return Content.assemble(f"{choice.shown}, {count:,}, {order}", keys, replay)
+            cut = f", the first {MOST_ROWS:,} of" if count > MOST_ROWS else ","
+            return Content.assemble(f"{choice.shown}{cut} {count:,}, {order}", keys, replay)
         return Content.assemble(
             data(self._told(report, choice.step), "bold"),
             ("  , . ", "$aside"),

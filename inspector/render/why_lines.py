@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ..report import Report, SourcePlace
 from ..shardings.collective_causes import CollectiveCause
+from ..shardings.conflicts import Conflict
 from ..shardings.explained import ExplainedStep, Why
 from .collective_rows import place_text
 
@@ -70,6 +71,19 @@ def _asked_by(found: Iterable[Why], report: Report) -> str:
 def _root_dim(why: Why) -> str:
     is_own = not why.steps and why.dim is not None and why.origin.startswith(("argument ", "output "))
     return f" dim {why.dim}" if is_own else ""
+
+
+def conflict_lines(conflict: Conflict, report: Report) -> Iterator[str]:
+    """Where two shardings met, how each side has it and why, and who won."""
+    inside = ", ".join(filter(None, (line_text(conflict.place, report), conflict.rule)))
+    yield f"{conflict.operation} ({inside}) has {conflict.factor} cut differently"
+    for side in (conflict.won, *conflict.lost):
+        sign = "won " if side is conflict.won else "lost"
+        axes = ", ".join(side.axes) or "whole"
+        causes = [f"{why.axis} ← {origin_text(why, report)}" for why in side.why]
+        causes += [f"{why.axis} cuts dim {why.dim} ← {origin_text(why, report)}" for why in side.elsewhere]
+        because = f" ({'; '.join(causes)})" if causes else ""
+        yield f"  {sign} {side.value}: {axes}{because}"
 
 
 def line_text(place: SourcePlace, report: Report) -> str:

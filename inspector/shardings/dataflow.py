@@ -62,8 +62,16 @@ class Dataflow:
         self.module = module
         self.text = function.operation.text
         self.function = function
-        self.rows: Sequence[ValueRow] = value_rows(function)
         self._moves: dict[int, tuple[Move, ...]] = {}
+
+    @cached_property
+    def rows(self) -> Sequence[ValueRow]:
+        """Its operations in text order."""
+        return value_rows(self.function)
+
+    def has(self, operation: str) -> bool:
+        """Whether there may be operations of a name: a look at the text, which is much less work than `rows`."""
+        return self.text.source.data.find(operation.encode(), self.function.span.start, self.function.span.end) >= 0
 
     @cached_property
     def arguments(self) -> Mapping[str, int]:

@@ -136,6 +136,8 @@ class _Maker:
 
     def constraints(self, before: MlirModule | None) -> Iterator[ShardedValue]:
         """`with_sharding_constraint` and its like. Propagation fills in what they leave open, so it is read before."""
+        if not self.flow.has("sdy.sharding_constraint"):
+            return
         rows = [item for item in enumerate(self.flow.rows) if item[1].name == "sdy.sharding_constraint"]
         written = (
             []
@@ -154,6 +156,8 @@ class _Maker:
 
     def shard_maps(self) -> Iterator[ShardedValue]:
         """What shard_maps want of their operands, with what these are; and what comes out."""
+        if not self.flow.has("sdy.manual_computation"):
+            return
         for number, row in enumerate(self.flow.rows):
             if row.name != "sdy.manual_computation":
                 continue

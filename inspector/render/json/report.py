@@ -7,11 +7,12 @@ from typing import Literal
 from msgspec import Struct
 
 from ... import report
+from ...shardings.conflicts import conflicts
 from ...shardings.table import values
 from .collective import Collective, collective_of
 from .cost import Cost, cost_of
 from .execution import Execution, Memory, execution_of, memory_of
-from .sharding import Sharding, sharding_of
+from .sharding import Conflict, Sharding, conflict_of, sharding_of
 from .stage import Stage, stage_of
 from .subject import Failure, Message, Subject, failure_of, message_of, subject_of
 from .value import Value, Variance, value_of, variance_of
@@ -28,6 +29,7 @@ class Report(Struct, frozen=True):
     arguments: list[Value]
     outputs: list[Value]
     shardings: list[Sharding]
+    conflicts: list[Conflict]
     variance: list[Variance]
     execution: Execution
     memory: Memory | None
@@ -49,6 +51,7 @@ def report_of(found: report.Report) -> Report:
         arguments=list(map(value_of, capture.arguments)),
         outputs=list(map(value_of, capture.outputs)),
         shardings=[sharding_of(value, capture) for value in (*found.shardings, *values(capture))],
+        conflicts=list(map(conflict_of, conflicts(capture))),
         variance=list(map(variance_of, found.variance)),
         execution=execution_of(found),
         memory=None if capture.memory is None else memory_of(capture.memory, found.peak),

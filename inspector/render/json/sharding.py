@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ... import report
 from ...capture.model import Capture
-from ...shardings import explained
+from ...shardings import conflicts, explained
 from .source import Source, source_of
 
 
@@ -56,6 +56,50 @@ class Sharding(Struct, frozen=True):
     manual: list[str]
     source: Source
     why: list[Why]
+
+
+class Side(Struct, frozen=True):
+    """A value of an operation in a conflict: the axes that cut its dimension, and why."""
+
+    value: str
+    axes: list[str]
+    why: list[Why]
+    elsewhere: list[Why]
+
+
+class Conflict(Struct, frozen=True):
+    """Values of an operation are cut differently in dimensions that belong together, the `factor` of its rule."""
+
+    operation: str
+    rule: str
+    factor: str
+    file: str | None
+    line: int | None
+    won: Side
+    lost: list[Side]
+
+
+def conflict_of(found: conflicts.Conflict) -> Conflict:
+    """A conflict in its JSON shape."""
+    frame = found.place.frame
+    return Conflict(
+        operation=found.operation,
+        rule=found.rule,
+        factor=found.factor,
+        file=frame.file if frame else None,
+        line=frame.line if frame else None,
+        won=_side(found.won),
+        lost=list(map(_side, found.lost)),
+    )
+
+
+def _side(side: conflicts.Side) -> Side:
+    return Side(
+        value=side.value,
+        axes=list(side.axes),
+        why=[why_of(why, with_all_steps=True) for why in side.why],
+        elsewhere=[why_of(why, with_all_steps=True) for why in side.elsewhere],
+    )
 
 
 def sharding_of(value: report.ShardedValue, capture: Capture) -> Sharding:

@@ -8,16 +8,18 @@ from itertools import groupby
 from rich.console import RenderableType
 
 from ...report import Report, ShardedValue
+from ...shardings.conflicts import conflicts
 from ...shardings.explained import why
 from ...shardings.table import values
 from ...units import format_bytes
 from ..collective_rows import common_name, place_text
-from ..why_lines import why_line
+from ..why_lines import conflict_lines, why_line
 from .pieces import data, left_out, section, table
 
 MOST_ROWS = 40
 MOST_CHAINS = 12
 MOST_REPLICATED = 5
+MOST_CONFLICTS = 8
 """Lines of each part."""
 
 
@@ -47,7 +49,7 @@ def shardings(report: Report) -> RenderableType | None:
     lines: list[RenderableType] = [shown, *left_out(len(rows) - MOST_ROWS, "rows")]
     differing = sum(value.agrees is False for value in report.shardings)
     title = "Shardings after propagation" + (f": {differing} not as asked (✗)" if differing else "")
-    return section(title, [*lines, *_chains(rows, report), *_largest(report)])
+    return section(title, [*lines, *_chains(rows, report), *_largest(report), *_conflicts(report)])
 
 
 def _chains(rows: Sequence[tuple[int, ShardedValue, str]], report: Report) -> Iterable[RenderableType]:
@@ -73,6 +75,14 @@ def _largest(report: Report) -> Iterable[RenderableType]:
         place = "" if frame is None else f" ({place_text(frame, report)})"
         text = f"{format_bytes(value.replicated_bytes)} of copies: {value.name}{place}, {value.type} as {value.spec}"
         yield data(text, "dim")
+
+
+def _conflicts(report: Report) -> Iterable[RenderableType]:
+    """Where shardings met that do not go together."""
+    found = list(dict.fromkeys(tuple(conflict_lines(each, report)) for each in conflicts(report.capture)))
+    for lines in found[:MOST_CONFLICTS]:
+        yield from (data(line) for line in lines)
+    yield from left_out(len(found) - MOST_CONFLICTS, "conflicts")
 
 
 def _folded(found: Iterable[ShardedValue], report: Report) -> Iterable[tuple[int, ShardedValue, str]]:

@@ -1,0 +1,93 @@
+"""Where shardings meet that do not go together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.why_lines import conflict_lines
+from shardscope.inspector.shardings.conflicts import conflicts
+from shardscope.inspector.shardings.table import borders, values
+
+from tests.conftest import SampleCapture
+
+SCRIPT = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+mesh = Mesh(np.array(jax.devices()[:8]).reshape(8), ("x",))
+
+
+def like(spec, *shape):
+    return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, spec))
+
+
+def product(a, b):
+    return a @ b
+
+
+product_inputs = like(P("x", None), 8, 16), like(P(None, "x"), 16, 8)
+
+
+def agreeing(a, b):
+    return a @ b
+
+
+agreeing_inputs = like(P("x", None), 8, 16), like(P(None, None), 16, 8)
+
+
+def split(a):
+    return jnp.tanh(a.reshape(2, 8, 4))
+
+
+split_inputs = (like(P("x", None), 16, 4),)
+"""
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("conflicts") / "program.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def captured(script: Path, function: str) -> Capture:
+    *_, found = capture(Request(f"{script}:{function}"))
+    assert found.complete, found.failure
+    return found
+
+
+def test_one_axis_for_two_dimensions(script: Path) -> None:
+    """x cuts the rows of a and the columns of b: the product can have it once, and one of them loses."""
+    found = captured(script, "product")
+    (conflict,) = conflicts(found)
+    assert (conflict.operation, conflict.rule) == ("dot_general", "ik,kj->ij")
+    (lost,) = conflict.lost
+    losing = {"i": "a dim 0", "j": "b dim 1"}
+    assert conflict.won.value == f"%0 dot_general dim {'ij'.index(conflict.factor)}"
+    assert lost.value == losing[conflict.factor]
+    (taken,) = conflict.won.elsewhere
+    assert taken.origin in ("argument a", "argument b")
+    lines = list(conflict_lines(conflict, inspect(found)))
+    assert lines[0].endswith(f"has {conflict.factor} cut differently")
+    assert "won" in lines[1]
+    assert "lost" in lines[2]
+
+
+def test_no_conflict_where_all_agree(script: Path, sample: SampleCapture) -> None:
+    assert conflicts(captured(script, "agreeing")) == ()
+    assert conflicts(sample("predict:predict")) == ()
+
+
+def test_sub_axes(script: Path) -> None:
+    """Sixteen rows on eight devices, seen as two times eight: the major half of x cuts one, the minor rest the other."""
+    found = captured(script, "split")
+    specs = {value.name: value.spec for value in values(found)}
+    assert specs["reshape"] == specs["tanh"] == "P('x:(1)2', 'x:(2)4', None)"
+    output = next(value for value in borders(found) if value.role == "output")
+    assert (output.spec, output.local_type) == ("P('x:(1)2', 'x:(2)4', None)", "f32[1,2,4]")
