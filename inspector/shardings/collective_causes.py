@@ -26,7 +26,7 @@ from ..op_tags import tag_of_location, tags_in
 from ..report import Collective, Confidence, SourcePlace
 from .dataflow import Dataflow, Node
 from .explained import Why, Wording, why_axis, wording_of
-from .gradients import is_gradient
+from .gradients import BACKWARD, is_gradient
 from .sharding import ArraySharding
 from .spelled import as_spec, from_sdy
 from .table import propagated
@@ -42,6 +42,12 @@ ACROSS = frozenset(
     )
 )
 """Operations that need elements of other parts of a dimension."""
+
+PASSING = frozenset({"transpose", "convert", "reshape", "sharding_constraint", "optimization_barrier"})
+"""Operations that only hand on what is moved."""
+
+FARTHEST = 3
+"""Of those, how many in a row are followed."""
 
 MOST_OPERATIONS = 16
 """Operations of one collective, merged from several, that are looked at."""
@@ -80,7 +86,45 @@ def causes_of(capture: Capture, collective: Collective) -> tuple[CollectiveCause
     if stage is None or flow is None or text is None or text.dialect != "hlo" or collective.origin == "user":
         return ()
     rows, confidence = _rows(stage, flow, text, collective)
-    return tuple(_Situation(flow, row, collective, confidence).cause() for row in rows[:MOST_OPERATIONS])
+    found = []
+    for row in rows[:MOST_OPERATIONS]:
+        cause = _Situation(flow, row, collective, confidence).cause()
+        results = [Node("result", row, index) for index in range(len(flow.rows[row].results))]
+        found.append(cause if cause.effect != "own" else _at_a_user(flow, results, collective, confidence) or cause)
+    if not found:
+        arguments = [
+            Node("argument", -1, index)
+            for index in range(len(flow.function.arguments))
+            if wording_of(flow).places.argument(index) == collective.op_name
+        ]
+        cause_there = _at_a_user(flow, arguments, collective, "name")
+        found += [] if cause_there is None else [cause_there]
+    return tuple(found)
+
+
+def _at_a_user(
+    flow: Dataflow, moved: Sequence[Node], collective: Collective, confidence: Confidence
+) -> CollectiveCause | None:
+    """The cause at an operation that uses what is moved: newer versions of XLA name a collective after its operand.
+
+    Of several, the one on the line, and in the pass, of what uses the collective's result.
+    """
+    frame = collective.source.frame
+    found: list[tuple[tuple[bool, bool], CollectiveCause]] = []
+    reached = list(moved)
+    for _ in range(FARTHEST):
+        users = [(node, row) for node in reached for row in flow.users(node)]
+        for node, row in users[:MOST_OPERATIONS]:
+            situation = _Situation(flow, row, collective, confidence)
+            cause = situation.cause()
+            if cause.effect != "own" and situation.is_about(node):
+                same_line = frame is not None and cause.place.frame == frame
+                is_backward = BACKWARD in situation.name
+                found.append(((not same_line, is_backward != (collective.direction == "backward")), cause))
+        reached = [Node("result", row, 0) for _, row in users if flow.rows[row].name.rpartition(".")[2] in PASSING]
+        if found or not reached:
+            break
+    return min(found, key=lambda item: item[0], default=(None, None))[1]
 
 
 def _rows(stage: Stage, flow: Dataflow, text: Stage, collective: Collective) -> tuple[Sequence[int], Confidence]:
@@ -144,6 +188,16 @@ class _Situation:
         self.axes = tuple(map(_axis, collective.axes or ()))
         self.rule = self._rule()
         self.cuts = tuple(self._cuts())
+
+    @property
+    def name(self) -> str:
+        """All of the operation's name, with the path of transformations."""
+        found = names(self.flow.text.location(self.flow.rows[self.row].location))
+        return found[0] if found else ""
+
+    def is_about(self, node: Node) -> bool:
+        """Whether it is this operand that is cut along the collective's axes."""
+        return any(cut.node == node and cut.is_operand and self._along(cut.axes) for cut in self.cuts)
 
     def cause(self) -> CollectiveCause:
         """What the collective does for the operation."""

@@ -66,6 +66,7 @@ def _at(flow: Dataflow, row: int) -> Iterator[Conflict]:
         return
     if rule is None or len(rule.operands) + len(rule.results) < 2:
         return
+    manual = flow.rows[row].manual
     found: dict[str, list[tuple[Node, int, tuple[AxisRef, ...], bool]]] = {}
     results = tuple(Node("result", row, index) for index in range(len(flow.rows[row].results)))
     for nodes, tensors, is_result in ((flow.operands(row), rule.operands, False), (results, rule.results, True)):
@@ -75,6 +76,8 @@ def _at(flow: Dataflow, row: int) -> Iterator[Conflict]:
                 # Of a dimension of several factors it is not told which of them an axis cuts.
                 if node is not None and len(factors) == 1:
                     axes = sharding.dims[dim].axes if sharding is not None and dim < len(sharding.dims) else ()
+                    # What a shard_map takes in is one device's part: along its own axes nothing is cut any more.
+                    axes = tuple(axis for axis in axes if axis.name not in manual)
                     found.setdefault(factors[0], []).append((node, dim, axes, is_result))
     wording = wording_of(flow)
     special = {*rule.need_replication, *rule.permutation}

@@ -85,7 +85,7 @@ def test_no_conflict_where_all_agree(script: Path, sample: SampleCapture) -> Non
 
 
 def test_sub_axes(script: Path) -> None:
-    """Sixteen rows on eight devices, seen as 2 × 8: the major half of x cuts one, the minor rest the other."""
+    """Sixteen rows on eight devices, seen as two times eight: parts of x cut both."""
     found = captured(script, "split")
     specs = {value.name: value.spec for value in values(found)}
     assert specs["reshape"] == specs["tanh"] == "P('x:(1)2', 'x:(2)4', None)"
