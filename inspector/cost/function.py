@@ -19,7 +19,7 @@ def cost_of(module: HloModule, collectives: Sequence[Collective], machine: Machi
     communication = [
         None if each.estimate is None or each.executions is None else each.estimate.seconds * each.executions
         for each in collectives
-        if each.groups or each.pairs
+        if each.groups or each.pairs or each.estimate is not None
     ]
     names = ("flops", "flops_int8", "hbm_bandwidth")
     return FunctionCost(

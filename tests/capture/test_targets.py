@@ -226,6 +226,22 @@ def test_gpus(captured: Captured) -> None:
     assert capture.stdout == "gpu\n"
 
 
+@cuda
+def test_nodes_are_told_apart(captured: Captured) -> None:
+    script = """
+        import jax
+        from jax.sharding import NamedSharding, PartitionSpec as P
+        mesh = jax.make_mesh((2, 2), ("node", "gpu"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+        fn = jax.jit(lambda x: (x.sum(0), x.sum(1)))
+        fn_inputs = jax.ShapeDtypeStruct((64, 64), "float32", sharding=NamedSharding(mesh, P("node", "gpu")))
+    """
+    capture = captured(script, target="gpu:h100:2x2")
+    assert capture.subject is not None
+    assert [device.slice for device in capture.subject.devices] == [0, 0, 1, 1]
+    links = {collective.axes: collective.estimate and collective.estimate.link for collective in compiled(capture)}
+    assert links == {("node",): "network", ("gpu",): "node"}
+
+
 def test_a_target_without_its_compiler(captured: Captured) -> None:
     script = """
         import os, sys

@@ -64,14 +64,18 @@ class Subject:
 
 
 def _place(device: Any) -> dict[str, Any] | None:
-    """Where a device is; None for one that is nowhere in particular, as a fake CPU device."""
+    """Where a device is; None for one that is nowhere in particular, as a fake CPU device.
+
+    The coordinates of a GPU are slice, host and number (xla/pjrt/gpu/se_gpu_topology_description.cc).
+    """
     coords = getattr(device, "coords", None)
     if coords is None:
         return None
+    island = coords[0] if device.platform == "gpu" else getattr(device, "slice_index", None)
     return {
         "id": int(device.id),
         "coords": [int(c) for c in coords],
         "core": int(getattr(device, "core_on_chip", None) or 0),
-        "slice": int(getattr(device, "slice_index", None) or 0),
+        "slice": int(island or 0),
         "process": int(device.process_index),
     }
