@@ -1,9 +1,10 @@
 """How fast and in how much memory texts are read, beside the compilers' own parsers in the same run.
 
-    python benchmarks/parse.py [--folder build/bench] [--write docs/performance.md]
+    python benchmarks/parse.py [--folder build/bench] [--only hlo|mlir] [--write FILE]
 
-Every method runs on every text in a process of its own: once to warm up, when the memory is measured, and then several
-times, of which the fastest counts. Caches of parsed pieces are emptied before each; grammars stay built.
+Every method runs on every text in a process of its own: once to warm up, when the memory is measured, and then for two
+seconds or five times, of which the fastest counts. Caches of parsed pieces are emptied before each; grammars stay
+built.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import date
 from functools import lru_cache
 from importlib.metadata import version
@@ -25,7 +26,8 @@ from platform import machine, python_version
 from parsing.ladder import ladder
 from parsing.methods import METHODS
 
-REPETITIONS = 4
+REPETITIONS = 5
+SECONDS = 2.0
 
 INTRODUCTION = """\
 # Performance of the parsers
@@ -48,8 +50,8 @@ def measured(method_name: str, path: Path) -> Result:
     before = peak_memory()
     found = run()
     peak = peak_memory() - before
-    seconds = []
-    for _ in range(REPETITIONS):
+    seconds: list[float] = []
+    while len(seconds) < REPETITIONS and sum(seconds) < SECONDS:
         empty_caches()
         start = time.perf_counter()
         run()
@@ -89,9 +91,10 @@ def cold(path: Path) -> float:
     return min(seconds)
 
 
-def tables(paths: list[Path]) -> Iterator[str]:
+def tables(paths: list[Path], suffixes: Collection[str]) -> Iterator[str]:
     """The measurements as Markdown: for each kind of text the times, and then the memory."""
-    for suffix, methods in METHODS.items():
+    for suffix in suffixes:
+        methods = METHODS[suffix]
         texts = [path for path in paths if path.suffix == suffix]
         sizes = [path.stat().st_size / 1e6 for path in texts]
         head = [f"{path.stem}<br>{size:.2f} MB" for path, size in zip(texts, sizes, strict=True)]
@@ -125,23 +128,24 @@ def table(lines: list[list[str]]) -> str:
     return "\n".join((head, "|" + " --- |" * len(lines[0]), *rest))
 
 
-def report(folder: Path) -> str:
-    """The page of `docs/performance.md`."""
+def report(folder: Path, suffixes: Collection[str]) -> str:
+    """The tables and what they are of."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("jax", "jaxlib", "lark"))
     where = f"{date.today()}, Python {python_version()}, {versions}, {os.cpu_count()} cores of {machine()}"
-    return "\n\n".join((INTRODUCTION, f"Measured on {where}.", *tables(ladder(folder)))) + "\n"
+    return "\n\n".join((INTRODUCTION, f"Measured on {where}.", *tables(ladder(folder), suffixes))) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
+    parser.add_argument("--only", choices=("hlo", "mlir"))
     parser.add_argument("--write", type=Path)
     parser.add_argument("--measure", nargs=2, metavar=("METHOD", "PATH"))
     options = parser.parse_args()
     if options.measure:
         print(json.dumps(measured(options.measure[0], Path(options.measure[1]))))
         return
-    page = report(options.folder)
+    page = report(options.folder, [f".{options.only}"] if options.only else list(METHODS))
     print(page)
     if options.write:
         options.write.write_text(page)

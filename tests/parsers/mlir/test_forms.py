@@ -133,3 +133,9 @@ def test_every_form_is_to_mlir_what_it_is_to_us(mlir: Read, tmp_path: Path) -> N
         assert list(map(str, module.problems)) == []
         if "operations" in answer:
             assert list(differences(module, answer["operations"])) == []
+
+
+def test_channels_of_the_older_dialect() -> None:
+    text = '%0 = "mhlo.all_gather"(%a) {channel_handle = #mhlo.channel_handle<handle = 3, type = 0>} : (f32) -> f32\n'
+    (operation,) = parse_module(Source("mhlo", text.encode())).body
+    assert operation.channel == 3
