@@ -13,7 +13,8 @@ from ..parsers.mesh_syntax import MeshSyntax
 from ..parsers.replica_groups import Groups
 from ..parsers.source import Span
 from ..parsers.source_frames import Frame
-from .capture.model import Capture, Dialect, Probe
+from .capture.model import Capture, Dialect
+from .capture.values import Probe
 from .cost.estimate import Estimate, FunctionCost
 from .shardings.sharding import ArraySharding
 

@@ -33,24 +33,9 @@ import msgspec
 from ...parsers.source import Source
 from .child.frames import SCHEMA, Frame
 from .errors import CaptureError
-from .model import (
-    STAGES,
-    Capture,
-    Compared,
-    Execution,
-    Failure,
-    Memory,
-    Message,
-    Probe,
-    Probed,
-    Progress,
-    Reference,
-    Stage,
-    Subject,
-    Timing,
-    Value,
-)
+from .model import STAGES, Capture, Execution, Failure, Memory, Message, Progress, Stage, Subject, Value
 from .tags import plain, tagged, untagged
+from .values import Compared, Probe, Probed, Reference, Timing
 
 MOST_MESSAGES = 10_000
 MOST_PROBES = 20_000

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..capture.model import Capture, Compared, Difference
+from ..capture.model import Capture
+from ..capture.values import Compared, Difference
 from ..jaxpr import Equation
 from ..jaxpr_text import EquationPlace, JaxprText
 from ..report import Divergence, SourcePlace, VariableVariance

@@ -7,7 +7,7 @@ import re
 import struct
 from functools import lru_cache
 
-from ..capture.model import Probe
+from ..capture.values import Probe
 
 Element = float | int | bool | complex
 

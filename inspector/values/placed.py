@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..capture.model import Capture, Probe
+from ..capture.model import Capture
+from ..capture.values import Probe
 from ..jaxpr_text import EquationPlace, JaxprText
 from ..report import ProbedValue, SourcePlace
 

@@ -15,10 +15,7 @@ from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.events import fold, frames_of
 from shardscope.inspector.capture.model import (
     STAGES,
-    Apart,
     Capture,
-    Compared,
-    Difference,
     Execution,
     Failure,
     Memory,
@@ -26,16 +23,12 @@ from shardscope.inspector.capture.model import (
     MeshAxis,
     Message,
     OutputSummary,
-    Probe,
-    Probed,
     Progress,
-    Reference,
-    Shard,
     Stage,
     Subject,
-    Timing,
     Value,
 )
+from shardscope.inspector.capture.values import Apart, Compared, Difference, Probe, Probed, Reference, Shard, Timing
 from shardscope.parsers.source import Source
 
 from .conftest import Captured

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from shardscope.inspector.capture.child.blocks import assemble, split
 from shardscope.inspector.capture.child.reference import apart
-from shardscope.inspector.capture.model import Reference
+from shardscope.inspector.capture.values import Reference
 from shardscope.samples.catalogue import samples
 
 from .conftest import Captured

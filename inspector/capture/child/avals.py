@@ -39,5 +39,21 @@ def variance(aval: Any) -> dict[str, list[str]]:
     return {}
 
 
+def varying(value: Any) -> tuple[str, ...]:
+    """The mesh axes over which a traced value varies."""
+    return tuple(variance(jax.typeof(value)).get("varying", ()))
+
+
+def is_unreduced(value: Any) -> bool:
+    """Whether each device holds but a summand of a traced value."""
+    return bool(variance(jax.typeof(value)).get("unreduced"))
+
+
+def is_sharded(value: Any) -> bool:
+    """Whether a traced value's type says that it lies on axes that are not manual here."""
+    spec = getattr(getattr(jax.typeof(value), "sharding", None), "spec", ())
+    return any(entry is not None for entry in spec)
+
+
 def _sorted(axes: Any) -> list[str]:
     return sorted(map(str, axes))

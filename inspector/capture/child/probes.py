@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 import time
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,11 +13,12 @@ import numpy as np
 
 from . import live
 from .avals import type_text
+from .chosen import census
 from .digests import has_bits, plain
-from .jaxpr_facts import is_collective
-from .probing import Looped, Mapped, Prober, Site
+from .probing import Prober
 from .readings import Reading, Run, device_ids
 from .reference import Alone, apart
+from .sites import Looped, Mapped, Site
 
 WHOLE = 4096
 """Elements of a shard that are recorded; of a larger one a window of so many."""
@@ -32,39 +31,9 @@ QUICK = 1.0
 
 MOST_DIFFERENCES = 1000
 
-CONSTRAINTS = ("sharding_constraint", "reshard", "mesh_cast")
-
-COLLECTIVE = re.compile(
-    r" (all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute|collective-broadcast)"
-    r"(?:-start)?\("
-)
-
 
 class TooLargeError(Exception):
     """The values that were asked for do not fit into memory."""
-
-
-class Chosen:
-    """Which equations' values are recorded: `collectives` (and sharding constraints), `all`, `none`, or their ids."""
-
-    def __init__(self, asked: str) -> None:
-        self.asked = asked
-        self.ids = {word.strip() for word in asked.split(",")}
-
-    def __call__(self, name: str, equation: Any, manual: bool) -> bool:
-        """Whether an equation is one of them."""
-        if name in self.ids:
-            return True
-        if self.asked == "all":
-            return manual or equation.primitive.name in CONSTRAINTS
-        if self.asked != "collectives":
-            return False
-        return is_collective(equation) if manual else equation.primitive.name in CONSTRAINTS
-
-
-def census(text: str) -> dict[str, int]:
-    """How many collectives of each opcode a compiled program's text has."""
-    return dict(sorted(Counter(match[1] for match in COLLECTIVE.finditer(text)).items()))
 
 
 class Probed:

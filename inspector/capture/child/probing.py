@@ -19,9 +19,10 @@ import jax.numpy as jnp
 from jax import P, lax
 
 from . import structure
-from .avals import type_text
+from .avals import is_sharded, is_unreduced, type_text, varying
 from .digests import digest, has_bits, plain
 from .equations import Environment, bind, bodies, opened
+from .sites import Layer, Looped, Mapped, Path, Site, Taken
 
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 """Parameters that hold what a call calls."""
@@ -34,57 +35,6 @@ KEPT_AT_MOST = 64
 
 MOST_SITES = 2000
 """Values, and digests of values, that are taken; of a program that has more, the first ones."""
-
-Path = tuple[str, ...]
-"""Ids of equations, outermost first; the last is the one that is meant."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mapped:
-    """A shard_map around a value: `axes` become manual in it."""
-
-    axes: tuple[str, ...]
-    sizes: tuple[int, ...]
-    mesh: Any
-    checked: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Looped:
-    """A loop around a value: one slot for each of the iterations `kept`, and one for the last of the others.
-
-    `length` is None where only the run tells.
-    """
-
-    path: Path
-    kept: tuple[int, ...]
-    length: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A branch around a value."""
-
-    path: Path
-    branch: int
-
-
-Layer = Mapped | Looped | Taken
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where a value was taken: its equation, which operand or result it is, and what is around it, outermost first.
-
-    `when` is `before` or `after`; or `digest`, for the digest of a result; or `branch` and `count`, for what a
-    conditional chose and how often a loop ran. `type` is the value's.
-    """
-
-    path: Path
-    when: str
-    position: int
-    layers: tuple[Layer, ...]
-    type: str
 
 
 @dataclass(slots=True)
@@ -144,15 +94,15 @@ class Prober:
     def keep_all(self, probes: dict[str, Any], path: Path, when: str, values: Sequence[Any], atoms: Any) -> None:
         """Keep operands or results as they are."""
         for position, (value, atom) in enumerate(zip(values, atoms, strict=True)):
-            if has_bits(atom.aval) and not _unreduced(value):
+            if has_bits(atom.aval) and not is_unreduced(value):
                 self.keep(probes, path, when, position, plain(value), atom.aval)
 
     def keep_digests(self, probes: dict[str, Any], path: Path, values: Sequence[Any], atoms: Any) -> None:
         """Keep digests of results, except of those that may differ on all devices anyway, or lie on explicit axes."""
         for position, (value, atom) in enumerate(zip(values, atoms, strict=True)):
-            if not has_bits(atom.aval) or _unreduced(value) or type(atom).__name__ == "DropVar" or _sharded(value):
+            if not has_bits(atom.aval) or is_unreduced(value) or type(atom).__name__ == "DropVar" or is_sharded(value):
                 continue
-            if not self.checked or set(self.axes) - set(_varying(value)):
+            if not self.checked or set(self.axes) - set(varying(value)):
                 self.keep(probes, path, "digest", position, digest(value), atom.aval)
 
     def keep(self, probes: dict[str, Any], path: Path, when: str, position: int, value: Any, aval: Any = None) -> None:
@@ -169,7 +119,7 @@ class Prober:
         """The value, typed as one that varies over all manual axes."""
         if not self.checked:
             return value
-        missing = tuple(axis for axis in self.axes if axis not in _varying(value))
+        missing = tuple(axis for axis in self.axes if axis not in varying(value))
         if not missing:
             return value
         return lax.pcast(value, missing, to="varying") if hasattr(lax, "pcast") else lax.pvary(value, missing)
@@ -357,20 +307,3 @@ class Prober:
     def zeros(self, like: Any, *leading: int) -> Any:
         """Zeros of a probe's type."""
         return self.vary(jnp.zeros((*leading, *like.shape), like.dtype))
-
-
-def _varying(value: Any) -> tuple[str, ...]:
-    aval = value if hasattr(value, "manual_axis_type") or hasattr(value, "vma") else jax.typeof(value)
-    manual = getattr(aval, "manual_axis_type", None)
-    return tuple(sorted(map(str, getattr(aval, "vma", ()) if manual is None else manual.varying)))
-
-
-def _unreduced(value: Any) -> bool:
-    manual = getattr(jax.typeof(value), "manual_axis_type", None)
-    return bool(manual is not None and manual.unreduced)
-
-
-def _sharded(value: Any) -> bool:
-    """Whether a value's type says that it lies on axes that are not manual here."""
-    spec = getattr(getattr(jax.typeof(value), "sharding", None), "spec", ())
-    return any(entry is not None for entry in spec)

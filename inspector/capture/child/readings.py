@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .probing import Looped, Mapped, Path, Site, Taken
+from .sites import Looped, Mapped, Path, Site, Taken
 
 
 class Reading(NamedTuple):

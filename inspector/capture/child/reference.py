@@ -18,7 +18,8 @@ from jax import lax
 from . import structure
 from .blocks import assemble, split
 from .equations import bind
-from .probing import Mapped, Path, Prober
+from .probing import Prober
+from .sites import Mapped, Path
 
 ROUNDINGS = 4096
 """How many units in the last place, of the largest element, may come from another order of summing."""

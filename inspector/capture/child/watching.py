@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from . import equations, live, timings
 from .channel import Channel
+from .chosen import Chosen
 from .jaxpr_facts import Table
-from .probes import Chosen, Probed, TooLargeError
+from .probes import Probed, TooLargeError
 from .probing import Prober
 from .reference import Alone
 from .request import Request

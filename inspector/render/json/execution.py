@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from ...capture import model
+from ...capture import model, values
 from ...report import PeakMemory, Report
 from .probe import Divergence, Probe, divergence_of, probes_of
 from .source import Source, source_of
@@ -126,7 +126,7 @@ def execution_of(found: Report) -> Execution:
     )
 
 
-def _reference(reference: model.Reference) -> Reference:
+def _reference(reference: values.Reference) -> Reference:
     differs = [
         Apart(list(a.path), a.when, a.position, list(a.iteration), list(a.coordinates), a.distance)
         for a in reference.differs

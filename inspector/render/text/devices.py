@@ -7,7 +7,7 @@ from itertools import groupby
 
 from rich.console import RenderableType
 
-from ...capture.model import Probe, Shard
+from ...capture.values import Probe, Shard
 from ...report import Divergence, ProbedValue, Report, SourcePlace
 from ...values.written import array_lines, coordinates_text
 from .pieces import data, left_out, section, table

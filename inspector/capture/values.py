@@ -1,0 +1,126 @@
+"""What was seen of values while the function ran: on each device, compared, timed. A part of the Capture.
+
+Times are in seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """A collective of the compiled program on one device, as profiled over several `runs`.
+
+    It is executed `count` times in a run, and takes so many `seconds` in it, waiting for other devices included;
+    `late` is by how much it begins after the first device. Medians.
+    """
+
+    name: str
+    device: int
+    runs: int
+    count: int
+    seconds: float
+    late: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One device's value: where along the probe's axes the device stands, and figures of the value.
+
+    `digest` is the same for the same bits. `part` is what of the whole array it is (`0:4, :`), where that is known.
+    """
+
+    device: int
+    coordinates: tuple[int, ...]
+    digest: str
+    part: str = ""
+    minimum: float | None = None
+    mean: float | None = None
+    maximum: float | None = None
+    non_finite: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One value on each device, at one place and in one iteration.
+
+    `path` are the ids of the equation and of those around it, outermost first; empty for an argument or an output of
+    the function, of which `position` is the number, as it is of operands (`before`) and results (`after`).
+    `iteration` counts in the loops `loops` from 0, in the order in which they run. `shape` is one shard's. `elements`
+    are the bits of a part of each shard, the shards one after another, row-major: from `start`, of `extent`; they are
+    empty where there would have been too many.
+    """
+
+    path: tuple[str, ...]
+    when: Literal["argument", "before", "after", "output"]
+    position: int
+    type: str
+    dtype: str
+    shape: tuple[int, ...]
+    axes: tuple[str, ...]
+    shards: tuple[Shard, ...]
+    iteration: tuple[int, ...] = ()
+    loops: tuple[str, ...] = ()
+    start: tuple[int, ...] = ()
+    extent: tuple[int, ...] = ()
+    elements: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two devices along an axis that hold different bits, in the first iteration in which any two do."""
+
+    axis: str
+    iteration: tuple[int, ...]
+    devices: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One equation's result whose shards were compared along `axes`, those of the shard_maps around it."""
+
+    path: tuple[str, ...]
+    position: int
+    axes: tuple[str, ...]
+    differs: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """Collectives by opcode in the program that was shown, and in the one that was run to look at its values.
+
+    `seconds` is what a run of the latter takes.
+    """
+
+    shown: dict[str, int]
+    probed: dict[str, int]
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A value of one device that is not what a run on one device gives, beyond rounding.
+
+    The place is told as by `Probe`; `distance` is in units in the last place of the largest element.
+    """
+
+    path: tuple[str, ...]
+    when: Literal["before", "after", "output"]
+    position: int
+    iteration: tuple[int, ...]
+    coordinates: tuple[int, ...]
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A run of the same function on one device: how many values were compared, and those that differ, in order.
+
+    `undefined` is why it could not be run so, where it could not.
+    """
+
+    compared: int
+    differs: tuple[Apart, ...]
+    undefined: str | None = None
