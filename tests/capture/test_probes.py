@@ -226,9 +226,10 @@ def test_shard_maps_in_one_another_over_explicit_axes(captured: Captured) -> Non
         from jax.sharding import PartitionSpec as P, AxisType, NamedSharding
         mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
         jax.set_mesh(mesh)
+        reshard = getattr(jax, "reshard", None) or jax.sharding.reshard
         def outer(a):
             inner = jax.shard_map(lambda b: lax.psum(b, "y"), in_specs=P("y"), out_specs=P(), axis_names={"y"})
-            return inner(lax.psum(a, "x"))
+            return inner(reshard(lax.psum(a, "x"), P("y", None)))
         fn = jax.shard_map(outer, mesh=mesh, in_specs=P("x"), out_specs=P(), axis_names={"x"})
         fn_inputs = (jax.device_put(jnp.arange(8.0).reshape(4, 2), NamedSharding(mesh, P("x", None))),)
     """)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,13 +29,16 @@ class Program(NamedTuple):
 
 def watch(request: Request, program: Program, channel: Channel, folder: Path) -> None:
     """Send how long collectives take, and what was asked for: probes, and differences between shards."""
-    text = program.compiled.as_text()
-    measured = timings.measure(text, lambda: live.once(program.compiled, program.inputs), program.seconds, folder)
-    channel.send("collective_times", values=measured)
+    try:
+        text = program.compiled.as_text()
+        once = partial(live.once, program.compiled, program.inputs)
+        channel.send("collective_times", values=timings.measure(text, once, program.seconds, folder))
+    except Exception as error:  # of the profiler, of which there can be one at a time
+        _warn(channel, f"collectives are not timed: {type(error).__name__}: {error}")
     if request.probe == "none":
         return
     if problem := equations.probe():
-        channel.send("message", level="warning", text=problem, phase=channel.phase, location=None)
+        _warn(channel, problem)
         return
     prober = Prober(program.table.indices, Chosen(request.probe), True, tuple(sorted(set(request.iterations))))
     probed = Probed(program.traced, program.compiled, prober, request.window)
@@ -45,8 +49,7 @@ def watch(request: Request, program: Program, channel: Channel, folder: Path) ->
     try:
         both = probed.run(program.inputs)
     except TooLargeError as error:
-        text = f"values inside the program are not shown, only compared: {error}; --probe takes single equations"
-        channel.send("message", level="warning", text=text, phase=channel.phase, location=None)
+        _warn(channel, f"values inside the program are only compared: {error}; --probe takes single equations")
         prober = Prober(program.table.indices, Chosen("none"), True, prober.iterations)
         probed = Probed(program.traced, program.compiled, prober, request.window)
         both = probed.run(program.inputs)
@@ -62,3 +65,7 @@ def watch(request: Request, program: Program, channel: Channel, folder: Path) ->
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
             found = {"compared": 0, "differs": [], "undefined": reason}
         channel.send("reference", **found)
+
+
+def _warn(channel: Channel, text: str) -> None:
+    channel.send("message", level="warning", text=text, phase=channel.phase, location=None)
