@@ -45,7 +45,7 @@ class HloModule:
         """The attributes in its header as text, by key."""
         return self.prologue.attributes
 
-    @property
+    @cached_property
     def entry(self) -> Computation | None:
         """The computation that it starts with: the one marked as entry, else the last."""
         marked = [computation for computation in self.computations if computation.is_entry]

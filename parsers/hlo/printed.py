@@ -61,8 +61,9 @@ def doubtful() -> re.Pattern[bytes]:
     type_text = array
     for _ in range(3):
         type_text = rf"(?:{array}|\((?:{type_text}(?:, (?:/\*index=\d++\*/)?+)?+)*+\))"
-    good = rf"(?:ROOT )?%?{NAME} = {type_text} {{}}{IN_LINE.parentheses}(?:, {NAME}={IN_LINE.value})*+\n"
-    return re.compile(rf"\n  (?!{good})".encode().replace(b"{}", _OPCODE))
+    opcode = _OPCODE.decode()
+    good = rf"(?:ROOT )?%?{NAME} = {type_text} {opcode}{IN_LINE.parentheses}(?:, {NAME}={IN_LINE.value})*+\n"
+    return re.compile(rf"\n  (?!{good})".encode())
 
 
 @cache

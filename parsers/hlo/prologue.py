@@ -49,6 +49,15 @@ class Prologue:
 
     def frames(self, stack_frame_id: int) -> tuple[Frame, ...]:
         """The call stack with that number, innermost frame first; empty if the tables do not have it."""
+        if stack_frame_id not in self._stacks:
+            self._stacks[stack_frame_id] = self._read_stack(stack_frame_id)
+        return self._stacks[stack_frame_id]
+
+    @cached_property
+    def _stacks(self) -> dict[int, tuple[Frame, ...]]:
+        return {}
+
+    def _read_stack(self, stack_frame_id: int) -> tuple[Frame, ...]:
         frames: list[Frame] = []
         seen: set[int] = set()
         while (row := self._row("StackFrames", stack_frame_id)) and stack_frame_id not in seen:

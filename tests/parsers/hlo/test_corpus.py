@@ -19,6 +19,7 @@ from shardscope.parsers.hlo import (
     parse_module,
     pieces,
 )
+from shardscope.parsers.hlo.printed import doubtful
 from shardscope.parsers.replica_groups import ListGroups
 from shardscope.parsers.source import Source
 
@@ -151,3 +152,10 @@ def without_layout(type_: HloType) -> HloType:
             return BufferShape(replace(array, layout=None))
         case other:
             return other
+
+
+def test_nothing_that_a_printer_wrote_is_doubted(modules: dict[Path, HloModule]) -> None:
+    """The grammar is asked about what one pattern over all lines doubts; about printed text it would take minutes."""
+    for module in modules.values():
+        body = module.computations[0].body_start, module.computations[-1].body_end
+        assert [match[0] for match in doubtful().finditer(module.source.data, *body)] == []
