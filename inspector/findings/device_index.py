@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -33,6 +34,9 @@ BINARY: dict[str, Callable[[int, int], int]] = {
 
 SAME = frozenset(("convert_element_type", "squeeze", "reshape", "broadcast_in_dim", "copy", "stop_gradient"))
 """What leaves the value of a number as it is."""
+
+_LITERAL = re.compile(r"(?:Typed\w+\()?(-?\d{1,18}|True|False)(?:, dtype=\w+\))?")
+"""`2`, or `TypedInt(2, dtype=int32)` since JAX 0.12."""
 
 
 @dataclass(slots=True)
@@ -102,9 +106,7 @@ def _apply(primitive: str, operands: list[int]) -> int | None:
 
 
 def _number(literal: str) -> int | None:
-    if literal in ("True", "False"):
-        return int(literal == "True")
-    try:
-        return int(literal)
-    except ValueError:
+    found = _LITERAL.fullmatch(literal)
+    if found is None:
         return None
+    return int(found[1] == "True") if found[1] in ("True", "False") else int(found[1])
