@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 JAX ?=
 SAMPLE ?= fsdp_tp:grad
 
-.PHONY: demo check lint types test newest compat bench schema picture clean
+.PHONY: demo check lint types test newest compat bench schema rules picture clean
 
 demo: $(VENV)/.installed
 	$(BIN)/shardscope run $(SAMPLE)
@@ -43,6 +43,10 @@ bench: $(VENV)/.checks
 # The JSON Schema of `--format json`, from the types that write it.
 schema: $(VENV)/.checks
 	$(BIN)/python -c "import json; from shardscope.inspector.render.json import json_schema; print(json.dumps(json_schema(), indent=2))" > docs/report.schema.json
+
+# The page of the rules, from their own words.
+rules: $(VENV)/.checks
+	$(BIN)/shardscope rules --markdown > docs/rules.md
 
 # The picture in the README.
 picture: $(VENV)/.checks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from ..parsers.errors import Problem
@@ -17,6 +18,7 @@ from .cost.collectives import with_estimates
 from .cost.estimate import FunctionCost
 from .cost.function import cost_of
 from .cost.places import Machine, machine_of
+from .findings.table import findings
 from .jaxpr_text import JaxprText
 from .meshes import meshes_of, partition_count
 from .peak_memory import peak_memory
@@ -36,7 +38,7 @@ def inspect(capture: Capture) -> Report:
     """Everything that can be said of what was recorded so far."""
     jaxpr = _jaxpr(capture)
     variance = () if jaxpr is None else variance_of(jaxpr)
-    return Report(
+    report = Report(
         capture=capture,
         meshes=meshes_of(capture),
         partitions=partition_count(capture),
@@ -54,6 +56,7 @@ def inspect(capture: Capture) -> Report:
         cost=_cost(capture),
         peak=peak_memory(capture),
     )
+    return replace(report, findings=tuple(findings(report)))
 
 
 def collectives_of(stage: Stage, capture: Capture) -> tuple[Collective, ...]:

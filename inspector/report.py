@@ -31,6 +31,8 @@ Kind = Literal[
 Origin = Literal["user", "partitioner", "compiler", "unknown"]
 Pass = Literal["forward", "backward", "recompute", "unknown"]
 Confidence = Literal["exact", "name", "shape", "none"]
+Severity = Literal["error", "warning", "info"]
+Certainty = Literal["proved", "likely", "possible"]
 Role = Literal["argument", "output", "constraint", "shard_map input", "shard_map output", "value"]
 
 
@@ -233,6 +235,43 @@ class ShardedValue:
 
 
 @dataclass(frozen=True, slots=True)
+class FindingPlace:
+    """What a finding is about: `what` it is, as one would call it, and where it stands.
+
+    `span` is in the shown text of `stage`; both are None where nothing stands for it in a text.
+    """
+
+    what: str
+    source: SourcePlace
+    stage: str | None = None
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One diagnostic at one place: what is wrong, how that is known, and what to do about it.
+
+    `error` is a wrong result, `warning` is cost. It is `proved` where the levels agree or live values show it, `likely`
+    where one level says so, `possible` where it depends on what is not known. `evidence` are names and texts; `fix` is
+    in the user's own names. `saved_bytes` are those that a device sends less in one execution, `saved_seconds` is the
+    time of that on the target.
+    """
+
+    rule: str
+    slug: str
+    severity: Severity
+    confidence: Certainty
+    axes: tuple[str, ...]
+    message: str
+    place: FindingPlace
+    related: tuple[FindingPlace, ...] = ()
+    evidence: tuple[tuple[str, str], ...] = ()
+    fix: str | None = None
+    saved_bytes: int | None = None
+    saved_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All that is known of one capture; `meshes` are over the numbers of its `partitions`.
 
@@ -251,3 +290,4 @@ class Report:
     divergences: tuple[Divergence, ...] = ()
     cost: FunctionCost | None = None
     peak: PeakMemory | None = None
+    findings: tuple[Finding, ...] = ()

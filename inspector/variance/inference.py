@@ -31,12 +31,12 @@ CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """Operands and results of each equation inside a shard_map, by `jaxpr.index`; joined over all calls of it.
+    """Operands and results of each equation inside a shard_map, by `jaxpr.index`; each joined over all calls of it.
 
     `unchecked` are the equations in a shard_map with its check off.
     """
 
-    operands: dict[str, Value] = field(default_factory=dict)
+    operands: dict[str, tuple[Value, ...]] = field(default_factory=dict)
     results: dict[str, tuple[Value, ...]] = field(default_factory=dict)
     unchecked: set[str] = field(default_factory=set)
 
@@ -47,6 +47,14 @@ def infer(program: JaxprProgram, reading: Reading) -> Inferred:
     if program.jaxprs:
         walker.call(0, [SHARED] * len(program.jaxprs[0].inputs), None)
     return walker.found
+
+
+@dataclass(frozen=True, slots=True)
+class _Residual:
+    """A result of a shard_map as it is inside, and how it is laid out: its mesh, its spec and the type of a block."""
+
+    laid_out: tuple[str, tuple[tuple[str, State], ...], str]
+    value: Value
 
 
 class _Walker:
@@ -72,10 +80,11 @@ class _Walker:
     def _body(self, index: int, inputs: Sequence[Value], where: ShardMap | None) -> list[Value]:
         jaxpr = self.program.jaxprs[index]
         environment = {variable.name: value for variable, value in zip(jaxpr.inputs, inputs, strict=False)}
+        residuals: dict[str, _Residual] = {}
         for position, equation in enumerate(jaxpr.equations):
             place = f"{index}.{position}"
             operands = [environment.get(name, SHARED) for name in equation.inputs]
-            results = self._equation(equation, place, operands, where)
+            results = self._equation(equation, place, operands, residuals, where)
             results = [*results, *[SHARED] * len(equation.outputs)][: len(equation.outputs)]
             environment |= {variable.name: value for variable, value in zip(equation.outputs, results, strict=True)}
             if where is not None:
@@ -83,20 +92,27 @@ class _Walker:
         return [environment.get(name, SHARED) for name in jaxpr.outputs]
 
     def _note(self, place: str, operands: list[Value], results: list[Value], where: ShardMap) -> None:
-        before = self.found.results.get(place, [SHARED] * len(results))
-        self.found.results[place] = tuple(join(pair) for pair in zip(before, results, strict=True))
-        self.found.operands[place] = join((self.found.operands.get(place, SHARED), *operands))
+        for found, values in ((self.found.results, results), (self.found.operands, operands)):
+            before = found.get(place, [SHARED] * len(values))
+            found[place] = tuple(join(pair) for pair in zip(before, values, strict=True))
         if not where.checked:
             self.found.unchecked.add(place)
 
     def _equation(
-        self, equation: Equation, place: str, operands: list[Value], where: ShardMap | None
+        self,
+        equation: Equation,
+        place: str,
+        operands: list[Value],
+        residuals: dict[str, _Residual],
+        where: ShardMap | None,
     ) -> Sequence[Value]:
         bodies = {name: body for name, body in equation.bodies if 0 < body < len(self.program.jaxprs)}
         if self.depth > DEEPEST or len(self.known) > MOST_CALLS:
             bodies = {}
         if equation.shard_map is not None and bodies:
-            return self._shard_map(equation.shard_map, next(iter(bodies.values())), place, operands)
+            return self._shard_map(
+                equation, equation.shard_map, next(iter(bodies.values())), place, operands, residuals
+            )
         match equation.primitive:
             case "scan" if "jaxpr" in bodies and equation.loop is not None:
                 return self._scan(bodies["jaxpr"], equation.loop, operands, where)
@@ -143,12 +159,31 @@ class _Walker:
                 waiting += inner
         return list(axes)
 
-    def _shard_map(self, mapped: ShardMap, body: int, place: str, operands: list[Value]) -> list[Value]:
-        inputs = [
-            value_of((*operand, *(Held(axis, state, f"{place}:{number}") for axis, state in spec)))
-            for number, (operand, spec) in enumerate(zip(operands, mapped.inputs, strict=False))
-        ]
-        return [without(value, mapped.axes) for value in self.call(body, inputs, mapped)]
+    def _shard_map(
+        self,
+        equation: Equation,
+        mapped: ShardMap,
+        body: int,
+        place: str,
+        operands: list[Value],
+        residuals: dict[str, _Residual],
+    ) -> list[Value]:
+        """What a shard_map gives; what goes from one to the next as it is, a residual, is in both what it was."""
+        jaxpr, mesh = self.program.jaxprs[body], dict(equation.params).get("mesh", "")
+        inputs = []
+        names = zip(equation.inputs, operands, mapped.inputs, jaxpr.inputs, strict=False)
+        for number, (name, operand, spec, variable) in enumerate(names):
+            known = residuals.get(name) if self.by_values else None
+            if known is not None and known.laid_out == (mesh, spec, _array(variable.type)):
+                inputs.append(join((operand, known.value)))
+            else:
+                inputs.append(value_of((*operand, *(Held(axis, state, f"{place}:{number}") for axis, state in spec))))
+        results = self.call(body, inputs, mapped)
+        types = {variable.name: variable.type for each in jaxpr.equations for variable in each.outputs}
+        for output, name, spec, value in zip(equation.outputs, jaxpr.outputs, mapped.outputs, results, strict=False):
+            if name in types:
+                residuals[output.name] = _Residual((mesh, spec, _array(types[name])), value)
+        return [without(value, mapped.axes) for value in results]
 
     def _scan(self, body: int, loop: tuple[int, int], operands: list[Value], where: ShardMap | None) -> Sequence[Value]:
         constants, carried = loop
@@ -184,3 +219,8 @@ class _Walker:
         decided = (index,) if self.by_values else ()
         each = [self.call(branch, arguments, where) for branch in branches]
         return [join((*results, *decided)) for results in zip(*each, strict=False)]
+
+
+def _array(type: str) -> str:
+    """A type without the axes over which it varies."""
+    return type.partition("{")[0]

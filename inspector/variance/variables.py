@@ -8,7 +8,7 @@ from functools import lru_cache
 from ..jaxpr import Variable
 from ..jaxpr_text import EquationPlace, JaxprText
 from ..report import AxisEntry, SourcePlace, VariableVariance
-from .held import Held, Value, axes_of
+from .held import Held, Value, axes_of, join
 from .inference import infer
 
 
@@ -54,7 +54,7 @@ class _Variables:
             inferred=inferred,
             hidden=tuple(held.axis for held in hidden),
             entered=tuple(map(self.entry, (*shown, *hidden))),
-            left=tuple(held.axis for held in reading.operands[place.id] if held.axis not in kept),
+            left=tuple(held.axis for held in join(reading.operands[place.id]) if held.axis not in kept),
         )
 
     def declared(self, place: EquationPlace, output: Variable) -> VariableVariance:

@@ -27,7 +27,8 @@ SUMMARIES = {
     "run": "capture a function, and show what is in it",
     "open": "show a saved capture, or a compiler's dumps",
     "targets": "list what can be compiled for here, and what to install for the rest",
-    "explain": "what a collective of JAX does, how it types, lowers and transposes",
+    "rules": "list what is looked for in every program",
+    "explain": "what a rule looks for, or what a collective of JAX does and how it transposes",
     "samples": "list the programs that come with shardscope",
 }
 

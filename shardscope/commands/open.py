@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 
+from shardscope.commands.chosen_findings import add_finding_options, chosen, failed
 from shardscope.commands.output import add_output_options, after_screen, chosen_format, write_report
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load
@@ -19,6 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", help="a capture, a text, a folder of dumps, or -")
     parser.add_argument("--module", metavar="NAME", help="which one, of a folder that holds several")
     add_output_options(parser)
+    add_finding_options(parser)
 
 
 def run(options: argparse.Namespace) -> ExitCode:
@@ -30,4 +32,5 @@ def run(options: argparse.Namespace) -> ExitCode:
 
         show(capture)
         return after_screen(capture)
-    return write_report(inspect(capture), format, options.output)
+    report = chosen(inspect(capture), options)
+    return failed(write_report(report, format, options.output), report, options)

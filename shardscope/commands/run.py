@@ -22,6 +22,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from shardscope.commands.chosen_findings import add_finding_options, chosen, failed
 from shardscope.commands.output import (
     add_output_options,
     after_screen,
@@ -85,6 +86,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=float, metavar="S", help="give up after so many seconds")
     parser.add_argument("--save", metavar="FILE", help="keep the capture, for `shardscope open`")
     add_output_options(parser)
+    add_finding_options(parser)
 
 
 def run(options: argparse.Namespace) -> ExitCode:
@@ -104,7 +106,8 @@ def run(options: argparse.Namespace) -> ExitCode:
         save(last, options.save)
     if format == "tui":
         return after_screen(last)
-    return write_report(inspect(last), format, options.output)
+    report = chosen(inspect(last), options)
+    return failed(write_report(report, format, options.output), report, options)
 
 
 def _compare(requests: Sequence[Request], options: argparse.Namespace) -> ExitCode:
@@ -123,7 +126,9 @@ def _compare(requests: Sequence[Request], options: argparse.Namespace) -> ExitCo
     if format == "tui":
         return ExitCode.DONE
     targets = tuple(request.target for request in requests)
-    return write_comparison(compare(targets, tuple(map(inspect, captures))), format, options.output)
+    reports = tuple(chosen(inspect(captured), options) for captured in captures)
+    code = write_comparison(compare(targets, reports), format, options.output)
+    return max(failed(code, report, options) for report in reports)
 
 
 def _last(request: Request) -> Capture:

@@ -13,6 +13,7 @@ from .causes import causes
 from .collectives import collectives
 from .cost import cost
 from .devices import devices, divergences
+from .findings import findings
 from .live import execution, memory
 from .messages import failure, messages, problems
 from .reference import reference
@@ -24,6 +25,7 @@ from .variance import variance
 
 SECTIONS = (
     failure,
+    findings,
     divergences,
     collectives,
     causes,

@@ -1,0 +1,47 @@
+"""What became of an equation in the compiled program, and what another collective in its place would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ..cost.collectives import estimate
+from ..cost.places import machine_of
+from ..report import Collective, Kind, Report, SourcePlace
+from .own_block import shape_of
+
+
+def is_compiled(report: Report) -> bool:
+    """Whether the compiled program is known."""
+    return report.capture.stage("hlo") is not None
+
+
+def compiled_as(
+    report: Report, kind: Kind, axes: Iterable[str], type: str, source: SourcePlace
+) -> Iterator[Collective]:
+    """The collectives of the compiled program of that kind, axes and shape, from that line if any says so.
+
+    A compiler may widen element types, and make one collective of several, with the line of one of them.
+    """
+    wanted, shape = set(axes), shape_of(type)
+    found = [
+        c
+        for c in report.collectives
+        if c.stage == "hlo"
+        and c.kind == kind
+        and c.axes is not None
+        and set(c.axes) == wanted
+        and (shape in map(shape_of, c.result_types))
+    ]
+    lines = {(frame.file, frame.line) for frame in source.stack[:1]}
+    here = [c for c in found if {(frame.file, frame.line) for frame in c.source.stack[:1]} & lines]
+    yield from here or found
+
+
+def saved_seconds(report: Report, now: Collective, instead: Kind) -> float | None:
+    """The time that another kind of collective saves, with the same operand over the same groups."""
+    machine = None if report.capture.subject is None else machine_of(report.capture.subject)
+    if machine is None or now.estimate is None:
+        return None
+    then = estimate(replace(now, kind=instead), machine)
+    return None if then is None else now.estimate.seconds - then.seconds

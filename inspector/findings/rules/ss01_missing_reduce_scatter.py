@@ -1,0 +1,97 @@
+"""SS01: a psum of which every device keeps its own block."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+
+from ...jaxpr_text import EquationPlace
+from ...report import Collective, Finding, Report
+from ..compiled import compiled_as, is_compiled, saved_seconds
+from ..jaxpr_flow import Flow, flow_of
+from ..own_block import OwnBlock, axis_sizes, own_block
+from ..rule import Rule, finding
+from ..user_calls import call_at, renamed
+
+SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Each psum all of whose uses, element by element operations aside, are slices at the device's own block."""
+    flow = flow_of(report)
+    for place in flow.text.equations if flow else ():
+        if flow is None or place.equation.primitive not in SUMS:
+            continue
+        for number in range(len(place.equation.outputs)):
+            block = own_block(report, flow, place, number)
+            if block is not None:
+                yield from _found(report, flow, place, number, block)
+
+
+def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Iterator[Finding]:
+    equation, source = place.equation, flow.source(place)
+    axes, type = equation.axes or (), equation.outputs[number].type
+    compiled = next(compiled_as(report, "all-reduce", axes, type, source), None)
+    if is_compiled(report) and (compiled is None or compiled.fused_form is not None):
+        return  # the compiler made a reduce-scatter of it, or needs nothing of it
+    parts = math.prod(axis_sizes(report)[axis] for axis in block.axes)
+    target = "CPU never makes a reduce-scatter of this by itself; compile for the real target to see what it does"
+    evidence = [
+        ("kept", f"block {' × '.join(block.axes)} of {parts} along dimension {block.dim}, computed for each device"),
+        ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}, then slices"),
+    ]
+    if report.capture.subject is not None and report.capture.subject.platform == "cpu":
+        evidence.append(("target", target))
+    whole = compiled if _is_alone(compiled, block, axes) else None
+    yield finding(
+        RULE,
+        flow.place(place),
+        f"every device along {', '.join(axes)} receives the whole sum {type.partition('{')[0]} and keeps one of"
+        f" {parts} blocks of it: that is a reduce-scatter",
+        confidence="likely" if compiled is None else "proved",
+        axes=axes,
+        related=tuple(map(flow.place, (*block.through, *block.slices))),
+        evidence=tuple(evidence),
+        fix=_fix(report, flow, place, number, block),
+        saved_bytes=None if whole is None or whole.wire_bytes is None else whole.wire_bytes // 2,
+        saved_seconds=None if whole is None else saved_seconds(report, whole, "reduce-scatter"),
+    )
+
+
+def _is_alone(compiled: Collective | None, block: OwnBlock, axes: tuple[str, ...]) -> bool:
+    """Whether a reduce-scatter would do all that the all-reduce does: with half its bytes, as rings go."""
+    return compiled is not None and len(compiled.result_types) == 1 and set(block.axes) == set(axes)
+
+
+def _fix(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> str:
+    call = call_at(report.capture, flow.source(place), ("psum",))
+    operand, name = place.equation.inputs[number], "lax.psum_scatter"
+    if call is not None and call.args and len(place.equation.outputs) == 1:
+        operand, name = ast.unparse(call.args[0]), renamed(call, "psum_scatter")
+    along = repr(block.axes[0]) if len(block.axes) == 1 else repr(block.axes)
+    scattered = f"{name}({operand}, {along}, scatter_dimension={block.dim}, tiled=True)"
+    rest = tuple(axis for axis in place.equation.axes or () if axis not in block.axes)
+    if rest:
+        scattered = f"{name.replace('psum_scatter', 'psum')}({scattered}, {rest!r})"
+    lines = sorted({frame.line for each in block.slices if (frame := flow.source(each).frame) is not None})
+    where = f" of line {', '.join(map(str, lines))}" if lines else ""
+    return f"{scattered}, without the slice{where}"
+
+
+RULE = Rule(
+    id="SS01",
+    slug="missing-reduce-scatter",
+    severity="warning",
+    finds="A psum of which every device keeps only its own block: a reduce-scatter that was not written as one.",
+    why="An all-reduce sends twice the bytes of a reduce-scatter, and holds the whole sum in memory. Not every"
+    " compiler sees that the slice makes the other half unnecessary.",
+    proof="The places where the slices begin are evaluated for every device along the axes, and each is that of the"
+    " device's own block; nothing else uses the sum, element by element operations aside. `proved` when the compiled"
+    " program has the all-reduce as well; silent when the compiler made a reduce-scatter of it.",
+    faulty="""total = lax.psum(a @ b, "x")
+rows = total.shape[0] // lax.axis_size("x")
+return lax.dynamic_slice_in_dim(total, lax.axis_index("x") * rows, rows)""",
+    repaired='return lax.psum_scatter(a @ b, "x", scatter_dimension=0, tiled=True)',
+    check=check,
+)

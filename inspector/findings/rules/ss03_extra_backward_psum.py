@@ -1,0 +1,66 @@
+"""SS03: a sum in the backward pass that JAX adds because it cannot know that the summands are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...jaxpr_text import EquationPlace
+from ...report import Finding, Report
+from ..compiled import compiled_as, is_compiled
+from ..equal_operands import equal_along, is_unchecked
+from ..jaxpr_flow import Flow, flow_of
+from ..rule import Rule, finding
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Each psum of the backward pass of an unchecked shard_map whose operand is equal along some of its axes."""
+    flow = flow_of(report)
+    for place in flow.text.equations if flow else ():
+        if flow is None or place.equation.primitive != "psum" or not is_unchecked(flow, place):
+            continue
+        if flow.is_backward(place):
+            for number, axes in enumerate(equal_along(flow, place)):
+                if axes:
+                    yield from _found(report, flow, place, number, axes)
+
+
+def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> Iterator[Finding]:
+    equation, source = place.equation, flow.source(place)
+    type = equation.outputs[number].type
+    compiled = next(compiled_as(report, "all-reduce", equation.axes or (), type, source), None)
+    if is_compiled(report) and compiled is None:
+        return
+    along = ", ".join(axes)
+    whole = compiled is not None and len(compiled.result_types) == 1 and set(axes) == set(equation.axes or ())
+    mapped = flow.shard_map_around(place)
+    yield finding(
+        RULE,
+        flow.place(place),
+        f"the backward pass sums {type} over {along}, along which all devices hold the same: the check would spare it",
+        confidence="likely" if compiled is None else "proved",
+        axes=axes,
+        related=() if mapped is None else (flow.place(mapped),),
+        evidence=(
+            ("operand", f"{equation.inputs[number]} does not vary over {along}, by in_specs and the equations"),
+            ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}"),
+        ),
+        fix="shard_map(…, check_vma=True): then psum transposes to nothing where its cotangent is shared",
+        saved_bytes=compiled.wire_bytes if compiled is not None and whole else None,
+        saved_seconds=compiled.estimate.seconds if compiled is not None and whole and compiled.estimate else None,
+    )
+
+
+RULE = Rule(
+    id="SS03",
+    slug="extra-backward-psum",
+    severity="warning",
+    finds="A psum in the backward pass, under check_vma=False, of what all devices along the axis hold already.",
+    why="With the check off, JAX does not know which cotangents are shared, and must transpose psum to psum. It divides"
+    " beforehand what it sums again, so that the gradient is right; the traffic is for nothing.",
+    proof="The psum stands in the transpose of a shard_map with its check off, and its operand is followed back to the"
+    " in_specs, through the residuals of the forward pass: along the axis nothing that differs gets into it. `proved`"
+    " when the compiled program has the all-reduce as well.",
+    faulty="jax.grad(jax.shard_map(loss, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False))",
+    repaired="jax.grad(jax.shard_map(loss, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=True))",
+    check=check,
+)

@@ -1,0 +1,74 @@
+"""SS04: a reduction of what all devices have already."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+
+from ...jaxpr_text import EquationPlace
+from ...report import Finding, Report
+from ..equal_operands import equal_along, is_constant
+from ..jaxpr_flow import Flow, flow_of
+from ..own_block import axis_sizes
+from ..rule import Rule, finding
+from ..user_calls import call_at
+
+SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
+EXTREMES = ("pmax", "pmin", "pmax_invariant", "pmin_invariant")
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Each reduction of the forward pass with an operand that is the same along some of its axes."""
+    flow = flow_of(report)
+    for place in flow.text.equations if flow else ():
+        equation = place.equation
+        if flow is None or equation.primitive not in (*SUMS, *EXTREMES) or flow.is_backward(place):
+            continue
+        for number, axes in enumerate(equal_along(flow, place)):
+            if axes and not is_constant(flow, place, number):
+                yield _found(report, flow, place, number, axes)
+
+
+def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> Finding:
+    equation, sizes = place.equation, axis_sizes(report)
+    along = ", ".join(axes)
+    times = math.prod(sizes[axis] for axis in axes) if all(axis in sizes for axis in axes) else None
+    call = call_at(report.capture, flow.source(place), ("psum", "pmean", "pmax", "pmin"))
+    is_sum = equation.primitive in SUMS and not (call is not None and _last(call) == "pmean")
+    count = "their number" if times is None else str(times)
+    message = f"all devices along {along} hold the same value: its sum is {count} times the value"
+    if not is_sum:
+        message = f"all devices along {along} hold the same value: reducing it changes nothing"
+    operand = equation.inputs[number] if call is None or not call.args else ast.unparse(call.args[0])
+    rest = tuple(axis for axis in equation.axes or () if axis not in axes)
+    fix = f"use {operand} itself" if not rest else f"reduce {operand} over {', '.join(rest)} only"
+    return finding(
+        RULE,
+        flow.place(place),
+        message,
+        severity="error" if is_sum else "warning",
+        confidence="proved",
+        axes=axes,
+        evidence=(("operand", f"{equation.inputs[number]} does not vary over {along}, by in_specs and the equations"),),
+        fix=fix + (f", or multiply it by {count} if that is meant" if is_sum else ""),
+    )
+
+
+def _last(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+RULE = Rule(
+    id="SS04",
+    slug="psum-of-invariant",
+    severity="error",
+    finds="A reduction over an axis along which all devices hold the same value.",
+    why="The sum of n equal values is n times the value, which is seldom what is meant, and no check complains: a"
+    " shared value may be summed. A mean or maximum of equal values is right, and its traffic wasted.",
+    proof="The operand is followed back to the in_specs and to axis_index: along the axis nothing that differs gets"
+    " into it. Sums of constants are left alone: that is how devices are counted.",
+    faulty='return lax.psum(error, "batch") + lax.psum(jnp.sum(weights**2), "batch")',
+    repaired='return lax.psum(error, "batch") + jnp.sum(weights**2)',
+    check=check,
+)

@@ -1,0 +1,100 @@
+"""SS05: what a type says is the same on all devices, and is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...report import Divergence, Finding, FindingPlace, Report, VariableVariance
+from ..jaxpr_flow import Flow, flow_of
+from ..rule import Rule, finding
+
+DECLARED = ("type", "inferred")
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Values that differ in the run, then those that may differ although their type says they do not."""
+    flow = flow_of(report)
+    if flow is None:
+        return
+    seen = set()
+    for divergence in report.divergences:
+        if divergence.is_first and divergence.declared in DECLARED:
+            seen.add((divergence.value, divergence.axis))
+            yield _differs(flow, divergence)
+    hidden: set[tuple[str, str]] = set()
+    for value in report.variance:
+        hidden |= {(value.value, axis) for axis in value.hidden}
+    differing = {(d.value, d.axis) for d in report.divergences}
+    for value in report.variance:
+        for axis in value.hidden:
+            if (value.value, axis) not in seen | differing and _begins(flow, value, axis, hidden):
+                yield _may_differ(flow, value, axis)
+
+
+def _begins(flow: Flow, value: VariableVariance, axis: str, hidden: set[tuple[str, str]]) -> bool:
+    """Whether nothing that the equation takes hides the axis, so that it is here that it gets lost."""
+    made = flow.by_id.get(value.equation)
+    return made is not None and not any((name, axis) in hidden for name in made.equation.inputs)
+
+
+def _differs(flow: Flow, found: Divergence) -> Finding:
+    one, other = (*found.devices, *found.devices)[:2] if found.devices else (0, 0)
+    return finding(
+        RULE,
+        _place(flow, found.equation, found.value),
+        f"{found.value} is {found.type}, the same along {found.axis}, and differs between devices {one} and {other}",
+        confidence="proved",
+        axes=(found.axis,),
+        evidence=(
+            ("declared", f"by its {found.declared}" if found.declared == "type" else "by inference"),
+            ("live", f"bits differ between devices {one} and {other} along {found.axis}"),
+        ),
+        fix=_fix(found.primitive, found.axis),
+    )
+
+
+def _may_differ(flow: Flow, value: VariableVariance, axis: str) -> Finding:
+    entry = next((entry for entry in value.entered if entry.axis == axis), None)
+    return finding(
+        RULE,
+        _place(flow, value.equation, value.value),
+        f"{value.value} is {value.type}, the same along {axis}, but what decides which value it is varies over {axis}",
+        confidence="likely",
+        axes=(axis,),
+        related=() if entry is None else (_place(flow, entry.equation, entry.by),),
+        evidence=(("entered", "" if entry is None else f"{axis} by {entry.by}"),),
+        fix=_fix(value.primitive, axis),
+    )
+
+
+def _place(flow: Flow, equation: str, what: str) -> FindingPlace:
+    place = flow.by_id[equation]
+    return FindingPlace(f"{what} = {place.equation.primitive}", flow.source(place), "jaxpr", place.span)
+
+
+def _fix(primitive: str, axis: str) -> str:
+    match primitive:
+        case "cond":
+            return (
+                f"choose by jnp.where, whose type takes the predicate in, and reduce the result over {axis!r}; or"
+                f" reduce what the predicate is made of over {axis!r}, so that all devices take the same branch"
+            )
+        case "while":
+            return f"let all devices stop together: reduce what the condition tests over {axis!r}"
+    return f"reduce the value over {axis!r}, or let {axis!r} be in its type: lax.pcast(…, {axis!r}, to='varying')"
+
+
+RULE = Rule(
+    id="SS05",
+    slug="unsound-invariance",
+    severity="error",
+    finds="A value whose type says that all devices along an axis share it, and which differs, or may.",
+    why="It may leave through an out_spec without the axis: the caller holds one array whose copies differ, and which"
+    " copy is read is chance. JAX types what comes out of a cond or while by its branches and carries alone, not by"
+    " the predicate.",
+    proof="`proved` by a run: the bits differ between two devices. `likely` where a predicate or a bound varies over"
+    " the axis, and the result's type does not have it.",
+    faulty="rate = lax.cond(jnp.sum(block) > 10, lambda r: r / 2, lambda r: r, rate)  # out_specs=P()",
+    repaired='rate = lax.pmean(jnp.where(jnp.sum(block) > 10, rate / 2, rate), "x")',
+    check=check,
+)

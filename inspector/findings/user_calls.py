@@ -1,0 +1,49 @@
+"""The user's own words for a call, so that a fix can be written in them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection
+from functools import lru_cache
+
+from ...parsers.source import Source
+from ..capture.model import Capture
+from ..report import SourcePlace
+from ..source_files import source_of
+
+
+def call_at(capture: Capture, place: SourcePlace, functions: Collection[str]) -> ast.Call | None:
+    """The innermost call of one of these functions, by its last name, at a place; None where there is not just one."""
+    for frame in place.stack:
+        source = source_of(capture, frame.file)
+        here = [call for call in _calls(source).get(frame.line, ()) if _name(call) in functions] if source else []
+        exact = [call for call in here if call.col_offset == frame.column]
+        if len(exact or here) == 1:
+            return (exact or here)[0]
+    return None
+
+
+def renamed(call: ast.Call, function: str) -> str:
+    """How the user would name another function of the same module: `lax.psum` → `lax.psum_scatter`."""
+    return f"{ast.unparse(call.func.value)}.{function}" if isinstance(call.func, ast.Attribute) else function
+
+
+def _name(call: ast.Call) -> str:
+    match call.func:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
+@lru_cache(maxsize=16)
+def _calls(source: Source) -> dict[int, list[ast.Call]]:
+    """The calls of a file by their first lines; none of a text that is no Python."""
+    try:
+        tree = ast.parse(source.data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    found: dict[int, list[ast.Call]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            found.setdefault(node.lineno, []).append(node)
+    return found

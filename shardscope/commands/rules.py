@@ -1,0 +1,23 @@
+"""List the rules: what is looked for in every program.
+
+`shardscope explain SS01` tells all about one.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from shardscope.exit_code import ExitCode
+from shardscope.inspector.findings.table import RULES
+from shardscope.inspector.render.rule_text import rules_page, rules_text
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("--markdown", action="store_true", help="all of them in full, as a page")
+
+
+def run(options: argparse.Namespace) -> ExitCode:
+    """List."""
+    print(rules_page(RULES) if options.markdown else rules_text(RULES), end="")
+    return ExitCode.DONE

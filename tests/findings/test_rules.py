@@ -1,0 +1,31 @@
+"""The rules' own words: complete, printed, and published."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.findings.rule import Rule
+from shardscope.inspector.findings.table import RULES, rule_named
+from shardscope.inspector.render.rule_text import rule_text, rules_page
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_the_published_page_is_current() -> None:
+    """`make rules` writes it."""
+    assert (ROOT / "docs" / "rules.md").read_text() == rules_page(RULES)
+
+
+def test_every_rule_is_registered() -> None:
+    files = sorted(path.stem for path in (ROOT / "inspector" / "findings" / "rules").glob("ss*.py"))
+    assert files == [f"{rule.id.lower()}_{rule.slug.replace('-', '_')}" for rule in RULES]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_words(rule: Rule) -> None:
+    assert rule_named(rule.id.lower()) is rule_named(rule.slug.upper()) is rule
+    for code in (rule.faulty, rule.repaired):
+        ast.parse(code)
+        assert code in rule_text(rule).replace("\n      ", "\n")
