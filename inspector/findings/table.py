@@ -11,6 +11,9 @@ from .rules import (
     ss03_extra_backward_psum,
     ss04_psum_of_invariant,
     ss05_unsound_invariance,
+    ss06_unchecked_out_spec,
+    ss09_full_rematerialization,
+    ss11_indivisible_constraint,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -18,6 +21,9 @@ RULES: tuple[Rule, ...] = (
     ss03_extra_backward_psum.RULE,
     ss04_psum_of_invariant.RULE,
     ss05_unsound_invariance.RULE,
+    ss06_unchecked_out_spec.RULE,
+    ss09_full_rematerialization.RULE,
+    ss11_indivisible_constraint.RULE,
 )
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")

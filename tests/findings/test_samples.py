@@ -18,6 +18,8 @@ EXPECTED = {
     # The inefficient transposes of JAX's document of 2023: the checked twins of both communicate nothing.
     "transposes:identity_unchecked": [("SS03", "warning", "proved", ("i",), 25)],
     "transposes:psum_to_invariant_unchecked": [("SS03", "warning", "proved", ("i",), 33)],
+    "full_rematerialization:faulty": [("SS09", "warning", "proved", ("model",), 21)],
+    "indivisible_constraint:faulty": [("SS11", "warning", "proved", ("x",), 21)],
 }
 """Rule, severity, confidence, axes and line of each finding, by function; all others are clean."""
 

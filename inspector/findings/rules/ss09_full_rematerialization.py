@@ -1,0 +1,76 @@
+"""SS09: the partitioner gathers everything everywhere, and says so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...report import Collective, Finding, FindingPlace, Report, SourcePlace
+from ..own_block import shape_of
+from ..rule import Rule, finding
+
+_SAYS = re.compile(r"full rematerialization", re.IGNORECASE)
+_FROM_TO = re.compile(r"from sharding (\{.*?\}) to (\{.*?\}) (?:efficiently|without|for)")
+_OPERATION = re.compile(r"%?(\S+) = (\w+\[[\d,]*\])")
+_OP_NAME = re.compile(r'op_name="([^"]*)"')
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Each of the compiler's messages about it, with the line of the gather that it means."""
+    seen = set()
+    for message in report.capture.messages:
+        if _SAYS.search(message.text) and message.text not in seen:
+            seen.add(message.text)
+            yield _found(report, message.text)
+
+
+def _found(report: Report, text: str) -> Finding:
+    shardings, operation, op_name = _FROM_TO.search(text), _OPERATION.search(text), _OP_NAME.search(text)
+    local = shape_of(operation[2]) if operation is not None else ()
+    gather = _gather(report, local, op_name[1] if op_name is not None else "")
+    named = op_name[1] if op_name is not None else operation[1] if operation is not None else "a value"
+    evidence = [("compiler", text if len(text) < 300 else f"{text[:300]}…")]
+    if shardings is not None:
+        evidence = [("from", shardings[1]), ("to", shardings[2]), *evidence]
+    if gather is not None:
+        evidence.append(("compiled to", f"{gather.kind} {gather.name}, {', '.join(gather.result_types)}"))
+    source = SourcePlace() if gather is None else gather.source
+    return finding(
+        RULE,
+        FindingPlace(named, source, "hlo" if gather else None, gather.span if gather else None),
+        f"to change the sharding of {named}, every device gathers all of it and keeps its own part",
+        confidence="likely" if gather is None else "proved",
+        axes=() if gather is None or gather.axes is None else gather.axes,
+        evidence=tuple(evidence),
+        fix="change the sharding in two constraints: first cut further along the axes that are wanted, which moves"
+        " nothing, then gather along those that are not",
+    )
+
+
+def _gather(report: Report, local: tuple[int, ...], op_name: str) -> Collective | None:
+    """The gather of that operand by the partitioner, if there is just one."""
+    gathers = [
+        c
+        for c in report.collectives
+        if c.stage == "hlo"
+        and c.kind == "all-gather"
+        and c.origin != "user"
+        and local in map(shape_of, c.operand_types)
+    ]
+    named = [c for c in gathers if op_name and c.op_name == op_name]
+    found = named or gathers
+    return found[0] if len(found) == 1 else None
+
+
+RULE = Rule(
+    id="SS09",
+    slug="full-rematerialization",
+    severity="warning",
+    finds="A change of sharding for which the partitioner has no path: all of the value is gathered on every device.",
+    why="Every device holds, for a moment, the whole value, and all of it travels; most is thrown away at once.",
+    proof="The partitioner says so itself. `proved` when the compiled program has just one such gather.",
+    faulty='y = 2 * lax.with_sharding_constraint(x, P("data", None))  # x is P(None, "model")',
+    repaired="""x = lax.with_sharding_constraint(x, P("data", "model"))
+y = 2 * lax.with_sharding_constraint(x, P("data", None))""",
+    check=check,
+)

@@ -1,0 +1,53 @@
+"""SS11: a dimension that the mesh axes asked for do not divide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...report import Finding, FindingPlace, Report, ShardedValue
+from ..own_block import shape_of
+from ..rule import Rule, finding
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Each constraint, argument and output that was asked to be cut into parts that are not equal."""
+    for value in report.shardings:
+        shape, sharding = shape_of(value.type), value.sharding
+        if value.asked is None or sharding is None or value.manual or len(shape) != len(sharding.parts):
+            continue
+        for dim, (size, parts) in enumerate(zip(shape, sharding.parts, strict=True)):
+            if size % parts:
+                yield _found(value, dim, size, parts)
+
+
+def _found(value: ShardedValue, dim: int, size: int, parts: int) -> Finding:
+    assert value.sharding is not None
+    axes = tuple(dict.fromkeys(axis.name for axis in value.sharding.dims[dim].axes))
+    padded = -(-size // parts) * parts
+    return finding(
+        RULE,
+        FindingPlace(value.name, value.source, value.stage, value.span),
+        f"{value.asked} cuts dimension {dim} of {value.type} into {parts} parts, which do not divide {size}",
+        confidence="proved",
+        axes=axes,
+        evidence=(
+            ("asked", value.asked or ""),
+            ("per device", f"{value.local_type}: {padded - size} of {padded} along dimension {dim} are padding"),
+        ),
+        fix=f"pad dimension {dim} to {padded} before it is sharded, or shard a dimension that {parts} divides",
+    )
+
+
+RULE = Rule(
+    id="SS11",
+    slug="indivisible-constraint",
+    severity="warning",
+    finds="A sharding that is asked for and does not divide the dimension.",
+    why="Nothing complains inside jit. The parts are padded, work is done on the padding, and at the function's border,"
+    " where padding cannot be, the array comes back whole on every device.",
+    proof="The size of the dimension and the number of its parts after propagation.",
+    faulty='x = lax.with_sharding_constraint(x, P("x"))  # 17 rows over 8 devices',
+    repaired="""padded = jnp.pad(x, ((0, -len(x) % 8), (0, 0)))
+x = lax.with_sharding_constraint(padded, P("x"))""",
+    check=check,
+)
