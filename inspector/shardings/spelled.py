@@ -57,7 +57,8 @@ def from_gspmd(sharding: gspmd.Sharding, rank: int, mesh: MeshSyntax) -> ArraySh
             return ArraySharding(MeshSyntax((), (device,)), (DimensionSharding(()),) * rank)
         case gspmd.MeshSharding(own, dims, kind):
             if kind is not None:
-                return _uniform(kind, own, rank, sharding.unreduced_kind)
+                # Without axes and devices, `{mesh[], replicated}`, it is the same on every device of any mesh.
+                return _uniform(kind, own if own.axes or own.device_ids else mesh, rank, sharding.unreduced_kind)
             found = tuple(DimensionSharding(dim.axes, dim.is_open) for dim in dims) or (DimensionSharding(()),) * rank
             _check_rank(len(found), rank)
             reduction = sharding.unreduced_kind or "sum"
