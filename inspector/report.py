@@ -5,7 +5,8 @@ Sizes are bytes per device and execution; unknown is None, never a guess.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..parsers.errors import Problem
@@ -272,11 +273,37 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Suppression:
+    """Words of the user's that findings of some `rules`, by id or slug, are known at a place, and for what `reason`.
+
+    They stand at `line` of `file`, 0 where that is no source but the settings, and hold for the lines from `first` to
+    `last`. `problem` says why they are of no use, where that is to be told.
+    """
+
+    file: str
+    line: int
+    rules: tuple[str, ...]
+    reason: str
+    first: int = 0
+    last: int = 0
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """A finding that is not told, and by whose word."""
+
+    finding: Finding
+    by: Suppression
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All that is known of one capture; `meshes` are over the numbers of its `partitions`.
 
     `shardings` are those at the borders: of arguments and outputs, at constraints and shard_maps. Those of all other
-    values, which may be very many, `shardings/table.py` gives.
+    values, which may be very many, `shardings/table.py` gives. `thresholds` are those of rules that the user has set,
+    by id; `idle` are suppressions that suppress nothing.
     """
 
     capture: Capture
@@ -290,4 +317,7 @@ class Report:
     divergences: tuple[Divergence, ...] = ()
     cost: FunctionCost | None = None
     peak: PeakMemory | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    suppressed: tuple[Suppressed, ...] = ()
+    idle: tuple[Suppression, ...] = ()

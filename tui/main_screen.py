@@ -14,6 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Footer
 
 from ..inspector.capture.model import STAGES, Capture
+from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.linked import Linked, Place, ProbePlace, SourceLine, StagePlace
 from ..inspector.report import Collective, Report, ShardedValue
 from ..inspector.source_files import source_of
@@ -65,10 +66,10 @@ class MainScreen(Screen[None]):
     selected: reactive[Selected | None] = reactive(None)
     linked: reactive[Linked | None] = reactive(None)
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: Feed, policy: Policy = EVERYTHING) -> None:
         super().__init__()
         self._feed = feed
-        self._analyst = Analyst(self.post_message)
+        self._analyst = Analyst(self.post_message, policy)
         self._stage_chosen = False
         self._place_chosen = False
 

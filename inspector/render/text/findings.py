@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ...findings.table import SEVERITIES
-from ...report import Finding, Report
+from ...report import Finding, Report, Suppressed
 from ...units import format_bytes, format_seconds, plural
 from .devices import place_text
 from .pieces import data, left_out, section
@@ -23,18 +23,30 @@ STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
 
 def findings(report: Report) -> RenderableType | None:
-    """Each with its place, its evidence and its fix."""
-    found = report.findings
-    if not found:
+    """Each with its place, its evidence and its fix; of those that are suppressed, by what."""
+    found, known = report.findings, report.suppressed
+    if not found and not known:
         return None
-    counts = Counter(each.severity for each in found)
-    title = "Findings: " + ", ".join(
-        plural(counts[each], each) for each in SEVERITIES if counts[each] and each != "info"
-    )
-    if counts["info"]:
-        title = f"{title}{', ' if title[-1] != ' ' else ''}{counts['info']} for information"
     lines = [line for each in found[:MOST] for line in _lines(each)]
-    return section(title, [*lines, *left_out(len(found) - MOST, "findings")])
+    lines += left_out(len(found) - MOST, "findings")
+    lines += [_suppressed(each) for each in known[:MOST]]
+    return section(f"Findings: {counted(report)}", [*lines, *left_out(len(known) - MOST, "that are suppressed")])
+
+
+def counted(report: Report) -> str:
+    """`1 error, 2 warnings, 1 for information, 3 suppressed`."""
+    counts = Counter(each.severity for each in report.findings)
+    words = [plural(counts[each], each) for each in SEVERITIES if counts[each] and each != "info"]
+    words += [f"{counts['info']} for information"] if counts["info"] else []
+    words += [f"{len(report.suppressed)} suppressed"] if report.suppressed else []
+    return ", ".join(words)
+
+
+def _suppressed(known: Suppressed) -> RenderableType:
+    found, by = known.finding, known.by
+    where = f"{by.file.rpartition('/')[2]}{f':{by.line}' if by.line else ''}"
+    reason = by.reason or "no reason given"
+    return data(f"{found.rule} {found.slug}  {_place(found)}  suppressed in {where}: {reason}", "dim")
 
 
 def _lines(found: Finding) -> list[RenderableType]:
