@@ -21,6 +21,7 @@ from .findings.judge import with_findings
 from .findings.policy import EVERYTHING, Policy
 from .jaxpr_text import JaxprText
 from .meshes import meshes_of, partition_count
+from .message_places import placed_messages
 from .peak_memory import peak_memory
 from .program import read
 from .report import Collective, Report
@@ -55,6 +56,7 @@ def inspect(capture: Capture, policy: Policy = EVERYTHING) -> Report:
         divergences=divergences(capture, jaxpr, variance),
         cost=_cost(capture),
         peak=peak_memory(capture),
+        messages=placed_messages(capture),
     )
     return with_findings(report, policy)
 

@@ -14,7 +14,7 @@ from ..parsers.mesh_syntax import MeshSyntax
 from ..parsers.replica_groups import Groups
 from ..parsers.source import Span
 from ..parsers.source_frames import Frame
-from .capture.model import Capture, Dialect
+from .capture.model import Capture, Dialect, Message
 from .capture.values import Probe
 from .cost.estimate import Estimate, FunctionCost
 from .shardings.sharding import ArraySharding
@@ -310,6 +310,15 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedMessage:
+    """What the compiler or JAX said, what it is `about`, and where that stands in the user's source."""
+
+    message: Message
+    about: str | None = None
+    source: SourcePlace = field(default_factory=SourcePlace)
+
+
+@dataclass(frozen=True, slots=True)
 class Suppression:
     """Words of the user's that findings of some `rules`, by id or slug, are known at a place, and for what `reason`.
 
@@ -354,6 +363,7 @@ class Report:
     divergences: tuple[Divergence, ...] = ()
     cost: FunctionCost | None = None
     peak: PeakMemory | None = None
+    messages: tuple[PlacedMessage, ...] = ()
     thresholds: Mapping[str, float] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
