@@ -181,7 +181,8 @@ class Failure:
 class OutputSummary:
     """One output of a live run. The statistics are over finite elements; None for types that have none.
 
-    `spec` is how it came out; `values` are all of them, where they are few.
+    `spec` is how it came out; `values` are all of them, where they are few. Where runs are to be compared, `digest` is
+    the same for the same bits, and `projections` are the norm and the products with two fixed random vectors.
     """
 
     path: str
@@ -192,6 +193,8 @@ class OutputSummary:
     maximum: float | None = None
     non_finite: int | None = None
     values: str | None = None
+    digest: str | None = None
+    projections: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,7 @@ def _run(
         return
     try:
         inputs = live.inputs_of(call, compiled, request.seed)
-        outputs, execution = live.run(compiled, inputs)
+        outputs, execution = live.run(compiled, inputs, request.fingerprints)
     except (TypeError, ValueError, AssertionError) as error:
         if failures.user_line(error):
             raise

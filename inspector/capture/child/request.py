@@ -29,6 +29,8 @@ class Request:
         timeout: seconds after which the capture is ended; None for no limit.
         argv: `sys.argv[1:]` of the script.
         directory: the working directory; None for the current one.
+        replaced: pairs of a file that may be imported and of another one, which holds the text to import in its place.
+        fingerprints: whether outputs are described so closely that two runs can be compared.
     """
 
     function: str
@@ -46,6 +48,8 @@ class Request:
     timeout: float | None = None
     argv: tuple[str, ...] = ()
     directory: str | None = None
+    replaced: tuple[tuple[str, str], ...] = ()
+    fingerprints: bool = False
 
     def encode(self) -> str:
         """As JSON, for the command line of the capturing process."""

@@ -27,6 +27,34 @@ class Saves(Struct, frozen=True):
     seconds: float | None
 
 
+class Edit(Struct, frozen=True):
+    """A piece of a file to be replaced by `text`; lines from 1, columns in bytes from 0, the end not included."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+
+class Sent(Struct, frozen=True):
+    """How often each kind of collective runs, by kind and axes, and what a device sends in one run of the program."""
+
+    collectives: dict[str, int]
+    bytes: int | None
+    seconds: float | None
+
+
+class Trial(Struct, frozen=True):
+    """The program without and with the edits of a finding; `values` are those of the results of a run."""
+
+    why: str
+    before: Sent
+    after: Sent
+    values: Literal["equal", "close", "differ", "not compared"]
+
+
 class Finding(Struct, frozen=True):
     """One diagnostic at one place. `shardscope explain RULE` tells what `rule` looks for and what proves it."""
 
@@ -42,6 +70,9 @@ class Finding(Struct, frozen=True):
     evidence: dict[str, str]
     fix: str | None
     saves: Saves
+    edits: list[Edit]
+    verified: Literal["yes", "no", "not tried"]
+    trial: Trial | None
 
 
 class Suppressed(Struct, frozen=True):
@@ -73,7 +104,16 @@ def finding_of(found: values.Finding) -> Finding:
         evidence=dict(found.evidence),
         fix=found.fix,
         saves=Saves(found.saved_bytes, found.saved_seconds),
+        edits=[Edit(e.file, e.line, e.column, e.end_line, e.end_column, e.text) for e in found.edits],
+        verified="not tried" if found.trial is None else "yes" if found.trial.verified else "no",
+        trial=None if found.trial is None else _trial_of(found.trial),
     )
+
+
+def _trial_of(trial: values.Trial) -> Trial:
+    before = Sent(dict(trial.before), trial.bytes_before, trial.seconds_before)
+    after = Sent(dict(trial.after), trial.bytes_after, trial.seconds_after)
+    return Trial(trial.why, before, after, trial.values)
 
 
 def _place_of(place: values.FindingPlace) -> FindingPlace:
