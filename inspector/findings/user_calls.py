@@ -22,7 +22,7 @@ def call_in(capture: Capture, place: SourcePlace, functions: Collection[str]) ->
     """The same call, and the file that it is in."""
     for frame in place.stack:
         source = source_of(capture, frame.file)
-        here = [call for call in _calls(source).get(frame.line, ()) if _name(call) in functions] if source else []
+        here = [call for call in _calls(source).get(frame.line, ()) if name_of(call) in functions] if source else []
         exact = [call for call in here if call.col_offset == frame.column]
         if len(exact or here) == 1:
             return frame.file, (exact or here)[0]
@@ -34,7 +34,8 @@ def renamed(call: ast.Call, function: str) -> str:
     return f"{ast.unparse(call.func.value)}.{function}" if isinstance(call.func, ast.Attribute) else function
 
 
-def _name(call: ast.Call) -> str:
+def name_of(call: ast.Call) -> str:
+    """The last name of the function that is called."""
     match call.func:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name

@@ -76,6 +76,8 @@ def record(
         arguments = jax.tree.leaves(call.dynamic())
         subject.add_meshes([*meshes.in_jaxpr(traced.jaxpr), *meshes.in_shardings(arguments)])
 
+        if request.only_trace:
+            return
         channel.enter("lower")
         with _compiler_messages(channel, workspace):
             started = time.perf_counter()

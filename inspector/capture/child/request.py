@@ -30,6 +30,7 @@ class Request:
         argv: `sys.argv[1:]` of the script.
         directory: the working directory; None for the current one.
         replaced: pairs of a file that may be imported and of another one, which holds the text to import in its place.
+        only_trace: whether it ends with the jaxpr.
         fingerprints: whether outputs are described so closely that two runs can be compared.
     """
 
@@ -49,6 +50,7 @@ class Request:
     argv: tuple[str, ...] = ()
     directory: str | None = None
     replaced: tuple[tuple[str, str], ...] = ()
+    only_trace: bool = False
     fingerprints: bool = False
 
     def encode(self) -> str:

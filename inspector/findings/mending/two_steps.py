@@ -12,7 +12,7 @@ from ...report import Edit, Finding, Report
 from ...shardings.sharding import ArraySharding
 from ...shardings.spelled import as_spec, from_gspmd
 from ...source_files import source_of
-from ..user_calls import call_in
+from ..user_calls import call_in, name_of
 from .changes import imports, wrapped_operand
 
 CONSTRAINTS = ("with_sharding_constraint",)
@@ -30,7 +30,7 @@ def through_both(report: Report, found: Finding) -> Iterator[tuple[Edit, ...]]:
     if source is None or not imports(source, "jax"):
         return
     sharding = f"jax.{as_spec(between)}"
-    if not (isinstance(call[1].args[1], ast.Call) and _name(call[1].args[1]) in ("P", "PartitionSpec")):
+    if not (isinstance(call[1].args[1], ast.Call) and name_of(call[1].args[1]) in ("P", "PartitionSpec")):
         sharding = f"jax.NamedSharding({wanted}.mesh, {sharding})"
     function = ast.unparse(call[1].func)
     yield wrapped_operand(report.capture, found.place.source, CONSTRAINTS, f"{function}(", f", {sharding})")
@@ -54,7 +54,3 @@ def _both(report: Report, before: str, after: str) -> ArraySharding | None:
         if all(axis.name in known and axis.sub is None for axis in axes) and len(set(axes)) == len(axes):
             return ArraySharding(mesh, dims)
     return None
-
-
-def _name(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

@@ -1,0 +1,75 @@
+"""A collective or cast over axes of which its operand has only some, or has all already."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Iterator
+
+from ..report import Explanation, Remedy, StoryStep
+from .carries import axes_in
+from .failed import Failed
+from .functions import calls_at, instead, place_of, prefix_of, wrapped
+
+REDUCTIONS = ("psum", "pmean", "pmax", "pmin", "psum_scatter", "all_gather")
+_MIXED = re.compile(r"(\w+) can only accept axis_name which .*?Got input type: (\S+), axes: \(([^)]*)\)", re.DOTALL)
+_CAST = re.compile(r"Unsupported pcast from=(\w+), to='(\w+)'")
+_UNBOUND = re.compile(r"unbound axis name: (\w+)")
+
+
+def explain(failed: Failed) -> Explanation | None:
+    """The axes that the operand has, and those that never entered."""
+    said = _MIXED.search(failed.said)
+    if said is None:
+        return None
+    named = tuple(axis.strip(" '\"") for axis in said[3].split(",") if axis.strip())
+    has = axes_in(said[2])
+    entered, missing = (tuple(a for a in named if (a in has) is inside) for inside in (True, False))
+    step = StoryStep(f"its operand is {said[2]}: {', '.join(missing)} never entered it", place_of(failed.failure))
+    return Explanation(
+        f"{said[1]} over {', '.join(named)} of a value that varies over {', '.join(entered) or 'none of them'} only",
+        (step,),
+        tuple(_remedies(failed, entered, missing)),
+    )
+
+
+def explain_cast(failed: Failed) -> Explanation | None:
+    """A cast of what is so already."""
+    said = _CAST.search(failed.said)
+    if said is None:
+        return None
+    step = StoryStep(f"the value is {said[1]} already", place_of(failed.failure))
+    remedies = tuple(
+        Remedy("leave out the cast", instead((file, call), ast.unparse(call.args[0])))
+        for file, call in calls_at(failed.capture, failed.failure.stack, ("pcast", "pvary"))
+        if call.args
+    )
+    return Explanation(f"pcast from {said[1]} to {said[2]} changes nothing, and is not allowed", (step,), remedies)
+
+
+def explain_unbound(failed: Failed) -> Explanation | None:
+    """An axis that no mesh around the call has."""
+    said = _UNBOUND.search(failed.said)
+    subject = failed.capture.subject
+    if said is None or subject is None:
+        return None
+    names = list(dict.fromkeys(axis.name for mesh in subject.meshes for axis in mesh.axes))
+    near = difflib.get_close_matches(said[1], names, n=1, cutoff=0.5)
+    words = f"the meshes have {', '.join(names)}" if names else "no mesh is known here"
+    remedy = f"did you mean {near[0]!r}?" if near else "name one of these, or call it inside a shard_map over a mesh"
+    step = StoryStep(words, place_of(failed.failure))
+    return Explanation(f"{said[1]} is no axis of the mesh here", (step,), (Remedy(remedy),))
+
+
+def _remedies(failed: Failed, entered: tuple[str, ...], missing: tuple[str, ...]) -> Iterator[Remedy]:
+    for file, call in calls_at(failed.capture, failed.failure.stack, REDUCTIONS):
+        axis = (
+            call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "axis_name"), None)
+        )
+        if axis is not None and entered:
+            text = repr(entered[0]) if len(entered) == 1 else repr(entered)
+            yield Remedy(f"reduce over {', '.join(entered)} only", instead((file, axis), text))
+        if call.args:
+            edits = wrapped((file, call.args[0]), f"{prefix_of(call)}pcast(", f", {missing!r}, to='varying')")
+            yield Remedy(f"count the value once for each device along {', '.join(missing)}, if that is meant", edits)
