@@ -129,7 +129,12 @@ def captured_with(known: Capture, request: Request, edits: Iterable[Edit]) -> Ca
         return None
     with tempfile.TemporaryDirectory(prefix="shardscope-") as folder:
         pairs = list(_written(texts, Path(folder), request.directory or os.getcwd()))
-        return _last(replace(request, replaced=tuple(pairs)))
+        return _last(replace(request, replaced=tuple(pairs), devices=_devices(known, request)))
+
+
+def _devices(known: Capture, request: Request) -> int | None:
+    """As many fake devices as were found to be needed."""
+    return known.subject.device_count if request.target == "cpu" and known.subject is not None else request.devices
 
 
 def _last(request: Request) -> Capture:

@@ -115,7 +115,7 @@ class Analyst:
                 answer = self.Broke(f"{type(error).__name__}: {error}")
             if not self._over:
                 self._post(answer)
-            if self._improve is not None and isinstance(answer, self.Reported) and answer.report.capture.complete:
+            if self._improve is not None and isinstance(answer, self.Reported) and _is_over(answer.report):
                 threading.Thread(target=self._better, args=(self._improve, answer.report), daemon=True).start()
                 self._improve = None
 
@@ -126,6 +126,10 @@ class Analyst:
             answer = self.Broke(f"{type(error).__name__}: {error}")
         if not self._over:
             self._post(answer)
+
+
+def _is_over(report: Report) -> bool:
+    return report.capture.complete or report.capture.failure is not None
 
 
 def view_of(report: Report, stage: str, place: Place | None) -> View:

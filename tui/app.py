@@ -13,8 +13,8 @@ from textual.screen import Screen
 from ..inspector.capture.model import Capture
 from ..inspector.capture.spawn import Cancellation, Request, capture
 from ..inspector.findings.policy import EVERYTHING, Policy
+from ..inspector.improved import improved
 from ..inspector.report import Report
-from ..inspector.trying import verified
 from .feed import Feed
 from .main_screen import MainScreen
 from .palette import DARK, LIGHT, variables
@@ -29,13 +29,12 @@ def show(captured: Capture, policy: Policy = EVERYTHING) -> None:
 def show_live(request: Request, policy: Policy = EVERYTHING, *, verify: bool = False) -> Capture:
     """Capture, and show it as it grows, until the user leaves; that ends the capture too. Gives what there is of it.
 
-    `verify` tries the changes that mend findings, when the capture is complete.
+    A function that does not trace is explained; `verify` tries the changes that mend findings.
     """
     cancellation = Cancellation()
     feed = Feed(capture(request, cancellation), cancellation.cancel)
-    ShardscopeApp(
-        feed, policy=policy, improve=partial(verified, request=request, policy=policy) if verify else None
-    ).run()
+    improve = partial(improved, request=request, policy=policy, verify=verify)
+    ShardscopeApp(feed, policy=policy, improve=improve).run()
     return feed.stop()
 
 

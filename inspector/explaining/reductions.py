@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ..report import Explanation, Remedy, StoryStep
 from .carries import axes_in
@@ -13,6 +13,7 @@ from .failed import Failed
 from .functions import calls_at, instead, place_of, prefix_of, wrapped
 
 REDUCTIONS = ("psum", "pmean", "pmax", "pmin", "psum_scatter", "all_gather")
+COLLECTIVES = (*REDUCTIONS, "all_to_all", "ppermute", "pcast", "pvary", "axis_index", "axis_size", "pshuffle")
 _MIXED = re.compile(r"(\w+) can only accept axis_name which .*?Got input type: (\S+), axes: \(([^)]*)\)", re.DOTALL)
 _CAST = re.compile(r"Unsupported pcast from=(\w+), to='(\w+)'")
 _UNBOUND = re.compile(r"unbound axis name: (\w+)")
@@ -50,16 +51,25 @@ def explain_cast(failed: Failed) -> Explanation | None:
 
 def explain_unbound(failed: Failed) -> Explanation | None:
     """An axis that no mesh around the call has."""
-    said = _UNBOUND.search(failed.said)
-    subject = failed.capture.subject
-    if said is None or subject is None:
+    said, subject = _UNBOUND.search(failed.said), failed.capture.subject
+    names = [axis.name for mesh in (() if subject is None else subject.meshes) for axis in mesh.axes]
+    wanted = said[1] if said else _unknown_axis(failed, names)
+    if wanted is None or (failed.said and said is None):
         return None
-    names = list(dict.fromkeys(axis.name for mesh in subject.meshes for axis in mesh.axes))
-    near = difflib.get_close_matches(said[1], names, n=1, cutoff=0.5)
-    words = f"the meshes have {', '.join(names)}" if names else "no mesh is known here"
+    near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
+    words = f"the meshes have {', '.join(dict.fromkeys(names))}" if names else "no mesh is known here"
     remedy = f"did you mean {near[0]!r}?" if near else "name one of these, or call it inside a shard_map over a mesh"
     step = StoryStep(words, place_of(failed.failure))
-    return Explanation(f"{said[1]} is no axis of the mesh here", (step,), (Remedy(remedy),))
+    return Explanation(f"{wanted} is no axis of the mesh here", (step,), (Remedy(remedy),))
+
+
+def _unknown_axis(failed: Failed, names: Collection[str]) -> str | None:
+    """The axis of the innermost collective that no mesh has: JAX may fail there without a word."""
+    for _, call in calls_at(failed.capture, failed.failure.stack[:1], COLLECTIVES):
+        for node in ast.walk(call):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in names:
+                return node.value
+    return None
 
 
 def _remedies(failed: Failed, entered: tuple[str, ...], missing: tuple[str, ...]) -> Iterator[Remedy]:

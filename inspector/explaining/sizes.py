@@ -79,7 +79,8 @@ def _with_out_sharding(failed: Failed) -> Iterator[Remedy]:
     for file, call in calls_at(
         failed.capture, failed.failure.stack, ("dot", "matmul", "einsum", "dot_general", "tensordot")
     ):
-        yield Remedy(what, instead((file, call), f"{ast.unparse(call)[:-1]}, out_sharding=jax.P())"))
+        for sharding in _everywhere(call.args[0] if call.args else None):
+            yield Remedy(what, instead((file, call), f"{ast.unparse(call)[:-1]}, out_sharding={sharding})"))
         return
     if not failed.failure.stack:
         return
@@ -91,5 +92,14 @@ def _with_out_sharding(failed: Failed) -> Iterator[Remedy]:
                 frame.line,
                 frame.column,
             ) and (node.end_lineno, node.end_col_offset) == (frame.end_line, frame.end_column):
-                product = f"jax.numpy.matmul({ast.unparse(left)}, {ast.unparse(right)}, out_sharding=jax.P())"
-                yield Remedy(what, instead((frame.file, node), product))
+                operands = f"{ast.unparse(left)}, {ast.unparse(right)}"
+                for sharding in _everywhere(left):
+                    product = f"jax.numpy.matmul({operands}, out_sharding={sharding})"
+                    yield Remedy(what, instead((frame.file, node), product))
+
+
+def _everywhere(operand: ast.expr | None) -> Iterator[str]:
+    """The whole on every device: of the mesh that is set, or of that of an operand."""
+    yield "jax.P()"
+    if isinstance(operand, ast.Name):
+        yield f"jax.NamedSharding(jax.typeof({operand.id}).sharding.mesh, jax.P())"

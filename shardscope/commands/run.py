@@ -18,6 +18,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -37,9 +38,9 @@ from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import PHASES, Capture
 from shardscope.inspector.capture.spawn import capture
 from shardscope.inspector.compare import compare
+from shardscope.inspector.improved import improved
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
-from shardscope.inspector.trying import verified
 from shardscope.samples.catalogue import samples
 
 MOST_NUMBERS = 1000
@@ -151,14 +152,14 @@ def _verifies(options: argparse.Namespace, settings: Found) -> bool:
 
 
 def _tried(report: Report, request: Request, options: argparse.Namespace, settings: Found) -> Report:
-    """The report, with what came of trying changes if that is wanted."""
-    if not _verifies(options, settings):
-        return report
+    """The report, with why the function does not trace, or with what came of trying changes if that is wanted."""
+    policy = policy_of(options, settings)
+    improve = partial(improved, request=request, policy=policy, verify=_verifies(options, settings))
     console = Console(stderr=True)
     if not console.is_terminal:
-        return verified(report, request, policy_of(options, settings))
+        return improve(report)
     with console.status("") as status:
-        return verified(report, request, policy_of(options, settings), lambda what: status.update(f"{what} …"))
+        return improve(report, tell=lambda what: status.update(f"{what} …"))
 
 
 def _last(request: Request) -> Capture:

@@ -118,6 +118,8 @@ def _without_internal_lines(text: str) -> str:
 def _raised_here(error: BaseException) -> bool:
     if type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError"):  # by a compiler that is called from here
         return False
+    if any(note.startswith(_JAX_NOTES) for note in getattr(error, "__notes__", ())):
+        return False  # the frames in which it was raised are JAX's, which has taken them out
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and frames[-1].filename.startswith(HERE)
 

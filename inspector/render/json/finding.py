@@ -75,6 +75,39 @@ class Finding(Struct, frozen=True):
     trial: Trial | None
 
 
+class StoryStep(Struct, frozen=True):
+    """One step of how a value came to be what it is."""
+
+    what: str
+    source: Source
+
+
+class Remedy(Struct, frozen=True):
+    """A change that may let the function trace; `works` says whether it did, null where it was not tried."""
+
+    what: str
+    edits: list[Edit]
+    works: bool | None
+    why: str
+
+
+class Explanation(Struct, frozen=True):
+    """Why a function does not trace."""
+
+    title: str
+    steps: list[StoryStep]
+    remedies: list[Remedy]
+
+
+def explanation_of(found: values.Explanation) -> Explanation:
+    """An explanation in its JSON shape."""
+    return Explanation(
+        found.title,
+        [StoryStep(step.what, source_of(step.source)) for step in found.steps],
+        [Remedy(each.what, list(map(_edit_of, each.edits)), each.works, each.why) for each in found.remedies],
+    )
+
+
 class Suppressed(Struct, frozen=True):
     """A finding that is not told: for what reason, and in which line of which file that is said; 0 for settings."""
 
@@ -104,10 +137,14 @@ def finding_of(found: values.Finding) -> Finding:
         evidence=dict(found.evidence),
         fix=found.fix,
         saves=Saves(found.saved_bytes, found.saved_seconds),
-        edits=[Edit(e.file, e.line, e.column, e.end_line, e.end_column, e.text) for e in found.edits],
+        edits=list(map(_edit_of, found.edits)),
         verified="not tried" if found.trial is None else "yes" if found.trial.verified else "no",
         trial=None if found.trial is None else _trial_of(found.trial),
     )
+
+
+def _edit_of(edit: values.Edit) -> Edit:
+    return Edit(edit.file, edit.line, edit.column, edit.end_line, edit.end_column, edit.text)
 
 
 def _trial_of(trial: values.Trial) -> Trial:
