@@ -125,4 +125,9 @@ def _jaxpr(capture: Capture) -> JaxprText | None:
 
 def _is_differentiated(capture: Capture) -> bool:
     """Whether anything in the program comes from a transposition: JAX names it so in every stage."""
-    return any(b"transpose(jvp" in stage.source.data for stage in capture.stages)
+    return any(map(_holds_transposed, capture.stages))
+
+
+@lru_cache(maxsize=32)
+def _holds_transposed(stage: Stage) -> bool:
+    return b"transpose(jvp" in stage.source.data
