@@ -223,7 +223,11 @@ class Prober:
         return [*carry, *rest], buffers
 
     def while_loop(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """A while loop with a counter and a buffer for each value of its body; its condition is not probed."""
+        """A while loop with a counter and a buffer for each value of its body and of its condition.
+
+        The condition is evaluated once more at the beginning of each iteration, for only there its values can be kept:
+        those of the last time, which end the loop, are not.
+        """
         params = equation.params
         of_condition, of_body = params["cond_nconsts"], params["body_nconsts"]
         condition_values, body_values = values[:of_condition], values[of_condition : of_condition + of_body]
@@ -236,7 +240,11 @@ class Prober:
 
         def body(carry: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
             with self.inside(loop):
-                return self.run(params["body_jaxpr"], [*body_values, *carry], path)
+                asked: dict[str, Any] = {}
+                if self.has_sites(params["cond_jaxpr"], self.manual):
+                    _, asked = self.run(params["cond_jaxpr"], [*condition_values, *carry], path)
+                results, probes = self.run(params["body_jaxpr"], [*body_values, *carry], path)
+            return results, {**asked, **probes}
 
         def step(state: Any) -> Any:
             count, carry, buffers = state
