@@ -205,6 +205,28 @@ def test_condition_of_a_while(captured: Captured) -> None:
     assert held(after[2]) == [[2.0]] * 4
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="written with the names of JAX 0.10")
+def test_summands(captured: Captured) -> None:
+    """Of an unreduced value each device holds a summand; `x` squared is read as one, and summed, in a loop."""
+    capture = captured(
+        NESTED
+        + """
+    @mapped()
+    def summed(x):
+        def step(carry, _):
+            return carry + varying(lax.psum(lax.pcast(carry, "x", to="unreduced"), "x")), None
+        return lax.scan(step, x * x, None, 2)[0]
+
+    summed_inputs = (block,)
+""",
+        "summed",
+    )
+    before, after = probes(capture, "unreduced_psum", "before"), probes(capture, "unreduced_psum", "after")
+    assert [held(probe) for probe in before] == [[[0.0], [1.0], [4.0], [9.0]], [[14.0], [15.0], [18.0], [23.0]]]
+    assert [held(probe) for probe in after] == [[[14.0]] * 4, [[70.0]] * 4]
+    assert before[0].type == "f32[1]{U:x}"
+
+
 def test_only_the_branch_that_was_taken(captured: Captured) -> None:
     capture = captured(NESTED, "branch")
     (probe,) = probes(capture, "pmax", "after")

@@ -23,6 +23,7 @@ from .avals import is_sharded, is_unreduced, type_text, varying
 from .digests import digest, has_bits, plain
 from .equations import Environment, bind, bodies, opened
 from .sites import Layer, Looped, Mapped, Path, Site, Taken
+from .summands import summands
 
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 """Parameters that hold what a call calls."""
@@ -94,8 +95,8 @@ class Prober:
     def keep_all(self, probes: dict[str, Any], path: Path, when: str, values: Sequence[Any], atoms: Any) -> None:
         """Keep operands or results as they are."""
         for position, (value, atom) in enumerate(zip(values, atoms, strict=True)):
-            if has_bits(atom.aval) and not is_unreduced(value):
-                self.keep(probes, path, when, position, plain(value), atom.aval)
+            if has_bits(atom.aval):
+                self.keep(probes, path, when, position, summands(plain(value)), atom.aval)
 
     def keep_digests(self, probes: dict[str, Any], path: Path, values: Sequence[Any], atoms: Any) -> None:
         """Keep digests of results, except of those that may differ on all devices anyway, or lie on explicit axes."""
