@@ -22,7 +22,7 @@ from .findings.table import findings
 from .jaxpr_text import JaxprText
 from .meshes import meshes_of, partition_count
 from .peak_memory import peak_memory
-from .program import read
+from .program import jaxpr_of, read
 from .report import Collective, Report
 from .shardings.table import borders
 from .stages import summarize
@@ -36,7 +36,7 @@ COMMUNICATING = ("stablehlo", "hlo")
 
 def inspect(capture: Capture) -> Report:
     """Everything that can be said of what was recorded so far."""
-    jaxpr = _jaxpr(capture)
+    jaxpr = jaxpr_of(capture)
     variance = () if jaxpr is None else variance_of(jaxpr)
     report = Report(
         capture=capture,
@@ -67,7 +67,7 @@ def collectives_of(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
         _partitioning(capture.stage("hlo-before"), capture.stage("hlo-spmd")),
         _is_differentiated(capture),
     )
-    return _collectives(stage, setting, _jaxpr(capture))
+    return _collectives(stage, setting, jaxpr_of(capture))
 
 
 def _estimated(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
@@ -115,12 +115,6 @@ def _partitioning(before: Stage | None, after: Stage | None) -> Partitioning | N
         case HloModule() as went_in, HloModule() as came_out:
             return partitioning_of(went_in, came_out)
     return None
-
-
-def _jaxpr(capture: Capture) -> JaxprText | None:
-    stage = capture.stage("jaxpr")
-    text = None if stage is None else read(stage)
-    return text if isinstance(text, JaxprText) else None
 
 
 def _is_differentiated(capture: Capture) -> bool:
