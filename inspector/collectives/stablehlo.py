@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ...parsers.errors import ParseError
-from ...parsers.mlir import MlirModule, Operation, frames, names
+from ...parsers.mlir import MlirModule, Operation, frames, function_around, names
 from .. import mlir_types
 from ..loops.stablehlo_executions import StablehloExecutions
 from ..report import Collective, SourcePlace
@@ -42,7 +42,7 @@ def _collective(stage: str, operation: Operation, setting: Setting, executions: 
     operands = _attempt(lambda: operation.operand_types) or ()
     results = _attempt(lambda: operation.result_types) or ()
     bytes_in, bytes_out = mlir_types.size(operands), mlir_types.size(results)
-    function = operation.function
+    function = function_around(operation)
     stack = frames(operation.location)
     op_name = next(iter(names(operation.location)), "").rstrip(":") or None
     runs = executions.of(operation)
