@@ -1,6 +1,6 @@
 """Damaged texts: nothing but ParseError comes out, nothing gets lost, and the work grows as the text does.
 
-What was found this way is in `test_freeform.py`, as short texts.
+What was found this way is in `test_broken.py`, as short texts.
 """
 
 from __future__ import annotations
