@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
 from ..report import Report
-from .matching import Pair, match
+from . import concerns, matching
+from .concerns import Concern
+from .inside import InsideChange, inside_changes
 from .outline import Border, Outline, Transfer, Work, common_stages, outline
+from .pairing import Pair, pair_up
 
 ChangeKind = Literal["added", "removed", "changed"]
 
@@ -39,6 +42,15 @@ class BorderChange:
 
 
 @dataclass(frozen=True, slots=True)
+class ConcernChange:
+    """`count` findings that are `added` or `removed`."""
+
+    kind: Literal["added", "removed"]
+    concern: Concern
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Amount:
     """A number that differs; None on the side that does not have it."""
 
@@ -57,6 +69,8 @@ class Diff:
     changes: tuple[Change, ...]
     same: int
     borders: tuple[BorderChange, ...]
+    insides: tuple[InsideChange, ...]
+    concerns: tuple[ConcernChange, ...]
     sizes: tuple[Amount, ...]
     costs: tuple[Amount, ...]
     opcodes: tuple[Amount, ...]
@@ -79,7 +93,7 @@ def diff(before: Report, after: Report) -> Diff:
 
 def compare_outlines(before: Outline, after: Outline) -> Diff:
     """Compare two outlines of the same stage."""
-    pairs = match(before.transfers, after.transfers)
+    pairs = pair_up(before.transfers, after.transfers, matching.RULES)
     changes = [change for pair in pairs if (change := _change(pair)) is not None]
     return Diff(
         before=before,
@@ -87,13 +101,24 @@ def compare_outlines(before: Outline, after: Outline) -> Diff:
         changes=tuple(sorted(changes, key=lambda change: -abs(change.wire_bytes or 0))),
         same=sum(pair.count for pair in pairs if _change(pair) is None),
         borders=tuple(_border_changes(before.borders, after.borders)),
+        insides=inside_changes(before.insides, after.insides),
+        concerns=tuple(_concern_changes(before, after)),
         sizes=_amounts(before.sizes, after.sizes),
         costs=_amounts(before.costs, after.costs),
         opcodes=_amounts(before.opcodes, after.opcodes, missing=0),
     )
 
 
-def _change(pair: Pair) -> Change | None:
+def _concern_changes(before: Outline, after: Outline) -> Iterator[ConcernChange]:
+    for pair in pair_up(before.concerns, after.concerns, concerns.RULES):
+        match pair:
+            case Pair(None, Concern() as concern, count):
+                yield ConcernChange("added", concern, count)
+            case Pair(Concern() as concern, None, count):
+                yield ConcernChange("removed", concern, count)
+
+
+def _change(pair: Pair[Transfer]) -> Change | None:
     match pair:
         case Pair(None, after, count):
             return Change("added", count, None, after)

@@ -1,55 +1,17 @@
-"""Which collective of one lowering is which of another.
+"""Which collective of one lowering is which of another: the rules, from the strictest to the loosest.
 
-Rules from the strictest to the loosest; by each, what the ones before left is paired within equal keys, in the order
-of the text. Those with the same work go together first, so that no more is called changed than has to be; what is left
-pairs where it stands at the same place, or moves the same bytes over the same axes. The rest is not matched.
+Those with the same work go together first, so that no more is called changed than has to be; what is left pairs where
+it stands at the same place, or moves the same bytes over the same axes. The rest is not matched.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
 
 from .outline import Transfer, Work
 
 _DTYPE = re.compile(r"\w+\[")
-
-Counted = Sequence[tuple[Transfer, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """`count` collectives of one side and those of the other that they are; None on the side that has none."""
-
-    before: Transfer | None
-    after: Transfer | None
-    count: int
-
-
-def match(before: Counted, after: Counted) -> tuple[Pair, ...]:
-    """Pair all of them, those without a counterpart with None; what only the first side has comes last."""
-    left, right = [count for _, count in before], [count for _, count in after]
-    found: dict[tuple[int, int], int] = {}
-    for rule in RULES:
-        waiting: dict[Hashable, deque[int]] = {}
-        for first, (transfer, _) in enumerate(before):
-            if left[first] and (key := rule(transfer)) is not None:
-                waiting.setdefault(key, deque()).append(first)
-        for second, (transfer, _) in enumerate(after):
-            queue = waiting.get(rule(transfer)) if right[second] and waiting else None
-            while queue and right[second]:
-                paired = min(left[queue[0]], right[second])
-                found[second, queue[0]] = paired
-                right[second] -= paired
-                left[queue[0]] -= paired
-                if not left[queue[0]]:
-                    queue.popleft()
-    pairs = [(second, Pair(before[first][0], after[second][0], n)) for (second, first), n in found.items()]
-    pairs += [(second, Pair(None, after[second][0], n)) for second, n in enumerate(right) if n]
-    ordered = [pair for _, pair in sorted(pairs, key=lambda pair: pair[0])]
-    return (*ordered, *(Pair(before[first][0], None, n) for first, n in enumerate(left) if n))
 
 
 def _same(one: Transfer) -> Hashable:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from ...parsers.source_frames import Frame
 from ..capture.errors import CaptureError
 from ..capture.model import Capture, Stage
 from ..collectives.op_name import last_components
 from ..pipeline import collectives_of
 from ..render.collective_rows import argument_of, place_text, types_text
 from ..report import Collective, Kind, Origin, Pass, Report, ShardedValue
-from ..source_files import source_of
+from .concerns import Concern, concerns
+from .inside import Inside, insides
+from .lines import Line, Lines
 
 STAGES = ("hlo", "hlo-spmd", "hlo-before", "sdy", "stablehlo")
 """The stages that can be compared, that which is nearest to what runs first."""
 
 _INDEX = re.compile(r"\[\d+\]")
-_SUFFIX = re.compile(r"[\w.<>]*>\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,8 @@ class Work:
     """What a collective does: two with the same work are the same communication, wherever they stand.
 
     Bytes are per device and execution. `dtypes` are those that travel, sorted; shapes are left out, since compilers
-    reshape freely. `partners` stands for the pairs of a permute, or for groups that no axes form.
+    reshape freely. `partners` stands for the pairs of a permute, or for groups that no axes form. `fused_form` says as
+    what it is written, where that is something else.
     """
 
     kind: Kind
@@ -41,6 +42,7 @@ class Work:
     executions: int | None
     is_async: bool
     partners: str = ""
+    fused_form: str | None = None
 
     @property
     def total_wire(self) -> int | None:
@@ -56,7 +58,7 @@ class Place:
     operations. `operation` is JAX's, in its spelling.
     """
 
-    frames: tuple[tuple[str, str], ...]
+    frames: tuple[Line, ...]
     operation: str
     direction: Pass
 
@@ -88,7 +90,8 @@ class Border:
 class Outline:
     """One side of a comparison, at one stage.
 
-    `transfers` are in the order of the text, each with how often it is there. `opcodes` counts the operations of the
+    `transfers` are in the order of the text, each with how often it is there; `insides` are the values inside that are
+    sharded, `concerns` the findings. `opcodes` counts the operations of the
     stage, `sizes` are bytes of memory per device, `costs` what the model says, by name.
     """
 
@@ -96,6 +99,8 @@ class Outline:
     stage: str
     transfers: tuple[tuple[Transfer, int], ...]
     borders: tuple[Border, ...]
+    insides: tuple[tuple[Inside, int], ...] = ()
+    concerns: tuple[tuple[Concern, int], ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
     costs: dict[str, float] = field(default_factory=dict)
     opcodes: dict[str, int] = field(default_factory=dict)
@@ -130,7 +135,7 @@ def common_stages(before: Capture, after: Capture) -> tuple[Stage, Stage]:
 def outline(report: Report, stage: Stage) -> Outline:
     """The outline of one side at one of its stages."""
     capture = report.capture
-    lines = _Lines(capture)
+    lines = Lines(capture)
     counted: dict[Transfer, int] = {}
     for collective in collectives_of(stage, capture):
         transfer = _transfer(collective, report, lines)
@@ -141,41 +146,15 @@ def outline(report: Report, stage: Stage) -> Outline:
         stage=stage.name,
         transfers=tuple(counted.items()),
         borders=tuple(_border(value) for value in report.shardings if value.role in ("argument", "output")),
+        insides=insides(report, lines),
+        concerns=concerns(report, lines),
         sizes=_sizes(report),
         costs=_costs(report),
         opcodes={} if summary is None else dict(summary.opcodes),
     )
 
 
-def titled(found: Outline, title: str) -> Outline:
-    """The same under another title."""
-    return replace(found, title=title)
-
-
-class _Lines:
-    """The frames of one capture with their lines' texts, each file split once."""
-
-    def __init__(self, capture: Capture) -> None:
-        self._capture = capture
-        self._files: dict[str, list[str]] = {}
-        self._known: dict[Frame, tuple[str, str]] = {}
-
-    def of(self, stack: Iterable[Frame]) -> tuple[tuple[str, str], ...]:
-        return tuple(map(self._of_one, stack))
-
-    def _of_one(self, frame: Frame) -> tuple[str, str]:
-        if frame not in self._known:
-            lines = self._files.get(frame.file)
-            if lines is None:
-                source = source_of(self._capture, frame.file)
-                lines = [] if source is None else source.data.decode("utf-8", "replace").split("\n")
-                self._files[frame.file] = lines
-            text = lines[frame.line - 1].partition(" #")[0].strip() if 0 < frame.line <= len(lines) else ""
-            self._known[frame] = (_SUFFIX.sub("", frame.function), text)
-        return self._known[frame]
-
-
-def _transfer(collective: Collective, report: Report, lines: _Lines) -> Transfer:
+def _transfer(collective: Collective, report: Report, lines: Lines) -> Transfer:
     work = Work(
         kind=collective.kind,
         reduction=collective.reduction,
@@ -187,6 +166,7 @@ def _transfer(collective: Collective, report: Report, lines: _Lines) -> Transfer
         executions=collective.executions,
         is_async=collective.is_async,
         partners=_partners(collective),
+        fused_form=collective.fused_form,
     )
     name = _INDEX.sub("[*]", argument_of(collective) or collective.op_name or "")
     frame = collective.source.frame

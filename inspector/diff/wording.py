@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
 from ..units import format_bytes, format_seconds, plural
-from .diff import Amount, BorderChange, Change, Diff
+from .diff import Amount, BorderChange, Change, ConcernChange, Diff
+from .inside import InsideChange
 from .outline import Border, Transfer, Work
 
 MOST = 3
@@ -15,7 +17,15 @@ SIGNS = {"added": "+", "removed": "−", "changed": "~"}
 
 
 def headline(found: Diff) -> str:
-    """`no change in communication`, or `+2 all-gathers over tp in a loop: +1.2 GiB per device and run`."""
+    """`no change in communication`, or `+2 all-gathers over tp in a loop: +1.2 GiB per device and run`; then the rest.
+
+    The rest is what one would not want to find further down: shardings that differ where communication does not, memory
+    that is no longer reused, findings.
+    """
+    return "; ".join((_communication(found), *_besides(found)))
+
+
+def _communication(found: Diff) -> str:
     if not found.changes:
         same = plural(found.same, "collective")
         return f"no change in communication ({same}, {format_bytes(found.after.total_wire)} per device and run)"
@@ -28,7 +38,24 @@ def headline(found: Diff) -> str:
     ]
     others = len(phrases) - MOST
     listed = ", ".join(phrases[:MOST]) + (f", and {plural(others, 'other change')}" if others > 0 else "")
-    return f"{listed}: {bytes_delta(found.before.total_wire, found.after.total_wire)} per device and run"
+    before, after = found.before.total_wire, found.after.total_wire
+    return listed if before == after is not None else f"{listed}: {bytes_delta(before, after)} per device and run"
+
+
+def _besides(found: Diff) -> Iterator[str]:
+    if found.borders and not found.changes:
+        yield f"{plural(len(found.borders), 'sharding')} of arguments and outputs changed"
+    for amount in found.sizes:
+        if amount.name == "aliased" and (amount.after or 0) < (amount.before or 0):
+            yield f"donation lost: {format_bytes(round(amount.after or 0))} reused instead of {_size(amount.before)}"
+    for sign, kind in (("new", "added"), ("gone", "removed")):
+        rules = Counter[str]()
+        for change in found.concerns:
+            if change.kind == kind:
+                rules[f"{change.concern.rule} {change.concern.slug}"] += change.count
+        if rules:
+            listed = ", ".join(rule if count == 1 else f"{count}× {rule}" for rule, count in rules.items())
+            yield f"{sign}: {listed}"
 
 
 def _phrase(change: Change) -> tuple[str, str, str]:
@@ -59,12 +86,18 @@ def differences(change: Change) -> list[str]:
     if one.kind == other.kind and (one.bytes_in, one.bytes_out) != (other.bytes_in, other.bytes_out):
         told.append(f"{format_bytes(_largest(one))} → {format_bytes(_largest(other))} each")
     if one.executions != other.executions:
-        told.append(f"runs {_times(one)} → {_times(other)} times")
+        moved = {(False, True): "moved into a loop, ", (True, False): "moved out of a loop, "}
+        where = moved.get((change.before.in_loop, change.after.in_loop), "")
+        told.append(f"{where}runs {_times(one)} → {_times(other)} times")
+    elif change.before.in_loop != change.after.in_loop:
+        told.append("moved into a loop" if change.after.in_loop else "moved out of a loop")
     if one.is_async != other.is_async:
         told.append("now async" if other.is_async else "no longer async")
     # Who talks to whom follows from the axes, and the bytes on the wire from all of these.
     if one.partners != other.partners and one.axes == other.axes:
         told.append("between other devices")
+    if one.fused_form != other.fused_form and one.kind == other.kind:
+        told.append(f"written as {other.fused_form or other.kind} instead of {one.fused_form or one.kind}")
     return told or ["otherwise"]
 
 
@@ -111,6 +144,26 @@ def border_name(change: BorderChange) -> str:
     return "" if present is None else f"{present.role} {present.name}"
 
 
+def inside_text(change: InsideChange) -> tuple[str, str]:
+    """What it is and where, and what became of it: `dot_general, line 3 f`, `2× P('x') → P(None)`."""
+    one, other = change.before, change.after
+    present = other or one
+    assert present is not None
+    what = present.name if present.role == "value" or present.name == present.role else f"{present.role} {present.name}"
+    times = f"{change.count}× " if change.count > 1 else ""
+    if one is None or other is None:
+        return f"{what}, {present.where}".rstrip(", "), f"{'new' if one is None else 'gone'}: {present.spec or '?'}"
+    return f"{what}, {present.where}".rstrip(", "), f"{times}{one.type} {one.spec or '?'} → {other.spec or '?'}"
+
+
+def concern_text(change: ConcernChange) -> tuple[str, str]:
+    """Which finding, new or gone, and what it says: `new: SS01 missing-reduce-scatter, line 3 f`, `…`."""
+    concern = change.concern
+    times = f"{change.count}× " if change.count > 1 else ""
+    kind = "new" if change.kind == "added" else "gone"
+    return f"{kind}: {times}{concern.rule} {concern.slug}, {concern.where}".rstrip(", "), concern.message
+
+
 def opcode_words(amounts: Sequence[Amount], most: int) -> str:
     """`fusion +3, copy −1`, the largest first, and how many more there are."""
     ordered = sorted(amounts, key=lambda amount: -abs(_count_delta(amount)))
@@ -130,6 +183,10 @@ def _count_delta(amount: Amount) -> int:
 
 def _signed(delta: int, text: Callable[[int], str]) -> str:
     return f"{'+' if delta > 0 else '−' if delta < 0 else '±'}{text(abs(delta))}"
+
+
+def _size(size: float | None) -> str:
+    return "none" if size is None else format_bytes(round(size))
 
 
 def _largest(work: Work) -> int | None:

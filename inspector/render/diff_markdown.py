@@ -13,8 +13,10 @@ from ..diff.wording import (
     border_name,
     border_text,
     bytes_delta,
+    concern_text,
     differences,
     headline,
+    inside_text,
     opcode_words,
     transfer_text,
 )
@@ -41,6 +43,11 @@ def diff_to_markdown(found: Diff) -> str:
     if found.borders:
         rows = [(border_name(change), border_text(change)) for change in found.borders[:MOST]]
         parts.append(_table(("", "sharding"), rows))
+    if found.concerns:
+        parts.append(_table(("finding", ""), map(concern_text, found.concerns[:MOST])))
+    if found.insides:
+        shown = _table(("inside the program", "sharding"), map(inside_text, found.insides[:MOST]))
+        parts.append(f"<details><summary>Shardings inside the program</summary>\n\n{shown}\n\n</details>")
     rows = [(f"{amount.name} memory", amount_text(amount)) for amount in found.sizes]
     rows += [(f"{amount.name} time", amount_text(amount, seconds=True)) for amount in found.costs]
     rows += [("operations", opcode_words(found.opcodes, MOST_OPCODES))] if found.opcodes else []

@@ -7,6 +7,8 @@ numbers, source positions and the order of operations are no changes.
   shardscope diff script.py:step --git main                        (that commit against the files as they are)
   shardscope diff script.py:step --python-a old/bin/python --python-b new/bin/python
   shardscope diff script.py:step --target-a tpu:v5p:2x2x1 --target-b gpu:h100:4
+  shardscope diff script.py:step --with check_vma=off              (off in B; --with-a changes A)
+  shardscope diff script.py:step --with mesh=x:4,y:2
   shardscope diff missing_reduce_scatter:faulty missing_reduce_scatter:repaired
 """
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +26,13 @@ from shardscope.commands.capturing import last_capture, located
 from shardscope.commands.git_revision import checked_out
 from shardscope.commands.output import exit_code, write, write_text
 from shardscope.exit_code import ExitCode
+from shardscope.inspector.capture.child.failures import UsageError
+from shardscope.inspector.capture.child.overrides import Overrides
 from shardscope.inspector.capture.child.request import Request, is_file, split_function
 from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.diff.diff import Diff, diff
-from shardscope.inspector.diff.outline import titled
+from shardscope.inspector.diff.outline import Outline
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.printable import printable
@@ -43,6 +48,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for side in "ab":
         parser.add_argument(f"--target-{side}", metavar="TARGET", help=f"what to compile {side.upper()} for")
         parser.add_argument(f"--python-{side}", metavar="PATH", help=f"the interpreter that captures {side.upper()}")
+        parser.add_argument(
+            *([f"--with-{side}"] if side == "a" else ["--with", "--with-b"]),
+            action="append",
+            default=[],
+            type=_change,
+            dest=f"with_{side}",
+            metavar="CHANGE",
+            help=f"change {side.upper()} from outside: check_vma=on, check_vma=off, mesh=x:2,y:4",
+        )
     add_capture_options(parser)
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 when communication differs")
     add_format_options(parser)
@@ -68,26 +82,38 @@ def run(options: argparse.Namespace) -> ExitCode:
     """Get both sides, compare, show."""
     after = options.after or options.before
     per_side = (options.git, options.target_a, options.target_b, options.python_a, options.python_b)
+    per_side += (*options.with_a, *options.with_b)
     if options.after is None and not any(per_side):
-        raise CaptureError("there is nothing to compare with: give B, or --git, --target-b, --python-b for A again")
+        raise CaptureError(
+            "there is nothing to compare with: give B, or --git, --target-b, --python-b, --with for A again"
+        )
     with ExitStack() as stack:
-        request = request_of(options, options.before, options.target_a, options.python_a)
+        request = request_of(options, options.before, options.target_a, options.python_a, options.with_a)
         if options.git is not None:
             request = _at_revision(request, options.before, options.git, stack)
         one = _side(options.before, request)
         if (failed := exit_code(one)) != ExitCode.DONE:
             return _complain("A", one, failed)
-        other = _side(after, request_of(options, after, options.target_b, options.python_b))
+        other = _side(after, request_of(options, after, options.target_b, options.python_b, options.with_b))
         if (failed := exit_code(other)) != ExitCode.DONE:
             return _complain("B", other, failed)
         found = diff(inspect(one), inspect(other))
-    if options.git is not None:
-        found = replace(found, before=titled(found.before, f"{found.before.title}, {options.git}"))
+    found = replace(
+        found,
+        before=_titled(found.before, [*filter(None, [options.git]), *options.with_a]),
+        after=_titled(found.after, options.with_b),
+    )
     write_diff(found, options)
     return ExitCode.FINDINGS if options.exit_code and found.communication_differs else ExitCode.DONE
 
 
-def request_of(options: argparse.Namespace, function: str, target: str | None, python: str | None) -> Request:
+def request_of(
+    options: argparse.Namespace,
+    function: str,
+    target: str | None = None,
+    python: str | None = None,
+    overrides: Sequence[str] = (),
+) -> Request:
     """The capture of one side, if it is a function."""
     return Request(
         function=located(function),
@@ -98,6 +124,7 @@ def request_of(options: argparse.Namespace, function: str, target: str | None, p
         python=python or options.python,
         live=False,
         timeout=options.timeout,
+        overrides=tuple(overrides),
     )
 
 
@@ -138,6 +165,19 @@ def _at_revision(request: Request, given: str, revision: str, stack: ExitStack) 
         raise CaptureError(f"{revision} has no {place}")
     function = f"{moved}:{name}" if name else str(moved)
     return replace(request, function=function, directory=str(directory or moved.parent))
+
+
+def _change(text: str) -> str:
+    """What `--with` names; refused here, before anything is captured, where there is no such change."""
+    try:
+        Overrides((text,))
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(": ".join(filter(None, (str(error), error.hint)))) from None
+    return text
+
+
+def _titled(side: Outline, told: Sequence[str]) -> Outline:
+    return replace(side, title=", ".join((side.title, *told)))
 
 
 def _complain(side: str, capture: Capture, code: ExitCode) -> ExitCode:

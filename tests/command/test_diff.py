@@ -69,12 +69,31 @@ def test_saved_captures(shardscope: Shardscope, repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("change", "headline"),
+    [
+        ("check_vma=off", "no change in communication (2 collectives, 96 B per device and run)"),
+        ("mesh=tp:2", "2 all-reduces over tp 32 B → 64 B each: +32 B per device and run"),
+        ("mesh=tp:8", "2 all-reduces over tp 32 B → 16 B each: −40 B per device and run"),
+    ],
+)
+def test_changes_from_outside(shardscope: Shardscope, repository: Path, change: str, headline: str) -> None:
+    done = shardscope("diff", "step.py:step", *ARGUMENT, "--with", change)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.decode().splitlines()
+    assert lines[0].partition(";")[0] == headline
+    assert lines[2].endswith(f", {change}")
+
+
+@pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
         (("step.py:step",), 2, "nothing to compare with"),
         (("step.py:step", "--git", "no-such-revision"), 2, "no-such-revision"),
         (("step.py:step", "--git=--all"), 2, "--all"),
         (("missing.hlo", "step.py:step"), 2, "missing"),
+        (("step.py:step", *ARGUMENT, "--with", "mesh=dp:2"), 2, "no mesh of the axes dp"),
+        (("step.py:step", "--with", "check_vma=maybe"), 2, "expected check_vma=on"),
+        (("step.py:step", "--with-a", "mesh=tp"), 2, "'tp' is no axis with its size"),
         (("step.py:steq", "step.py:step"), 2, "steq"),
     ],
 )

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from ...diff import diff
+from ...diff.inside import Inside as OutlineInside
 from ...diff.outline import Border as OutlineBorder
 from ...diff.outline import Outline
 from ...diff.outline import Transfer as OutlineTransfer
@@ -39,6 +40,7 @@ class Transfer(Struct, frozen=True):
     executions: int | None
     in_loop: bool
     is_async: bool = field(name="async")
+    fused_form: str | None
     origin: Literal["user", "partitioner", "compiler", "unknown"]
     direction: Literal["forward", "backward", "recompute", "unknown"] = field(name="pass")
     place: str
@@ -75,6 +77,37 @@ class BorderChange(Struct, frozen=True):
     after: Border | None
 
 
+class Inside(Struct, frozen=True):
+    """A value inside the program: a constraint, a spec of a shard_map, or the result of an operation."""
+
+    role: Literal["argument", "output", "constraint", "shard_map input", "shard_map output", "value"]
+    name: str
+    type: str
+    spec: str | None
+    place: str
+
+
+class InsideChange(Struct, frozen=True):
+    """`count` values of one line that went from one sharding to another; only constraints come or go."""
+
+    count: int
+    before: Inside | None
+    after: Inside | None
+
+
+class FindingChange(Struct, frozen=True):
+    """`count` findings of one rule and place that are only after (`added`) or before the change (`removed`)."""
+
+    change: Literal["added", "removed"]
+    count: int
+    rule: str
+    slug: str
+    severity: Literal["error", "warning", "info"]
+    axes: list[str]
+    message: str
+    place: str
+
+
 class Amount(Struct, frozen=True):
     """A number that differs; null on the side that does not have it."""
 
@@ -103,6 +136,8 @@ class Diff(Struct, frozen=True):
     changes: list[Change]
     same: int
     shardings: list[BorderChange]
+    inside: list[InsideChange]
+    findings: list[FindingChange]
     memory: list[Amount]
     cost: list[Amount]
     opcodes: list[Amount]
@@ -119,6 +154,8 @@ def diff_to_json(found: diff.Diff, indent: int = 2) -> bytes:
         changes=list(map(_change, found.changes)),
         same=found.same,
         shardings=[BorderChange(_border(each.before), _border(each.after)) for each in found.borders],
+        inside=[InsideChange(each.count, _inside(each.before), _inside(each.after)) for each in found.insides],
+        findings=list(map(_finding, found.concerns)),
         memory=list(map(_amount, found.sizes)),
         cost=list(map(_amount, found.costs)),
         opcodes=list(map(_amount, found.opcodes)),
@@ -159,6 +196,7 @@ def _transfer(transfer: OutlineTransfer) -> Transfer:
         executions=work.executions,
         in_loop=transfer.in_loop,
         is_async=work.is_async,
+        fused_form=work.fused_form,
         origin=transfer.origin,
         direction=transfer.place.direction,
         place=transfer.where,
@@ -168,6 +206,16 @@ def _transfer(transfer: OutlineTransfer) -> Transfer:
 
 def _border(border: OutlineBorder | None) -> Border | None:
     return None if border is None else Border(border.role, border.name, border.type, border.spec)
+
+
+def _inside(one: OutlineInside | None) -> Inside | None:
+    return None if one is None else Inside(one.role, one.name, one.type, one.spec, one.where)
+
+
+def _finding(change: diff.ConcernChange) -> FindingChange:
+    told = change.concern
+    axes = list(told.axes)
+    return FindingChange(change.kind, change.count, told.rule, told.slug, told.severity, axes, told.message, told.where)
 
 
 def _amount(amount: diff.Amount) -> Amount:

@@ -15,8 +15,10 @@ from ...diff.wording import (
     border_name,
     border_text,
     bytes_delta,
+    concern_text,
     differences,
     headline,
+    inside_text,
     opcode_words,
     transfer_text,
 )
@@ -37,7 +39,7 @@ def print_diff(found: Diff, console: Console) -> None:
     console.print(data(headline(found), "bold"))
     console.print(data(f"  before: {found.before.title}", "dim"))
     console.print(data(f"  after:  {found.after.title}", "dim"))
-    for part in (_communication(found), _borders(found), _amounts(found)):
+    for part in (_communication(found), _findings(found), _borders(found), _insides(found), _amounts(found)):
         if part is not None:
             console.print()
             console.print(part)
@@ -83,6 +85,26 @@ def _borders(found: Diff) -> RenderableType | None:
     for change in found.borders[:MOST]:
         shown.add_row(data(border_name(change)), data(border_text(change)))
     return section("Arguments and outputs", [shown, *left_out(len(found.borders) - MOST, "")])
+
+
+def _insides(found: Diff) -> RenderableType | None:
+    if not found.insides:
+        return None
+    shown = table("", "sharding")
+    for change in found.insides[:MOST]:
+        shown.add_row(*map(data, inside_text(change)))
+    return section("Inside the program", [shown, *left_out(len(found.insides) - MOST, "")])
+
+
+def _findings(found: Diff) -> RenderableType | None:
+    if not found.concerns:
+        return None
+    shown = table("", "")
+    shown.show_header = False
+    for change in found.concerns[:MOST]:
+        what, message = concern_text(change)
+        shown.add_row(data(what, STYLES["removed" if change.kind == "added" else "added"]), data(message))
+    return section("Findings", [shown, *left_out(len(found.concerns) - MOST, "findings")])
 
 
 def _amounts(found: Diff) -> RenderableType | None:
