@@ -1,7 +1,8 @@
 """Which collective of one lowering is which of another: the rules, from the strictest to the loosest.
 
 Those with the same work go together first, so that no more is called changed than has to be; what is left pairs where
-it stands at the same place, or moves the same bytes over the same axes. The rest is not matched.
+it stands at the same place, or moves the same bytes over the same axes, or is the only one of its kind that is left.
+The rest is not matched.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Callable, Hashable
 
 from .outline import Transfer, Work
+from .pairing import Rule, Unambiguous
 
 _DTYPE = re.compile(r"\w+\[")
 
@@ -71,7 +73,23 @@ def _same_shapes(one: Transfer) -> Hashable:
     return one.place.frames[0][0], one.place.direction, _kind(work), work.axes, _DTYPE.sub("[", one.types)
 
 
-RULES: tuple[Callable[[Transfer], Hashable], ...] = (
+def _in_another_pass(one: Transfer) -> Hashable:
+    """The same transfer as by `_moved`, as when it leaves the loop that it was differentiated in."""
+    work = one.work
+    return _kind(work), work.axes, work.dtypes, work.bytes_in, work.bytes_out
+
+
+def _of_function(one: Transfer) -> Hashable:
+    """The same bytes over other axes, on a line whose text changed."""
+    work, function = one.work, one.place.frames[0][0]
+    return (function, one.place.direction, _kind(work), work.dtypes, work.bytes_in) if function else None
+
+
+def _of_kind(one: Transfer) -> Hashable:
+    return _kind(one.work), one.work.axes, one.place.direction
+
+
+RULES: tuple[Rule[Transfer] | Unambiguous[Transfer], ...] = (
     _same,
     _same_line,
     _same_direction,
@@ -82,4 +100,7 @@ RULES: tuple[Callable[[Transfer], Hashable], ...] = (
     _at_line(_axes),
     _same_shapes,
     _other_kind,
+    _in_another_pass,
+    Unambiguous(_of_function),
+    Unambiguous(_of_kind),
 )
