@@ -53,6 +53,16 @@ class SourcePlace:
         """The innermost frame."""
         return self.stack[0] if self.stack else None
 
+    @property
+    def file(self) -> str | None:
+        """The file of the innermost frame."""
+        return self.stack[0].file if self.stack else None
+
+    @property
+    def line(self) -> int | None:
+        """The line of the innermost frame, from 1."""
+        return self.stack[0].line if self.stack else None
+
 
 @dataclass(frozen=True, slots=True)
 class Collective:

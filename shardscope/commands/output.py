@@ -49,11 +49,11 @@ def write_report(report: Report, format: str, output: str | None) -> ExitCode:
     if format == "json":
         from shardscope.inspector.render.json import to_json
 
-        _write(to_json(report), output)
+        write(to_json(report), output)
     elif format == "text":
-        _write_text(report, output)
+        _write_report_text(report, output)
     else:
-        _write(_for_review((report,), format), output)
+        write(_for_review((report,), format), output)
     return exit_code(report.capture)
 
 
@@ -62,13 +62,13 @@ def write_comparison(comparison: Comparison, format: str, output: str | None) ->
     if format == "json":
         from shardscope.inspector.render.json.comparison import comparison_to_json
 
-        _write(comparison_to_json(comparison), output)
+        write(comparison_to_json(comparison), output)
     elif format != "text":
-        _write(_for_review(comparison.reports, format), output)
+        write(_for_review(comparison.reports, format), output)
     else:
         from shardscope.inspector.render.text.comparison import print_comparison
 
-        _print(lambda console: print_comparison(comparison, console), output)
+        write_text(lambda console: print_comparison(comparison, console), output)
     return max(exit_code(report.capture) for report in comparison.reports)
 
 
@@ -104,13 +104,14 @@ def exit_code(capture: Capture) -> ExitCode:
             return ExitCode.DONE if capture.damage is None else ExitCode.UNREADABLE_INPUT
 
 
-def _write_text(report: Report, output: str | None) -> None:
+def _write_report_text(report: Report, output: str | None) -> None:
     from shardscope.inspector.render.text import print_report
 
-    _print(lambda console: print_report(report, console), output)
+    write_text(lambda console: print_report(report, console), output)
 
 
-def _print(show: Callable[[Console], None], output: str | None) -> None:
+def write_text(show: Callable[[Console], None], output: str | None) -> None:
+    """Write what is shown on a console: to the terminal, else to a file or a pipe as plain text."""
     from io import StringIO
 
     from rich.console import Console
@@ -120,10 +121,11 @@ def _print(show: Callable[[Console], None], output: str | None) -> None:
         return
     text = StringIO()
     show(Console(file=text, width=PIPED_WIDTH, highlight=False))
-    _write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()).encode(), output)
+    write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()).encode(), output)
 
 
-def _write(data: bytes, output: str | None) -> None:
+def write(data: bytes, output: str | None) -> None:
+    """Write to a file, or to standard output."""
     if output is None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()

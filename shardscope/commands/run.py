@@ -14,15 +14,14 @@ The arguments are taken from the first of these that there is: --arg; --inputs; 
 from __future__ import annotations
 
 import argparse
-import os
 import re
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
+from shardscope.commands.capturing import last_capture, located
 from shardscope.commands.chosen_findings import add_finding_options, failed, policy_of
 from shardscope.commands.output import (
     add_output_options,
@@ -35,13 +34,10 @@ from shardscope.configuration import Found, configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.child.request import Request, is_file, split_function
 from shardscope.inspector.capture.file import save
-from shardscope.inspector.capture.model import PHASES, Capture
-from shardscope.inspector.capture.spawn import capture
 from shardscope.inspector.compare import compare
 from shardscope.inspector.improved import improved
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
-from shardscope.samples.catalogue import samples
 
 MOST_NUMBERS = 1000
 """Of iterations, and of indices."""
@@ -116,7 +112,7 @@ def run(options: argparse.Namespace) -> ExitCode:
 
         last = show_live(request, policy, verify=_verifies(options, settings))
     else:
-        last = _last(request)
+        last = last_capture(request)
     if options.save is not None and last.subject is not None:
         save(last, options.save)
     if format == "tui":
@@ -133,7 +129,7 @@ def _compare(requests: Sequence[Request], options: argparse.Namespace, settings:
 
         captures = list(show_targets(requests, policy))
     else:
-        captures = [_last(request) for request in requests]
+        captures = [last_capture(request) for request in requests]
     for request, captured in zip(requests, captures, strict=True):
         if options.save is not None and captured.subject is not None:
             path = Path(options.save)
@@ -162,10 +158,6 @@ def _tried(report: Report, request: Request, options: argparse.Namespace, settin
         return improve(report, tell=lambda what: status.update(f"{what} …"))
 
 
-def _last(request: Request) -> Capture:
-    return deque(_with_progress(capture(request)), maxlen=1).pop()
-
-
 def _settings(function: str) -> Found:
     """The settings that hold for a function: those above its script, or above the folder that one is in."""
     place, _ = split_function(function)
@@ -180,7 +172,7 @@ def _targets(options: argparse.Namespace, settings: Found) -> Sequence[str]:
 def _request(options: argparse.Namespace, settings: Found, target: str) -> Request:
     said = settings.configuration
     return Request(
-        function=_located(options.function),
+        function=located(options.function),
         args=tuple(options.arg),
         inputs=options.inputs,
         devices=options.devices or (said.devices if target == "cpu" else None),
@@ -196,30 +188,6 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
         timeout=said.timeout if options.timeout is None else options.timeout,
         argv=tuple(options.argv),
     )
-
-
-def _located(function: str) -> str:
-    """A sample's name as the path of its file, anything else as it is; the user's own module of that name wins."""
-    name, _, attribute = function.partition(":")
-    if os.path.exists(f"{name}.py") or os.path.isdir(name):
-        return function
-    for sample in samples():
-        if sample.name == name:
-            return f"{sample.path}:{attribute or sample.functions[0]}"
-    return function
-
-
-def _with_progress(captures: Iterator[Capture]) -> Iterator[Capture]:
-    """The captures, while a terminal shows what is being done."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield from captures
-        return
-    with console.status("") as status:
-        for capture in captures:
-            if capture.progress is not None:
-                status.update(f"{PHASES[capture.progress.phase]} …")
-            yield capture
 
 
 def _positive(text: str) -> int:

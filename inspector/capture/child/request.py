@@ -32,6 +32,7 @@ class Request:
         replaced: pairs of a file that may be imported and of another one, which holds the text to import in its place.
         only_trace: whether it ends with the jaxpr.
         fingerprints: whether outputs are described so closely that two runs can be compared.
+        overrides: what is changed of the program from outside (see `overrides.py`).
     """
 
     function: str
@@ -52,6 +53,7 @@ class Request:
     replaced: tuple[tuple[str, str], ...] = ()
     only_trace: bool = False
     fingerprints: bool = False
+    overrides: tuple[str, ...] = ()
 
     def encode(self) -> str:
         """As JSON, for the command line of the capturing process."""
