@@ -22,6 +22,7 @@ from . import (
     jit_info,
     live,
     meshes,
+    ref_names,
     stacks,
     tagging,
     values,
@@ -79,8 +80,9 @@ def record(
             overrides.complain()
         table = jaxpr_facts.Table(traced.jaxpr)
         channel.send("stage", table.encode(), name="jaxpr", seconds=_since(started))
-        channel.send("arguments", values=values.describe_arguments(call, traced))
-        channel.send("outputs", values=values.describe_results(call, traced))
+        given, results = values.describe_arguments(call, traced), values.describe_results(call, traced)
+        channel.send("arguments", values=given)
+        channel.send("outputs", values=results)
         arguments = jax.tree.leaves(call.dynamic())
         subject.add_meshes([*meshes.in_jaxpr(traced.jaxpr), *meshes.in_shardings(arguments)])
 
@@ -88,7 +90,8 @@ def record(
         with _compiler_messages(channel, workspace):
             started = time.perf_counter()
             lowered = _lower(traced, topology, channel)
-            untaggable = tagging.tag(lowered.compiler_ir("stablehlo"))
+            names = ref_names.names_of(lowered, *([value["path"] for value in side] for side in (given, results)))
+            untaggable = tagging.tag(lowered.compiler_ir("stablehlo"), names)
             stablehlo = lowered.as_text(debug_info=True).encode()
         channel.send("stage", stablehlo, name="stablehlo", seconds=_since(started))
 
