@@ -24,7 +24,7 @@ def variance(report: Report) -> RenderableType | None:
     inferred = any(value.inferred for value in report.variance)
     note = " (inferred, as the check is off)" if inferred else ""
     title = f"Variance{note}: {plural(len(report.variance), 'value')}, {len(happening)} at which it changes"
-    return section(title, [shown, *left_out(len(happening) - MOST, "values")])
+    return section(title, [shown, *left_out(len(happening) - MOST, "value")])
 
 
 def _happens(value: VariableVariance) -> bool:
