@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import jax
 import numpy as np
 import pytest
 from shardscope.inspector.capture.model import Capture
