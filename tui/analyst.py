@@ -60,9 +60,16 @@ class Analyst:
 
         what: str
 
-    def __init__(self, post: Callable[[Message], object], policy: Policy) -> None:
+    def __init__(
+        self,
+        post: Callable[[Message], object],
+        policy: Policy,
+        improve: Callable[[Report], Report] | None = None,
+    ) -> None:
+        """`improve` makes a better report of one that is complete, in a thread of its own, as it may take minutes."""
         self._post = post
         self._policy = policy
+        self._improve = improve
         self._capture: Capture | None = None
         self._wanted: tuple[Report, str, Place | None] | None = None
         self._awake = threading.Condition()
@@ -109,6 +116,21 @@ class Analyst:
                 answer = self.Broke(f"{type(error).__name__}: {error}")
             if not self._over:
                 self._post(answer)
+            if self._improve is not None and isinstance(answer, self.Reported) and _is_over(answer.report):
+                threading.Thread(target=self._better, args=(self._improve, answer.report), daemon=True).start()
+                self._improve = None
+
+    def _better(self, improve: Callable[[Report], Report], report: Report) -> None:
+        try:
+            answer: Message = self.Reported(improve(report))
+        except Exception as error:
+            answer = self.Broke(f"{type(error).__name__}: {error}")
+        if not self._over:
+            self._post(answer)
+
+
+def _is_over(report: Report) -> bool:
+    return report.capture.complete or report.capture.failure is not None
 
 
 def view_of(report: Report, stage: str, place: Place | None) -> View:

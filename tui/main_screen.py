@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -66,10 +67,12 @@ class MainScreen(Screen[None]):
     selected: reactive[Selected | None] = reactive(None)
     linked: reactive[Linked | None] = reactive(None)
 
-    def __init__(self, feed: Feed, policy: Policy = EVERYTHING) -> None:
+    def __init__(
+        self, feed: Feed, policy: Policy = EVERYTHING, improve: Callable[[Report], Report] | None = None
+    ) -> None:
         super().__init__()
         self._feed = feed
-        self._analyst = Analyst(self.post_message, policy)
+        self._analyst = Analyst(self.post_message, policy, improve)
         self._stage_chosen = False
         self._place_chosen = False
         self._place_to_show: StagePlace | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 import time
@@ -21,6 +22,9 @@ from .values import result_path
 RUNS = 5
 LONGEST = 2.0
 """Seconds after which no further run is begun; there is always one after the warm-up."""
+
+LARGEST_PRODUCT = 1 << 24
+"""Elements of outputs that are multiplied with random vectors."""
 
 SMALL = 64
 """Outputs of up to so many elements are given in full."""
@@ -57,8 +61,11 @@ def inputs_of(call: Traceable, compiled: Any, seed: int) -> Inputs:
     return Inputs(placed, tree, donated, any(map(seeded.is_abstract, leaves)))
 
 
-def run(compiled: Any, inputs: Inputs) -> tuple[list[Any], dict[str, Any]]:
-    """The last run's outputs, and the fields of the `execution` event: them, and seconds per run after a warm-up."""
+def run(compiled: Any, inputs: Inputs, closely: bool = False) -> tuple[list[Any], dict[str, Any]]:
+    """The last run's outputs, and the fields of the `execution` event: them, and seconds per run after a warm-up.
+
+    `closely` describes outputs so that they can be compared with those of another program.
+    """
 
     begun = time.perf_counter()
     outputs, seconds = once(compiled, inputs)
@@ -68,7 +75,7 @@ def run(compiled: Any, inputs: Inputs) -> tuple[list[Any], dict[str, Any]]:
         times.append(round(seconds, 9))
     leaves_out, _ = jax.tree_util.tree_flatten_with_path(outputs)
     return [leaf for _, leaf in leaves_out], {
-        "outputs": [_summary(result_path(path), leaf) for path, leaf in leaves_out],
+        "outputs": [_summary(result_path(path), leaf, closely) for path, leaf in leaves_out],
         "seconds": times,
         "seeded_inputs": inputs.seeded,
     }
@@ -125,7 +132,7 @@ def _input_formats(compiled: Any, count: int) -> list[Any]:
     return known if len(known) == count else [None] * count
 
 
-def _summary(path: str, leaf: Any) -> dict[str, Any]:
+def _summary(path: str, leaf: Any, closely: bool) -> dict[str, Any]:
     spec = spec_text(getattr(leaf, "sharding", None))
     summary: dict[str, Any] = {"path": path, "type": type_text(jax.typeof(leaf)), "spec": spec}
     if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):
@@ -133,7 +140,26 @@ def _summary(path: str, leaf: Any) -> dict[str, Any]:
     array = np.asarray(leaf)
     if array.size <= SMALL:
         summary["values"] = np.array2string(array, separator=", ", max_line_width=100)
+    if closely:
+        summary |= fingerprint(array)
     return {**summary, **statistics(array)}
+
+
+def fingerprint(array: Any) -> dict[str, Any]:
+    """A digest of the bits; and of what is not too large the norm, and the products with two fixed random vectors.
+
+    Programs that compute the same in another order differ in these by no more than rounding.
+    """
+    found: dict[str, Any] = {
+        "digest": hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).hexdigest()
+    }
+    if array.size > LARGEST_PRODUCT or not array.size or jnp.issubdtype(array.dtype, jnp.complexfloating):
+        return found
+    wide = np.nan_to_num(array.astype(np.float64).ravel())
+    random = np.random.default_rng(0)
+    products = [float(wide @ random.standard_normal(wide.size)) for _ in range(2)]
+    norm = float(np.linalg.norm(wide))
+    return {**found, "projections": [norm, *products]} if all(map(math.isfinite, (norm, *products))) else found
 
 
 def statistics(array: Any) -> dict[str, int | float]:

@@ -86,6 +86,8 @@ def record(
         arguments = jax.tree.leaves(call.dynamic())
         subject.add_meshes([*meshes.in_jaxpr(traced.jaxpr), *meshes.in_shardings(arguments)])
 
+        if request.only_trace:
+            return
         channel.enter("lower")
         with _compiler_messages(channel, workspace):
             started = time.perf_counter()
@@ -169,7 +171,7 @@ def _run(
         return
     try:
         inputs = live.inputs_of(call, compiled, request.seed)
-        outputs, execution = live.run(compiled, inputs)
+        outputs, execution = live.run(compiled, inputs, request.fingerprints)
     except (TypeError, ValueError, AssertionError) as error:
         if failures.user_line(error):
             raise
