@@ -8,22 +8,26 @@ from ..report import Finding, Report, Severity
 from .rule import Rule
 from .rules import (
     ss01_missing_reduce_scatter,
+    ss02_gather_then_slice,
     ss03_extra_backward_psum,
     ss04_psum_of_invariant,
     ss05_unsound_invariance,
     ss06_unchecked_out_spec,
     ss09_full_rematerialization,
     ss11_indivisible_constraint,
+    ss14_ping_pong_reshard,
 )
 
 RULES: tuple[Rule, ...] = (
     ss01_missing_reduce_scatter.RULE,
+    ss02_gather_then_slice.RULE,
     ss03_extra_backward_psum.RULE,
     ss04_psum_of_invariant.RULE,
     ss05_unsound_invariance.RULE,
     ss06_unchecked_out_spec.RULE,
     ss09_full_rematerialization.RULE,
     ss11_indivisible_constraint.RULE,
+    ss14_ping_pong_reshard.RULE,
 )
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")

@@ -9,6 +9,7 @@ from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
 
 EXPECTED = {
     "missing_reduce_scatter:faulty": [("SS01", "warning", "proved", ("x",), 23)],
+    "gather_then_slice:faulty": [("SS02", "warning", "proved", ("x",), 19)],
     "psum_of_invariant:faulty": [("SS04", "error", "proved", ("batch",), 25)],
     "unsound_invariance:faulty": [("SS05", "error", "likely", ("x",), 23)],
     "extra_backward_psum:faulty": [
