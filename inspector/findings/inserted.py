@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ...parsers.mlir.types import TensorType
 from ..report import Collective, Kind, Report
+from ..shardings.collective_causes import CollectiveCause, causes_of
 from ..shardings.dataflow import Dataflow, Node
 from ..shardings.explained import wording_of
 from .detours import array_sharding
@@ -21,7 +22,7 @@ def inserted_for(
     """
     wanted = [node for node, _ in nodes]
     lines = {line for node in wanted if (line := _line(flow, node)) is not None}
-    shapes = {shape for node in wanted if (shape := _local_shape(flow, node)) is not None}
+    shapes = {shape for node in wanted if (shape := local_shape(flow, node)) is not None}
     found = [
         c
         for c in report.collectives
@@ -37,7 +38,7 @@ def _line(flow: Dataflow, node: Node) -> tuple[str, int] | None:
     return None if frame is None else (frame.file, frame.line)
 
 
-def _local_shape(flow: Dataflow, node: Node) -> tuple[int, ...] | None:
+def local_shape(flow: Dataflow, node: Node) -> tuple[int, ...] | None:
     """The shape of one device's part of a result."""
     type = flow.rows[node.row].types[node.index] if node.kind == "result" else None
     if not isinstance(type, TensorType) or None in type.dims:
@@ -52,3 +53,10 @@ def _local_shape(flow: Dataflow, node: Node) -> tuple[int, ...] | None:
 
 def _name(axis: str) -> str:
     return axis.partition(":")[0]
+
+
+def inserted_collectives(report: Report) -> Iterator[tuple[Collective, tuple[CollectiveCause, ...]]]:
+    """The collectives of the compiled program that the partitioner inserted, each with what it is there for."""
+    for collective in report.collectives:
+        if collective.stage == "hlo" and collective.origin == "partitioner":
+            yield collective, causes_of(report.capture, collective)

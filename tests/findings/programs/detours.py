@@ -95,8 +95,8 @@ def all_of_it_is_used(a):
 
 
 @clean
-def columns_are_summed(a):
-    return along(jnp.cumsum(along(2 * a, None, "x"), axis=0), "x")
+def columns_are_sorted(a):
+    return along(jnp.sort(along(2 * a, None, "x"), axis=0), "x")
 
 
 @clean
