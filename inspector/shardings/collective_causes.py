@@ -74,6 +74,8 @@ class CollectiveCause:
     against: tuple[Why, ...]
     needed: bool
     confidence: Confidence
+    elements: int | None = None
+    """Of the value on one device."""
 
 
 def causes_of(capture: Capture, collective: Collective) -> tuple[CollectiveCause, ...]:
@@ -242,6 +244,7 @@ class _Situation:
             against=tuple(dict.fromkeys(why for each in against for why in self._why(each, all_axes=True))),
             needed=effect == "sum" and is_gradient(self.flow, self.row),
             confidence=self.confidence,
+            elements=None if cut is None else self._local_size(cut.node),
         )
 
     def _why(self, cut: _Cut, *, all_axes: bool) -> Iterator[Why]:
