@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 from ..parsers.errors import Problem
@@ -18,7 +17,8 @@ from .cost.collectives import with_estimates
 from .cost.estimate import FunctionCost
 from .cost.function import cost_of
 from .cost.places import Machine, machine_of
-from .findings.table import findings
+from .findings.judge import with_findings
+from .findings.policy import EVERYTHING, Policy
 from .jaxpr_text import JaxprText
 from .meshes import meshes_of, partition_count
 from .peak_memory import peak_memory
@@ -34,8 +34,8 @@ COMMUNICATING = ("stablehlo", "hlo")
 """The stages whose collectives are listed: what the user wrote, and what runs."""
 
 
-def inspect(capture: Capture) -> Report:
-    """Everything that can be said of what was recorded so far."""
+def inspect(capture: Capture, policy: Policy = EVERYTHING) -> Report:
+    """Everything that can be said of what was recorded so far, with the findings that are wanted."""
     jaxpr = _jaxpr(capture)
     variance = () if jaxpr is None else variance_of(jaxpr)
     report = Report(
@@ -56,7 +56,7 @@ def inspect(capture: Capture) -> Report:
         cost=_cost(capture),
         peak=peak_memory(capture),
     )
-    return replace(report, findings=tuple(findings(report)))
+    return with_findings(report, policy)
 
 
 def collectives_of(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
