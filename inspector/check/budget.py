@@ -94,10 +94,8 @@ def _broken(budget: Budget, outline: Outline, peak: PeakMemory | None) -> Broken
             within = sent is not None and sent <= budget.most
             return None if within else Broken(budget, f"{format_bytes(sent)} per device and run", tuple(ordered))
         case "peak":
-            within = peak is not None and peak.bytes <= budget.most
-            return (
-                None if within else Broken(budget, f"{format_bytes(None if peak is None else peak.bytes)} per device")
-            )
+            within = taken is not None and taken <= budget.most
+            return None if within else Broken(budget, f"{format_bytes(taken)} per device")
         case "share":
             return _over_share(budget, peak)
         case "time":

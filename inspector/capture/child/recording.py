@@ -28,7 +28,7 @@ from . import (
     watching,
 )
 from .arguments import find_arguments
-from .callables import Traceable
+from .callables import Arguments, Traceable
 from .channel import Channel
 from .compiled import Compiled
 from .failures import UsageError
@@ -54,10 +54,11 @@ def record(
     workspace: str,
     topology: Topology | None = None,
     overrides: Overrides | None = None,
+    given: Arguments | None = None,
 ) -> None:
     """Trace, lower, compile and run; each stage is sent as soon as it is there.
 
-    With a topology it is lowered and compiled for that, and not run.
+    With a topology it is lowered and compiled for that, and not run. Arguments that are `given` need not be found.
     """
     for path in (
         failures.HERE,
@@ -69,7 +70,7 @@ def record(
         _tell(channel, "warning", problem)
 
     channel.enter("arguments")
-    args, kwargs = find_arguments(request, found)
+    args, kwargs = find_arguments(request, found) if given is None else given
     call = callables.traceable(found.function, args, kwargs)
     with _warnings_as_messages(channel):
         channel.enter("trace")
