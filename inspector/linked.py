@@ -14,7 +14,7 @@ from .jaxpr_text import EquationPlace, JaxprText
 from .links import frames_at, spans_of
 from .op_tags import spans_of_tags, tags_at
 from .pipeline import collectives_of
-from .program import read
+from .program import jaxpr_of, read
 from .report import Collective, Confidence, Finding, Report, ShardedValue
 
 T = TypeVar("T")
@@ -135,11 +135,9 @@ def counterparts(report: Report, collective: Collective, stage: Stage) -> tuple[
 
 def equation_offset(report: Report, equation: str) -> int | None:
     """Where an equation, by the id that `VariableVariance.equation` holds, stands in the text of the jaxpr."""
-    stage = report.capture.stage("jaxpr")
-    text = None if stage is None else read(stage)
-    if not isinstance(text, JaxprText):
-        return None
-    return next((place.span.start for place in text.equations if place.id == equation), None)
+    text = jaxpr_of(report.capture)
+    equations = () if text is None else text.equations
+    return next((place.span.start for place in equations if place.id == equation), None)
 
 
 def _of_probe(report: Report, place: ProbePlace, stage: Stage) -> Linked:

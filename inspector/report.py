@@ -14,7 +14,7 @@ from ..parsers.mesh_syntax import MeshSyntax
 from ..parsers.replica_groups import Groups
 from ..parsers.source import Span
 from ..parsers.source_frames import Frame
-from .capture.model import Capture, Dialect
+from .capture.model import Capture, Dialect, Message
 from .capture.values import Probe
 from .cost.estimate import Estimate, FunctionCost
 from .shardings.sharding import ArraySharding
@@ -52,6 +52,16 @@ class SourcePlace:
     def frame(self) -> Frame | None:
         """The innermost frame."""
         return self.stack[0] if self.stack else None
+
+    @property
+    def file(self) -> str | None:
+        """The file of the innermost frame."""
+        return self.stack[0].file if self.stack else None
+
+    @property
+    def line(self) -> int | None:
+        """The line of the innermost frame, from 1."""
+        return self.stack[0].line if self.stack else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +320,15 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedMessage:
+    """What the compiler or JAX said, what it is `about`, and where that stands in the user's source."""
+
+    message: Message
+    about: str | None = None
+    source: SourcePlace = field(default_factory=SourcePlace)
+
+
+@dataclass(frozen=True, slots=True)
 class Suppression:
     """Words of the user's that findings of some `rules`, by id or slug, are known at a place, and for what `reason`.
 
@@ -354,6 +373,7 @@ class Report:
     divergences: tuple[Divergence, ...] = ()
     cost: FunctionCost | None = None
     peak: PeakMemory | None = None
+    messages: tuple[PlacedMessage, ...] = ()
     thresholds: Mapping[str, float] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     suppressed: tuple[Suppressed, ...] = ()

@@ -16,7 +16,7 @@ from textual.widgets import Footer
 from ..inspector.capture.model import STAGES, Capture
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.linked import Linked, Place, ProbePlace, SourceLine, StagePlace
-from ..inspector.report import Collective, Finding, FindingPlace, Report, ShardedValue
+from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, Report, ShardedValue
 from ..inspector.source_files import source_of
 from .analyst import Analyst, View
 from .collectives_pane import CollectivesPane
@@ -152,6 +152,9 @@ class MainScreen(Screen[None]):
                 case Finding(place=FindingPlace(stage=str(stage))):
                     self.action_stage(stage)
                 case Finding():
+                    self.action_source()
+                case PlacedMessage(source=source) if source.frame is not None:
+                    self._select(SourceLine(source.frame.file, source.frame.line))
                     self.action_source()
 
     @on(TabStrip.Picked, "#stages")

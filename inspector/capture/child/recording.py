@@ -227,7 +227,8 @@ def _warnings_as_messages(channel: Channel) -> Iterator[None]:
     def show(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
     ) -> None:
-        _tell(channel, "warning", f"{category.__name__}: {message}", f"{filename}:{lineno}")
+        place = failures.line_being_run() or f"{filename}:{lineno}"
+        _tell(channel, "warning", f"{category.__name__}: {message}", place)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

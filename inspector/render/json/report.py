@@ -61,7 +61,7 @@ def report_of(found: report.Report) -> Report:
         execution=execution_of(found),
         memory=None if capture.memory is None else memory_of(capture.memory, found.peak),
         cost=None if found.cost is None else cost_of(found.cost),
-        messages=list(map(message_of, capture.messages)),
+        messages=list(map(message_of, found.messages)),
         failure=None if capture.failure is None else failure_of(capture.failure),
         timings=capture.timings,
     )
