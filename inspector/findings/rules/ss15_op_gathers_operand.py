@@ -12,7 +12,6 @@ from ..inserted import inserted_collectives
 from ..rule import Rule, finding
 from ..shapes import shape_of
 
-
 LOOKUPS = ("gather", "scatter", "scatter-add")
 
 
