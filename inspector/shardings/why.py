@@ -13,7 +13,7 @@ from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import Origin
 from .dataflow import Dataflow, Node
 from .moves import moves_of
-from .recorded import origin_name, origins_at
+from .recorded import origin_name, origins_at, sharding_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,13 @@ class Cause:
 
 def causes(flow: Dataflow, node: Node) -> tuple[Cause, ...]:
     """The cause of each axis in a value's sharding, as Shardy lists them."""
-    return tuple(cause(flow, node, axis) for axis, _ in origins_at(flow, node))
+    sharding = sharding_at(flow, node)
+    if sharding is None:
+        return ()
+    # Of what leaves the program XLA takes axes away in the end: those that do not divide it, and parts of axes.
+    used = [*sharding.unreduced, *(axis for dim in sharding.dims for axis in dim.axes)]
+    listed = (axis for axis, _ in origins_at(flow, node))
+    return tuple(cause(flow, node, axis) for axis in listed if any(overlap(axis, own) for own in used))
 
 
 def cause(flow: Dataflow, node: Node, axis: AxisRef) -> Cause:
