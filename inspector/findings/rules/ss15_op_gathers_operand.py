@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from ...report import Collective, Finding, FindingPlace, Report
-from ...shardings.collective_causes import CollectiveCause
+from ...shardings.situation import CollectiveCause
 from ..gathering import IDIOMS, only_on, targets_that_gather
 from ..inserted import inserted_collectives
 from ..rule import Rule, finding
