@@ -406,3 +406,9 @@ class Report:
     findings: tuple[Finding, ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
     idle: tuple[Suppression, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from .render.notebook import report_to_html
+
+        return report_to_html(self)

@@ -15,7 +15,7 @@ from textual.message import Message
 
 from ..inspector.capture.model import Capture
 from ..inspector.findings.policy import Policy
-from ..inspector.linked import Linked, Place, collectives_in, linked
+from ..inspector.linked import Linked, Place, StagePlace, collectives_in, linked
 from ..inspector.links import text_of
 from ..inspector.pipeline import inspect
 from ..inspector.report import Collective, Report
@@ -27,7 +27,7 @@ from ..parsers.source import Source
 class View:
     """One stage as it is to be shown: its text, the collectives in it, and what is linked to the selected place.
 
-    `source` is the user's file in which the innermost frame of that place lies.
+    `line` is what stands there, of a place in a stage; `source` the user's file in which its innermost frame lies.
     """
 
     stage: str
@@ -35,6 +35,7 @@ class View:
     text: Source
     collectives: tuple[Collective, ...]
     linked: Linked | None
+    line: str
     source: Source | None
 
 
@@ -145,5 +146,16 @@ def view_of(report: Report, stage: str, place: Place | None) -> View:
         text=text_of(found),
         collectives=collectives_in(report, found),
         linked=links,
+        line=_line_at(report, place) if isinstance(place, StagePlace) else "",
         source=None if frame is None else source_of(report.capture, frame.file),
     )
+
+
+def _line_at(report: Report, place: StagePlace) -> str:
+    """The line of a stage's text in which a place lies."""
+    stage = report.capture.stage(place.stage)
+    if stage is None:
+        return ""
+    data = text_of(stage).data
+    start, end = data.rfind(b"\n", 0, place.offset) + 1, data.find(b"\n", place.offset)
+    return data[start : len(data) if end < 0 else end].decode("utf-8", "replace")

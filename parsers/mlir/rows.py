@@ -23,8 +23,9 @@ BLOCK = 1 << 18
 
 # Lines of loops and reductions that start with these words go on with the operation above.
 _LINE = re.compile(
-    r'\n[ \t]*+(?!cond\b|reducer\b)(?:(%[^\s=]*+(?: %[^\s=]*+)*+)\s*+=\s*+)?+("?+(?(1)[A-Za-z_][\w$.]*+'
-    r'|(?:[A-Za-z_][\w$]*+\.[\w$.]++|(?<=")[\w$.]++|(?:return|call_indirect|call|module)\b)))(?! *+=)'
+    r"\n[ \t]*+(?!cond\b|reducer\b)(?:(%[^\s=]*+(?: %[^\s=]*+)*+)\s*+=\s*+)?+"
+    r'("[\w$.\-]++(?="\s*+\()|(?(1)[A-Za-z_][\w$.]*+'
+    r"|(?:[A-Za-z_][\w$]*+\.[\w$.]++|(?:return|call_indirect|call|module)\b)(?! *+=)))"
     r'(?:[^\n]* : ([^\n"{}=l]++(?:l(?!oc\()[^\n"{}=l]*+)*+)(?=\n|loc\()|)',
     re.ASCII,
 )

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from shardscope.commands.capturing import last_capture, located
+from shardscope.commands.capturing import last_capture, located, settings_of
 from shardscope.commands.chosen_findings import add_finding_options, failed, policy_of
 from shardscope.commands.output import (
     add_output_options,
@@ -30,9 +30,9 @@ from shardscope.commands.output import (
     write_comparison,
     write_report,
 )
-from shardscope.configuration import Found, configuration_above
+from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.child.request import Request, is_file, split_function
+from shardscope.inspector.capture.child.request import Request
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.compare import compare
 from shardscope.inspector.improved import improved
@@ -100,7 +100,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> ExitCode:
     """Capture, show, and tell how it went."""
-    settings = _settings(options.function)
+    settings = settings_of(options.function)
     policy = policy_of(options, settings)
     requests = [_request(options, settings, target) for target in dict.fromkeys(_targets(options, settings))]
     if len(requests) > 1:
@@ -156,12 +156,6 @@ def _tried(report: Report, request: Request, options: argparse.Namespace, settin
         return improve(report)
     with console.status("") as status:
         return improve(report, tell=lambda what: status.update(f"{what} …"))
-
-
-def _settings(function: str) -> Found:
-    """The settings that hold for a function: those above its script, or above the folder that one is in."""
-    place, _ = split_function(function)
-    return configuration_above(Path(place).parent if is_file(place) else Path())
 
 
 def _targets(options: argparse.Namespace, settings: Found) -> Sequence[str]:

@@ -9,6 +9,11 @@ from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
 
 EXPECTED = {
     "missing_reduce_scatter:faulty": [("SS01", "warning", "proved", ("x",), 23)],
+    "gather_then_slice:faulty": [("SS02", "warning", "proved", ("x",), 19)],
+    "ppermute:shift_open": [("SS19", "info", "proved", ("i",), 26)],  # its story: device 0 receives zeros
+    # Its story as well: what `once` does after the loop, the types, or the partitioner, do in it.
+    "grad_accumulation:each_time": [("SS07", "warning", "proved", ("batch",), 25)],
+    "grad_accumulation:automatic": [("SS07", "warning", "proved", ("batch",), 25)],
     "psum_of_invariant:faulty": [("SS04", "error", "proved", ("batch",), 25)],
     "unsound_invariance:faulty": [("SS05", "error", "likely", ("x",), 23)],
     "extra_backward_psum:faulty": [
@@ -27,7 +32,12 @@ EXPECTED = {
 @pytest.mark.parametrize("function", SAMPLE_FUNCTIONS)
 def test_findings(sample: SampleCapture, function: str) -> None:
     found = []
-    for each in inspect(sample(function)).findings:
+    report = inspect(sample(function))
+    for each in report.findings:
+        if each.rule == "SS23":
+            continue
         frame = each.place.source.frame
         found.append((each.rule, each.severity, each.confidence, each.axes, None if frame is None else frame.line))
     assert found == EXPECTED.get(function, [])
+    inserted = {c.kind for c in report.collectives if c.stage == "hlo" and c.origin == "partitioner"}
+    assert bool(inserted) == any(each.rule == "SS23" for each in report.findings)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import seeded
-from .avals import type_text
+from .avals import is_ref, type_text
 from .callables import Traceable
 from .specs import spec_text
 from .values import result_path
@@ -54,7 +54,10 @@ def inputs_of(call: Traceable, compiled: Any, seed: int) -> Inputs:
     values = [seeded.concrete(leaf, seed, index) for index, leaf in enumerate(leaves)]
     formats = _input_formats(compiled, len(leaves))
     donated = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(compiled.args_info)]
-    placed = [_place(value, wanted) for value, wanted in zip(values, formats, strict=True)]
+    try:
+        placed = [_place(value, wanted) for value, wanted in zip(values, formats, strict=True)]
+    except ValueError:  # Refs that a function closes over are counted among its arguments, and unused arguments are not
+        placed = values
     return Inputs(placed, tree, donated, any(map(seeded.is_abstract, leaves)))
 
 
@@ -89,15 +92,15 @@ def once(compiled: Any, inputs: Inputs) -> tuple[Any, float]:
 def fresh(inputs: Inputs) -> list[Any]:
     """The leaves for one run: copies of those that it may take over, or write to."""
     pairs = zip(inputs.leaves, inputs.donated, strict=True)
-    copies = [_copy(leaf) if gone or _is_reference(leaf) else leaf for leaf, gone in pairs]
+    copies = [_copy(leaf) if gone or holds(leaf) else leaf for leaf, gone in pairs]
     jax.block_until_ready(copies)
     return copies
 
 
 def _place(value: Any, wanted: Any) -> Any:
-    """The value as the compiled program takes it. Random keys have no layout of their own, only a sharding; a reference
-    (`jax.new_ref`) is where it is."""
-    if wanted is None or _is_reference(value):
+    """The value as the compiled program takes it. Random keys have no layout of their own, only a sharding; a Ref is
+    where it is."""
+    if wanted is None or holds(value):
         return value
     if jnp.issubdtype(getattr(value, "dtype", None), jax.dtypes.extended):
         return jax.device_put(value, wanted.sharding)
@@ -106,14 +109,20 @@ def _place(value: Any, wanted: Any) -> Any:
 
 def _copy(value: Any) -> Any:
     """A copy of its own buffers, for a run that may take them over, or write to them."""
-    if _is_reference(value):
-        make: Any = jax.new_ref if hasattr(jax, "new_ref") else jax.experimental.mutable_array
-        return make(value[...])
+    if holds(value):
+        return ref_of(value[...])
     return value.copy() if isinstance(value, jax.Array) else value
 
 
-def _is_reference(value: Any) -> bool:
-    return type(getattr(value, "aval", None)).__name__ == "AbstractRef"
+def holds(value: Any) -> bool:
+    """Whether a value is a Ref."""
+    return is_ref(getattr(value, "aval", None))
+
+
+def ref_of(value: Any) -> Any:
+    """A Ref that holds a value."""
+    make: Any = jax.new_ref if hasattr(jax, "new_ref") else jax.array_ref
+    return make(value)
 
 
 def _input_formats(compiled: Any, count: int) -> list[Any]:

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from . import devices, failures, replaced
-from .channel import Channel, die_with_parent
+from .channel import Channel, Pipe, die_with_parent
 from .failures import UsageError
 from .overrides import Overrides
 from .request import Request
@@ -28,7 +28,7 @@ def main(workspace: str, descriptor: str, request_text: str, chosen_devices: str
     """
     die_with_parent()
     faulthandler.enable(open(os.path.join(workspace, FAULT_LOG), "wb", buffering=0))  # noqa: SIM115 (open to the end)
-    channel = Channel(int(descriptor))
+    channel = Channel(Pipe(int(descriptor)).write)
     request = Request.decode(request_text)
     topology = Topology(**json.loads(topology_text)) if topology_text else None
     try:

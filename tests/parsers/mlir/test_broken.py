@@ -105,6 +105,11 @@ def test_what_is_no_mlir_at_all() -> None:
         # results and what follows them on different lines
         "%c\n\n= stablehlo.constant dense<1> : tensor<i32>\n",
         '"eturn"(%1) : (tensor<2xi32>) -> ()\n',
+        # a name in quotes that starts a line of an alias, or of nothing
+        '#loc = loc(\n"shard_map")\n"a.b"() : () -> ()\n',
+        '#loc1 =module "loc(""a")\n"builtin.module"',
+        # results in front of what looks like the key of an attribute
+        "func.func @f() {\n  %c = a.b = a.c 4 : i32\n  return\n}\n",
     ],
 )
 def test_found_by_fuzzing(text: str) -> None:
