@@ -32,7 +32,7 @@ async def test_from_a_finding_to_its_equation_and_line(sample: SampleCapture, op
         for words in (
             "SS01 missing-reduce-scatter",
             "lax.psum_scatter(a @ b, 'x'",
-            "missing_reduce_scatter.py:23 faulty",
+            "+    product = lax.psum_scatter(a @ b, 'x',",
         ):
             assert words in driver.text
 
