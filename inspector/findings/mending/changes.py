@@ -11,8 +11,10 @@ from ...report import Edit, SourcePlace
 from ...source_files import source_of
 from ..user_calls import call_in, tree_of
 
-BARE = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.Tuple, ast.List, ast.Dict)
+BARE = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.List, ast.Dict)
 """Expressions that mean the same wherever they stand."""
+
+STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
 
 
 def without_call(capture: Capture, place: SourcePlace, functions: Collection[str]) -> tuple[Edit, ...]:
@@ -22,9 +24,8 @@ def without_call(capture: Capture, place: SourcePlace, functions: Collection[str
         return ()
     file, call = found
     operand = call.args[0]
-    left, right = ("", "") if isinstance(operand, BARE) else ("(", ")")
-    if isinstance(operand, ast.Tuple):
-        left, right = "(", ")"  # the place of a tuple may be without its own parentheses
+    bare = isinstance(operand, BARE) or (_stands_alone(capture, file, call) and operand.lineno == operand.end_lineno)
+    left, right = ("", "") if bare else ("(", ")")
     start, end = _end(operand)
     return (
         Edit(file, call.lineno, call.col_offset, operand.lineno, operand.col_offset, left),
@@ -77,6 +78,13 @@ def is_expression(text: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
+
+
+def _stands_alone(capture: Capture, file: str, call: ast.Call) -> bool:
+    """Whether a call is all that a statement assigns or returns."""
+    source = source_of(capture, file)
+    nodes = [] if source is None else ast.walk(tree_of(source))
+    return any(isinstance(node, STATEMENTS) and node.value is call for node in nodes)
 
 
 def _end(node: ast.expr) -> tuple[int, int]:
