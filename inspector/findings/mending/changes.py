@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 
 from ....parsers.source import Source
 from ...capture.model import Capture
@@ -59,10 +60,9 @@ def keyword_changes(capture: Capture, files: Collection[str], names: Collection[
     """Each keyword argument of such a name, with a value that it does not have."""
     for file in dict.fromkeys(files):
         source = source_of(capture, file)
-        for node in () if source is None else ast.walk(tree_of(source)):
-            match node:
-                case ast.keyword(arg=str(name), value=now) if name in names and ast.unparse(now) != value:
-                    yield Edit(file, now.lineno, now.col_offset, *_end(now), value)
+        for name, now in () if source is None else _keywords(source):
+            if name in names and ast.unparse(now) != value:
+                yield Edit(file, now.lineno, now.col_offset, *_end(now), value)
 
 
 def imports(source: Source, name: str) -> bool:
@@ -83,8 +83,21 @@ def is_expression(text: str) -> bool:
 def _stands_alone(capture: Capture, file: str, call: ast.Call) -> bool:
     """Whether a call is all that a statement assigns or returns."""
     source = source_of(capture, file)
-    nodes = [] if source is None else ast.walk(tree_of(source))
-    return any(isinstance(node, STATEMENTS) and node.value is call for node in nodes)
+    return source is not None and (call.lineno, call.col_offset, *_end(call)) in _values(source)
+
+
+@lru_cache(maxsize=16)
+def _values(source: Source) -> frozenset[tuple[int, int, int, int]]:
+    """Where calls stand that are all of what a statement assigns or returns."""
+    statements = (node for node in ast.walk(tree_of(source)) if isinstance(node, STATEMENTS))
+    calls = (node.value for node in statements if isinstance(node.value, ast.Call))
+    return frozenset((call.lineno, call.col_offset, *_end(call)) for call in calls)
+
+
+@lru_cache(maxsize=16)
+def _keywords(source: Source) -> tuple[tuple[str, ast.expr], ...]:
+    nodes = (node for node in ast.walk(tree_of(source)) if isinstance(node, ast.keyword))
+    return tuple((node.arg, node.value) for node in nodes if node.arg is not None)
 
 
 def _end(node: ast.expr) -> tuple[int, int]:
