@@ -75,12 +75,12 @@ def _starts_lines_only(data: bytes) -> bool:
 
 
 class _Kinds(dict[str, tuple[str, str]]):
-    """The kinds of operations of one name, by what is found behind the colon; `incomplete` counts those left out."""
+    """The kinds of operations of one name by what is found behind the colon, if a line tells them."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, names: _Names) -> None:
         super().__init__()
         self.name = name
-        self.incomplete = 0
+        self.names = names
 
     def __missing__(self, found: str) -> tuple[str, str]:
         types = _ONLY_TYPES.match(found)
@@ -89,21 +89,20 @@ class _Kinds(dict[str, tuple[str, str]]):
         if _COMPLETE.fullmatch(written) or (not written and self.name in _WITHOUT_TYPES):
             self[found] = kind
         else:
-            self.incomplete += 1
+            self.names.incomplete += 1
         return kind
 
 
 class _Names(dict[str, _Kinds]):
-    """Names of operations as they are found, and their kinds."""
+    """Names of operations and their kinds; `incomplete` counts the rows that a line does not tell."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.incomplete = 0
 
     def __missing__(self, name: str) -> _Kinds:
-        self[name] = _Kinds(name)
+        self[name] = _Kinds(name, self)
         return self[name]
-
-    @property
-    def incomplete(self) -> int:
-        """How many rows so far are not told by a line."""
-        return sum(kinds.incomplete for kinds in self.values())
 
 
 def _of_lines(text: MlirText) -> Rows:
