@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 from ..parsers.errors import Problem
@@ -18,11 +17,13 @@ from .cost.collectives import with_estimates
 from .cost.estimate import FunctionCost
 from .cost.function import cost_of
 from .cost.places import Machine, machine_of
-from .findings.table import findings
+from .findings.judge import with_findings
+from .findings.policy import EVERYTHING, Policy
 from .jaxpr_text import JaxprText
 from .meshes import meshes_of, partition_count
+from .message_places import placed_messages
 from .peak_memory import peak_memory
-from .program import read
+from .program import jaxpr_of, read
 from .report import Collective, Report
 from .shardings.table import borders
 from .stages import summarize
@@ -34,9 +35,9 @@ COMMUNICATING = ("stablehlo", "hlo")
 """The stages whose collectives are listed: what the user wrote, and what runs."""
 
 
-def inspect(capture: Capture) -> Report:
-    """Everything that can be said of what was recorded so far."""
-    jaxpr = _jaxpr(capture)
+def inspect(capture: Capture, policy: Policy = EVERYTHING) -> Report:
+    """Everything that can be said of what was recorded so far, with the findings that are wanted."""
+    jaxpr = jaxpr_of(capture)
     variance = () if jaxpr is None else variance_of(jaxpr)
     report = Report(
         capture=capture,
@@ -55,8 +56,9 @@ def inspect(capture: Capture) -> Report:
         divergences=divergences(capture, jaxpr, variance),
         cost=_cost(capture),
         peak=peak_memory(capture),
+        messages=placed_messages(capture),
     )
-    return replace(report, findings=tuple(findings(report)))
+    return with_findings(report, policy)
 
 
 def collectives_of(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
@@ -67,7 +69,7 @@ def collectives_of(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
         _partitioning(capture.stage("hlo-before"), capture.stage("hlo-spmd")),
         _is_differentiated(capture),
     )
-    return _collectives(stage, setting, _jaxpr(capture))
+    return _collectives(stage, setting, jaxpr_of(capture))
 
 
 def _estimated(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
@@ -117,12 +119,11 @@ def _partitioning(before: Stage | None, after: Stage | None) -> Partitioning | N
     return None
 
 
-def _jaxpr(capture: Capture) -> JaxprText | None:
-    stage = capture.stage("jaxpr")
-    text = None if stage is None else read(stage)
-    return text if isinstance(text, JaxprText) else None
-
-
 def _is_differentiated(capture: Capture) -> bool:
     """Whether anything in the program comes from a transposition: JAX names it so in every stage."""
-    return any(b"transpose(jvp" in stage.source.data for stage in capture.stages)
+    return any(map(_holds_transposed, capture.stages))
+
+
+@lru_cache(maxsize=32)
+def _holds_transposed(stage: Stage) -> bool:
+    return b"transpose(jvp" in stage.source.data

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from textual.message import Message
 
 from ..inspector.capture.model import Capture
+from ..inspector.findings.policy import Policy
 from ..inspector.linked import Linked, Place, collectives_in, linked
 from ..inspector.links import text_of
 from ..inspector.pipeline import inspect
@@ -58,8 +59,9 @@ class Analyst:
 
         what: str
 
-    def __init__(self, post: Callable[[Message], object]) -> None:
+    def __init__(self, post: Callable[[Message], object], policy: Policy) -> None:
         self._post = post
+        self._policy = policy
         self._capture: Capture | None = None
         self._wanted: tuple[Report, str, Place | None] | None = None
         self._awake = threading.Condition()
@@ -99,7 +101,7 @@ class Analyst:
                     self._wanted = None
             try:
                 if capture is not None:
-                    answer: Message = self.Reported(inspect(capture))
+                    answer: Message = self.Reported(inspect(capture, self._policy))
                 elif wanted is not None:
                     answer = self.Viewed(view_of(*wanted))
             except Exception as error:

@@ -14,8 +14,9 @@ from textual.screen import Screen
 from textual.widgets import Footer
 
 from ..inspector.capture.model import STAGES, Capture
+from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.linked import Linked, Place, ProbePlace, SourceLine, StagePlace
-from ..inspector.report import Collective, Report, ShardedValue
+from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, Report, ShardedValue
 from ..inspector.source_files import source_of
 from .analyst import Analyst, View
 from .collectives_pane import CollectivesPane
@@ -65,10 +66,10 @@ class MainScreen(Screen[None]):
     selected: reactive[Selected | None] = reactive(None)
     linked: reactive[Linked | None] = reactive(None)
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: Feed, policy: Policy = EVERYTHING) -> None:
         super().__init__()
         self._feed = feed
-        self._analyst = Analyst(self.post_message)
+        self._analyst = Analyst(self.post_message, policy)
         self._stage_chosen = False
         self._place_chosen = False
 
@@ -148,6 +149,13 @@ class MainScreen(Screen[None]):
                     self.action_stage(stage)
                 case ProbePlace():
                     self.action_stage("jaxpr")
+                case Finding(place=FindingPlace(stage=str(stage))):
+                    self.action_stage(stage)
+                case Finding():
+                    self.action_source()
+                case PlacedMessage(source=source) if source.frame is not None:
+                    self._select(SourceLine(source.frame.file, source.frame.line))
+                    self.action_source()
 
     @on(TabStrip.Picked, "#stages")
     def _stage_picked(self, event: TabStrip.Picked) -> None:

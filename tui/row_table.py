@@ -17,6 +17,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from .columns import BETWEEN, Column, fitted
+from .cursor_bindings import cursor_bindings
 
 MEASURED = 2000
 """Rows that decide how wide the columns are."""
@@ -44,12 +45,7 @@ class RowTable(ScrollView, can_focus=True):
     }
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "row up", show=False),
-        Binding("down,j", "move(1)", "row down", show=False),
-        Binding("pageup", "page(-1)", "page up", show=False),
-        Binding("pagedown", "page(1)", "page down", show=False),
-        Binding("home", "edge(-1)", "first row", show=False),
-        Binding("end", "edge(1)", "last row", show=False),
+        *cursor_bindings("row"),
         Binding("enter", "open", "open", show=False),
     ]
 

@@ -21,6 +21,7 @@ from textual.strip import Strip
 
 from ..inspector.render.printable import printable
 from ..parsers.source import Source
+from .cursor_bindings import cursor_bindings
 from .highlight import KINDS, Highlighter, plain
 from .line_index import LineIndex
 from .matches import matches_in
@@ -52,12 +53,7 @@ class TextView(ScrollView, can_focus=True):
     }
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "line up", show=False),
-        Binding("down,j", "move(1)", "line down", show=False),
-        Binding("pageup", "page(-1)", "page up", show=False),
-        Binding("pagedown", "page(1)", "page down", show=False),
-        Binding("home", "edge(-1)", "first line", show=False),
-        Binding("end", "edge(1)", "last line", show=False),
+        *cursor_bindings("line"),
         Binding("left,H", "sideways(-1)", "scroll left", show=False),
         Binding("right,L", "sideways(1)", "scroll right", show=False),
         Binding("y", "copy_line", "copy the line", show=False),

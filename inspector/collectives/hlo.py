@@ -7,11 +7,9 @@ clones share channel and chain); and a reduce-scatter as a fusion around an all-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
-from ...parsers.errors import ParseError
 from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape
 from .. import hlo_types
 from ..loops.hlo_executions import HloExecutions
@@ -21,9 +19,8 @@ from .named_axes import named_axes
 from .neighbours import Neighbourhood, neighbours_of
 from .op_name import direction_of
 from .origin import origin_of
+from .readable import readable
 from .setting import Setting
-
-T = TypeVar("T")
 
 STARTS = {f"{opcode}-start": kind for opcode, kind in HLO_OPCODES.items()}
 OPENINGS = HLO_OPCODES | STARTS
@@ -123,9 +120,9 @@ def _collective(
     neighbours: Mapping[Instruction, Neighbourhood],
 ) -> Collective:
     instruction, place, kind = found.instruction, found.place, found.counted_as
-    spelled = _attempt(lambda: instruction.replica_groups)
+    spelled = readable(lambda: instruction.replica_groups)
     groups = () if spelled is None else spelled.devices(setting.partitions)
-    pairs = _attempt(lambda: instruction.source_target_pairs) or ()
+    pairs = readable(lambda: instruction.source_target_pairs) or ()
     group_size = max(map(len, groups), default=2)
     results = _results(found)
     if place is instruction:
@@ -167,14 +164,6 @@ def _collective(
         op_name=op_name,
         loops=runs.loops,
     )
-
-
-def _attempt(read: Callable[[], T]) -> T | None:
-    """What is read, or None for a text in no known spelling: the collective is still shown."""
-    try:
-        return read()
-    except ParseError:
-        return None
 
 
 def _results(found: Found) -> tuple[HloType, ...]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
-from ...parsers.errors import ParseError
 from ...parsers.mlir import MlirModule, Operation, frames, function_around, names
 from .. import mlir_types
 from ..loops.stablehlo_executions import StablehloExecutions
@@ -13,9 +9,8 @@ from ..report import Collective, SourcePlace
 from .kinds import STABLEHLO_OPS, wire_bytes
 from .named_axes import named_axes
 from .op_name import direction_of
+from .readable import readable
 from .setting import Setting
-
-T = TypeVar("T")
 
 REDUCTIONS = {
     "stablehlo.add": "sum",
@@ -36,11 +31,11 @@ def stablehlo_collectives(stage: str, module: MlirModule, setting: Setting) -> t
 
 def _collective(stage: str, operation: Operation, setting: Setting, executions: StablehloExecutions) -> Collective:
     kind = STABLEHLO_OPS[operation.name]
-    spelled = _attempt(lambda: operation.replica_groups)
+    spelled = readable(lambda: operation.replica_groups)
     groups = () if spelled is None else spelled.devices(setting.partitions)
-    pairs = _attempt(lambda: operation.source_target_pairs) or ()
-    operands = _attempt(lambda: operation.operand_types) or ()
-    results = _attempt(lambda: operation.result_types) or ()
+    pairs = readable(lambda: operation.source_target_pairs) or ()
+    operands = readable(lambda: operation.operand_types) or ()
+    results = readable(lambda: operation.result_types) or ()
     bytes_in, bytes_out = mlir_types.size(operands), mlir_types.size(results)
     function = function_around(operation)
     stack = frames(operation.location)
@@ -66,18 +61,10 @@ def _collective(stage: str, operation: Operation, setting: Setting, executions: 
         direction=direction_of(op_name, differentiated=setting.differentiated),
         source=SourcePlace(stack, "exact" if stack else "none"),
         reduction=_reduction(operation),
-        channel_id=_attempt(lambda: operation.channel),
+        channel_id=readable(lambda: operation.channel),
         op_name=op_name,
         loops=runs.loops,
     )
-
-
-def _attempt(read: Callable[[], T]) -> T | None:
-    """What is read, or None for a text in no known spelling: the collective is still shown."""
-    try:
-        return read()
-    except ParseError:
-        return None
 
 
 def _reduction(operation: Operation) -> str | None:

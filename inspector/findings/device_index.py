@@ -89,7 +89,7 @@ class Numbers:
 
 def _apply(primitive: str, operands: list[int]) -> int | None:
     rule = rule_of(primitive)
-    if primitive in SAME or (rule is not None and rule.lowers_to is None and rule.takes is not None):
+    if primitive in SAME or (rule is not None and rule.is_cast):
         return operands[0]
     match primitive, operands:
         case "neg", [value]:

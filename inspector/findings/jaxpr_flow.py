@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..jaxpr_text import EquationPlace, JaxprText
-from ..program import read
+from ..program import jaxpr_of
 from ..report import FindingPlace, Report, SourcePlace
 
 CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
@@ -102,6 +102,14 @@ class Flow:
             return None
         return At(calls[0].jaxpr, calls[0].equation.inputs[names.index(value.name)], value.calls[:-1])
 
+    def type_of(self, value: At) -> str | None:
+        """The type of a value, as JAX prints it."""
+        made = self.made.get((value.jaxpr, value.name))
+        if made is not None:
+            return made[0].equation.outputs[made[1]].type
+        inputs = (*self.jaxprs[value.jaxpr].inputs, *self.jaxprs[value.jaxpr].constants)
+        return next((variable.type for variable in inputs if variable.name == value.name), None)
+
     def around(self, place: EquationPlace) -> Iterator[EquationPlace]:
         """An equation, and all those in whose bodies it stands, whoever calls them."""
         seen = {place.id}
@@ -135,9 +143,8 @@ class Flow:
 
 def flow_of(report: Report) -> Flow | None:
     """The flow of a report's jaxpr; None where there is none."""
-    stage = report.capture.stage("jaxpr")
-    text = None if stage is None else read(stage)
-    return _flow(text) if isinstance(text, JaxprText) else None
+    text = jaxpr_of(report.capture)
+    return None if text is None else _flow(text)
 
 
 @lru_cache(maxsize=4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
@@ -12,8 +11,10 @@ from ..collectives.table import rule_of
 from ..jaxpr import Equation
 from ..jaxpr_text import EquationPlace
 from ..report import Report
+from .axis_sizes import axis_sizes
 from .device_index import Numbers
 from .jaxpr_flow import MOST_STEPS, At, Flow, Use
+from .shapes import numbers_of, shape_of
 
 MOST_DEVICES = 1 << 12
 """Along the axes; for more, nothing is said."""
@@ -80,8 +81,6 @@ ELEMENTWISE = frozenset(
 )
 """What gives element i of its result from the elements i of its operands, so that a block may be taken first."""
 
-_SHAPE = re.compile(r"\[([\d,]*)")
-
 
 @dataclass(frozen=True, slots=True)
 class OwnBlock:
@@ -110,21 +109,6 @@ def own_block(report: Report, flow: Flow, place: EquationPlace, output: int) -> 
     return OwnBlock(along, dim, tuple(use.place for use in slices), through)
 
 
-def axis_sizes(report: Report) -> dict[str, int]:
-    """The sizes of all mesh axes by name; not those that have different ones in different meshes."""
-    sizes: dict[str, set[int]] = {}
-    for mesh in report.capture.subject.meshes if report.capture.subject else ():
-        for axis in mesh.axes:
-            sizes.setdefault(axis.name, set()).add(axis.size)
-    return {name: size.pop() for name, size in sizes.items() if len(size) == 1}
-
-
-def shape_of(type: str) -> tuple[int, ...]:
-    """The shape in a type as JAX prints it; empty where it has none."""
-    found = _SHAPE.search(type)
-    return tuple(map(int, filter(None, found[1].split(",")))) if found else ()
-
-
 def _ends(flow: Flow, start: At) -> tuple[list[Use], tuple[EquationPlace, ...]] | None:
     """The slices that the value goes to, and what it goes through; None where it goes anywhere else."""
     waiting, seen = [start], {start}
@@ -138,7 +122,7 @@ def _ends(flow: Flow, start: At) -> tuple[list[Use], tuple[EquationPlace, ...]] 
                 if use.place.equation.primitive == "dynamic_slice" and use.position == 0:
                     slices.append(use)
                     continue
-                if not _is_elementwise(use.place.equation, use.position):
+                if not _is_elementwise(use.place.equation):
                     return None
                 through.append(use.place)
                 use = At(use.place.jaxpr, use.place.equation.outputs[0].name, use.calls)
@@ -148,10 +132,10 @@ def _ends(flow: Flow, start: At) -> tuple[list[Use], tuple[EquationPlace, ...]] 
     return (slices, tuple(dict.fromkeys(through))) if slices else None
 
 
-def _is_elementwise(equation: Equation, position: int) -> bool:
+def _is_elementwise(equation: Equation) -> bool:
     rule = rule_of(equation.primitive)
     if rule is not None:
-        return rule.lowers_to is None and rule.takes is not None
+        return rule.is_cast
     return equation.primitive in ELEMENTWISE and len(equation.outputs) == 1
 
 
@@ -159,8 +143,9 @@ def _kept(flow: Flow, use: Use, axes: Sequence[str], sizes: Mapping[str, int]) -
     """Along which axes, and of which dimension, a slice is one's own block."""
     equation = use.place.equation
     operand, *starts = equation.inputs
-    taken = shape_of(f"[{dict(equation.params).get('slice_sizes', '').strip('()').replace(' ', '')}")
-    whole = _shape(flow, At(use.place.jaxpr, operand, use.calls))
+    taken = numbers_of(equation, "slice_sizes")
+    type = flow.type_of(At(use.place.jaxpr, operand, use.calls))
+    whole = None if type is None else shape_of(type)
     if whole is None or len(whole) != len(taken) or len(starts) != len(taken):
         return None
     smaller = [dim for dim, (have, take) in enumerate(zip(whole, taken, strict=True)) if take < have]
@@ -190,12 +175,3 @@ def _position(along: Sequence[str], at: Mapping[str, int], sizes: Mapping[str, i
     for axis in along:
         position = position * sizes[axis] + at[axis]
     return position
-
-
-def _shape(flow: Flow, value: At) -> tuple[int, ...] | None:
-    made = flow.made.get((value.jaxpr, value.name))
-    if made is not None:
-        place, number = made
-        return shape_of(place.equation.outputs[number].type)
-    inputs = (*flow.jaxprs[value.jaxpr].inputs, *flow.jaxprs[value.jaxpr].constants)
-    return next((shape_of(variable.type) for variable in inputs if variable.name == value.name), None)

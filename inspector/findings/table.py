@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..report import Finding, Report, Severity
 from .rule import Rule
 from .rules import (
+    ss00_useless_suppression,
     ss01_missing_reduce_scatter,
     ss03_extra_backward_psum,
     ss04_psum_of_invariant,
@@ -17,6 +18,7 @@ from .rules import (
 )
 
 RULES: tuple[Rule, ...] = (
+    ss00_useless_suppression.RULE,
     ss01_missing_reduce_scatter.RULE,
     ss03_extra_backward_psum.RULE,
     ss04_psum_of_invariant.RULE,
@@ -30,10 +32,10 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 """Worst first."""
 
 
-def findings(report: Report) -> Iterator[Finding]:
-    """What all rules find, worst first, else in the order of the rules."""
+def findings(report: Report, rules: Iterable[Rule] = RULES) -> Iterator[Finding]:
+    """What these rules find, worst first, else in the order of the rules."""
     yield from sorted(
-        (found for rule in RULES for found in rule.check(report)), key=lambda found: SEVERITIES.index(found.severity)
+        (found for rule in rules for found in rule.check(report)), key=lambda found: SEVERITIES.index(found.severity)
     )
 
 

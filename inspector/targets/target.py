@@ -47,11 +47,6 @@ class Target:
     cores: bool = False
     devices: int | None = None
 
-    @property
-    def is_attached(self) -> bool:
-        """Whether the devices are there, real ones or fake: what is compiled for them can run."""
-        return self.chip is None
-
 
 def parse_target(text: str) -> Target:
     """The target that a text names.

@@ -126,6 +126,12 @@ NESTED = """
         return lax.while_loop(lambda s: s[0] < 3, body, (0, x))[1]
 
     @mapped()
+    def until_all_are_there(x):
+        def condition(v):
+            return lax.pmin(v, "x")[0] < 2.5
+        return lax.while_loop(condition, lambda v: v + 1, x)
+
+    @mapped()
     def branch(x):
         total = lax.psum(x, "x")
         return lax.cond(total[0] > 5, lambda v: varying(lax.pmax(v, "x")), lambda v: varying(lax.pmin(v, "x")), x)
@@ -151,6 +157,7 @@ NESTED = """
         return lax.with_sharding_constraint(x * 2, jax.NamedSharding(mesh, P("x"))) + 1
 
     scan_inputs = nested_scans_inputs = while_varying_inputs = while_shared_inputs = (block,)
+    until_all_are_there_inputs = (block,)
     branch_inputs = custom_inputs = remat_inputs = constraint_inputs = (block,)
 """
 
@@ -188,6 +195,36 @@ def test_while(captured: Captured) -> None:
     before = probes(captured(NESTED, "while_shared"), "pmax", "before")
     assert [probe.iteration for probe in before] == [(0,), (1,), (2,)]
     assert held(before[2]) == [[9.0], [10.0], [11.0], [12.0]]
+
+
+def test_condition_of_a_while(captured: Captured) -> None:
+    capture = captured(NESTED, "until_all_are_there")
+    before, after = probes(capture, "pmin", "before"), probes(capture, "pmin", "after")
+    assert [probe.iteration for probe in before] == [(0,), (1,), (2,)]  # 0, 1 and 2 are less than 2.5; 3 ends it
+    assert held(before[2]) == [[2.0], [3.0], [4.0], [5.0]]
+    assert held(after[2]) == [[2.0]] * 4
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="written with the names of JAX 0.10")
+def test_summands(captured: Captured) -> None:
+    """Of an unreduced value each device holds a summand; `x` squared is read as one, and summed, in a loop."""
+    capture = captured(
+        NESTED
+        + """
+    @mapped()
+    def summed(x):
+        def step(carry, _):
+            return carry + varying(lax.psum(lax.pcast(carry, "x", to="unreduced"), "x")), None
+        return lax.scan(step, x * x, None, 2)[0]
+
+    summed_inputs = (block,)
+""",
+        "summed",
+    )
+    before, after = probes(capture, "unreduced_psum", "before"), probes(capture, "unreduced_psum", "after")
+    assert [held(probe) for probe in before] == [[[0.0], [1.0], [4.0], [9.0]], [[14.0], [15.0], [18.0], [23.0]]]
+    assert [held(probe) for probe in after] == [[[14.0]] * 4, [[70.0]] * 4]
+    assert before[0].type == "f32[1]{U:x}"
 
 
 def test_only_the_branch_that_was_taken(captured: Captured) -> None:

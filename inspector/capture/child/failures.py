@@ -7,6 +7,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -60,6 +61,23 @@ def user_line(error: BaseException) -> str:
     """The innermost source line of the user's in the traceback; empty if there is none."""
     lines = [frame.line or "" for frame in traceback.extract_tb(error.__traceback__) if not is_internal(frame.filename)]
     return lines[-1] if lines else ""
+
+
+def line_being_run() -> str | None:
+    """The innermost line of the user's that is being executed, as `file:line`."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not is_internal(file) and not is_pythons_own(file):
+            return f"{file}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None
+
+
+def is_pythons_own(file: str) -> bool:
+    """Whether a source file is of the standard library."""
+    folder = os.path.dirname(os.__file__) + os.sep
+    return file.startswith(folder) and not file.startswith((f"{folder}site-packages", f"{folder}dist-packages"))
 
 
 def _without_internal_lines(text: str) -> str:

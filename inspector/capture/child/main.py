@@ -14,6 +14,7 @@ from typing import Any
 from . import devices, failures
 from .channel import Channel, die_with_parent
 from .failures import UsageError
+from .overrides import Overrides
 from .request import Request
 from .resolve import find_script, prepare_path, resolve
 from .topology import Topology
@@ -58,6 +59,8 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
             f"{sys.executable} (Python {platform.python_version()}) has no jax",
             "install it there (pip install jax), or name another interpreter with --python",
         )
+    overrides = Overrides(request.overrides)
+    overrides.watch_imports()
     if topology is not None:
         topology.watch_imports()
     found = resolve(request.function)
@@ -68,7 +71,7 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
     # Here, and not above, because the script is to be the first that imports jax: it may set jax's environment.
     from .recording import record
 
-    record(request, found, channel, workspace, topology)
+    record(request, found, channel, workspace, topology, overrides)
 
 
 def _send_failure(error: BaseException, channel: Channel, target: str, chosen_devices: int) -> None:

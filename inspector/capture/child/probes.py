@@ -6,6 +6,7 @@ import hashlib
 import math
 import time
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ import numpy as np
 from . import live
 from .avals import type_text
 from .chosen import census
+from .device_blocks import DeviceBlocks
 from .digests import has_bits, plain
 from .probing import Prober
 from .readings import Reading, Run, device_ids
@@ -83,7 +85,7 @@ class Probed:
             if site.when in ("before", "after"):
                 array = self._arrays[key]
                 if any(isinstance(layer, Mapped) for layer in site.layers):
-                    yield from self._by_coordinates(site, run, np.asarray(array))
+                    yield from self._by_coordinates(site, run, array)
                 else:
                     yield from self._by_shards(site, run, array)
 
@@ -142,9 +144,10 @@ class Probed:
         groups: dict[tuple[int, ...], list[Reading]] = {}
         for reading in run.readings(site):
             groups.setdefault(reading.iteration, []).append(reading)
+        blocks = DeviceBlocks(array, max((len(r.at) for r in chain(*groups.values())), default=0))
         for iteration, readings in sorted(groups.items()):
             held = [
-                (device_ids(site, r.coordinates, self.assignment), list(r.coordinates.values()), "", array[r.at])
+                (device_ids(site, r.coordinates, self.assignment), list(r.coordinates.values()), "", blocks[r.at])
                 for r in readings
             ]
             yield from self._event(_fields(site, iteration), site.type, list(self._axes(site)), held)

@@ -33,6 +33,7 @@ from .channel import Channel
 from .compiled import Compiled
 from .failures import UsageError
 from .jaxpr_facts import Table
+from .overrides import Overrides
 from .platform_branches import platform_branches
 from .request import Request
 from .resolve import Resolved
@@ -47,7 +48,12 @@ OLDEST_JAX = (0, 7, 1)
 
 
 def record(
-    request: Request, found: Resolved, channel: Channel, workspace: str, topology: Topology | None = None
+    request: Request,
+    found: Resolved,
+    channel: Channel,
+    workspace: str,
+    topology: Topology | None = None,
+    overrides: Overrides | None = None,
 ) -> None:
     """Trace, lower, compile and run; each stage is sent as soon as it is there.
 
@@ -69,6 +75,8 @@ def record(
         channel.enter("trace")
         started = time.perf_counter()
         traced = call.jitted.trace(*call.args, **call.kwargs)
+        if overrides is not None:
+            overrides.complain()
         table = jaxpr_facts.Table(traced.jaxpr)
         channel.send("stage", table.encode(), name="jaxpr", seconds=_since(started))
         channel.send("arguments", values=values.describe_arguments(call, traced))
@@ -218,7 +226,8 @@ def _warnings_as_messages(channel: Channel) -> Iterator[None]:
     def show(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
     ) -> None:
-        _tell(channel, "warning", f"{category.__name__}: {message}", f"{filename}:{lineno}")
+        place = failures.line_being_run() or f"{filename}:{lineno}"
+        _tell(channel, "warning", f"{category.__name__}: {message}", place)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -29,6 +29,7 @@ class Request:
         timeout: seconds after which the capture is ended; None for no limit.
         argv: `sys.argv[1:]` of the script.
         directory: the working directory; None for the current one.
+        overrides: what is changed of the program from outside (see `overrides.py`).
     """
 
     function: str
@@ -46,6 +47,7 @@ class Request:
     timeout: float | None = None
     argv: tuple[str, ...] = ()
     directory: str | None = None
+    overrides: tuple[str, ...] = ()
 
     def encode(self) -> str:
         """As JSON, for the command line of the capturing process."""

@@ -20,18 +20,21 @@ _USE = re.compile(r"loc\((#loc\d*)\)$", re.MULTILINE)
 
 
 def tag(module: Any) -> str | None:
-    """Number the operations of a lowered module in place; says what went wrong if that could not be done."""
+    """Number the operations of a lowered module in place; says what went wrong if that could not be done.
+
+    Operations cannot be given another location in every JAX, so those of a module that is read from the numbered text
+    take their places.
+    """
     try:
         text = module.operation.get_asm(enable_debug_info=True)
         with module.context, ir.Location.unknown():
             twin = ir.Module.parse(_numbered(text))
-            locations = [operation.location for operation in _operations(twin)]
-            operations = _operations(module)
-            if len(locations) != len(operations):
-                return "instructions cannot be traced to single operations: the module prints as another"
-            for operation, location in zip(operations, locations, strict=True):
-                operation.location = location
-    except (AttributeError, TypeError, ValueError, ir.MLIRError) as error:
+        replaced = [operation.operation for operation in module.body.operations]
+        for operation in list(twin.body.operations):
+            operation.operation.move_before(replaced[0])
+        for operation in replaced:
+            operation.erase()
+    except (AttributeError, TypeError, ValueError, IndexError, ir.MLIRError) as error:
         return f"instructions cannot be traced to single operations in this JAX: {error}"
     return None
 
@@ -51,14 +54,3 @@ def _numbered(text: str) -> str:
 
     body = _USE.sub(own, text)
     return "\n".join((body, *definitions, ""))
-
-
-def _operations(module: Any) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(operation: Any) -> Any:
-        found.append(operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found

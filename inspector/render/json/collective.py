@@ -105,13 +105,12 @@ def collective_of(collective: report.Collective, capture: Capture) -> Collective
 
 
 def _cause(cause: CollectiveCause) -> Cause:
-    frame = cause.place.frame
     return Cause(
         effect=cause.effect,
         operation=cause.operation,
         rule=cause.rule,
-        file=frame.file if frame else None,
-        line=frame.line if frame else None,
+        file=cause.place.file,
+        line=cause.place.line,
         value=cause.value,
         before=cause.before,
         after=cause.after,

@@ -44,6 +44,20 @@ class Finding(Struct, frozen=True):
     saves: Saves
 
 
+class Suppressed(Struct, frozen=True):
+    """A finding that is not told: for what reason, and in which line of which file that is said; 0 for settings."""
+
+    finding: Finding
+    reason: str
+    file: str
+    line: int
+
+
+def suppressed_of(known: values.Suppressed) -> Suppressed:
+    """A suppressed finding in its JSON shape."""
+    return Suppressed(finding_of(known.finding), known.by.reason, known.by.file, known.by.line)
+
+
 def finding_of(found: values.Finding) -> Finding:
     """A finding in its JSON shape."""
     return Finding(

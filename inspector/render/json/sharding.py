@@ -81,13 +81,12 @@ class Conflict(Struct, frozen=True):
 
 def conflict_of(found: conflicts.Conflict) -> Conflict:
     """A conflict in its JSON shape."""
-    frame = found.place.frame
     return Conflict(
         operation=found.operation,
         rule=found.rule,
         factor=found.factor,
-        file=frame.file if frame else None,
-        line=frame.line if frame else None,
+        file=found.place.file,
+        line=found.place.line,
         won=_side(found.won),
         lost=list(map(_side, found.lost)),
     )
@@ -124,26 +123,24 @@ def sharding_of(value: report.ShardedValue, capture: Capture) -> Sharding:
 
 def why_of(found: explained.Why, *, with_all_steps: bool) -> Why:
     """Why one axis is where it is, in its JSON shape."""
-    frame = found.place.frame
     return Why(
         axis=found.axis,
         dim=found.dim,
         origin=found.origin,
-        file=frame.file if frame else None,
-        line=frame.line if frame else None,
+        file=found.place.file,
+        line=found.place.line,
         root=found.root,
         steps=list(map(_step, found.steps if with_all_steps else found.steps[:1])),
     )
 
 
 def _step(step: explained.ExplainedStep) -> Step:
-    frame = step.place.frame
     return Step(
         step=step.number,
         operation=step.operation,
         rule=step.rule,
         source=step.source,
         target=step.target,
-        file=frame.file if frame else None,
-        line=frame.line if frame else None,
+        file=step.place.file,
+        line=step.place.line,
     )

@@ -32,8 +32,8 @@ def source_of(place: SourcePlace) -> Source:
     """A place in its JSON shape."""
     frame = place.frame
     return Source(
-        file=frame.file if frame else None,
-        line=frame.line if frame else None,
+        file=place.file,
+        line=place.line,
         function=frame.function if frame else None,
         stack=[Frame(each.file, each.function, each.line, each.column) for each in place.stack],
         confidence=place.confidence,

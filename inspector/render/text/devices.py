@@ -8,8 +8,9 @@ from itertools import groupby
 from rich.console import RenderableType
 
 from ...capture.values import Probe, Shard
-from ...report import Divergence, ProbedValue, Report, SourcePlace
+from ...report import Divergence, ProbedValue, Report
 from ...values.written import array_lines, coordinates_text
+from ..source_place import place_text
 from .pieces import data, left_out, section, table
 
 LONGEST = 120
@@ -112,9 +113,3 @@ def _cells(found: Divergence) -> Iterable[str]:
         iteration,
         place_text(found.source),
     )
-
-
-def place_text(source: SourcePlace) -> str:
-    """`file.py:12`, without the folder."""
-    frame = source.frame
-    return "" if frame is None else f"{frame.file.rpartition('/')[2]}:{frame.line}"

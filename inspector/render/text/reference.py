@@ -8,7 +8,7 @@ from rich.text import Text
 from ...capture.values import Apart
 from ...report import ProbedValue, Report
 from ...units import plural
-from .devices import place_text
+from ..source_place import place_text
 from .pieces import data, left_out, section, table
 
 MOST = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import RenderableType
 
 from ...report import Report, VariableVariance
-from .devices import place_text
+from ..source_place import place_text
 from .pieces import data, left_out, section, table
 
 MOST = 12
