@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
@@ -30,7 +31,9 @@ def request_of(function: str, **more: object) -> Request:
     return replace(Request(f"{path}:{attribute}", probe="none", fingerprints=True), **more)
 
 
-MENDED = ["missing_reduce_scatter", "extra_backward_psum", "full_rematerialization", "psum_of_invariant"]
+MENDED = ["missing_reduce_scatter", "extra_backward_psum", "psum_of_invariant"]
+if jax.__version_info__ >= (0, 7, 2):  # the XLA of those before does not say where it copies whole values
+    MENDED.append("full_rematerialization")
 
 
 @pytest.mark.parametrize("name", MENDED)
