@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
@@ -35,8 +36,9 @@ MENDED = {
     "gather_then_slice": "SS02",
     "extra_backward_psum": "SS03",
     "psum_of_invariant": "SS04",
-    "full_rematerialization": "SS09",
 }
+if jax.__version_info__ >= (0, 7, 2):  # the XLA of those before does not say where it copies whole values
+    MENDED["full_rematerialization"] = "SS09"
 
 
 @pytest.mark.parametrize("name", MENDED)
