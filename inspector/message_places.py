@@ -11,7 +11,7 @@ from ..parsers.source_frames import Frame
 from .capture.model import Capture, Message, Stage
 from .collectives.neighbours import neighbours_of
 from .jaxpr_text import JaxprText
-from .program import read
+from .program import jaxpr_of, read
 from .report import PlacedMessage, SourcePlace
 
 STAGES = ("hlo-before", "hlo-spmd", "hlo")
@@ -91,9 +91,8 @@ def _donation(capture: Capture, message: Message) -> PlacedMessage:
     """The donated arguments, and where the first of them is used."""
     donated = [number for number, value in enumerate(capture.arguments) if value.donated]
     names = ", ".join(capture.arguments[number].path for number in donated)
-    stage = capture.stage("jaxpr")
-    text = None if stage is None else read(stage)
-    stack = _first_use(text, donated[0]) if isinstance(text, JaxprText) and donated else ()
+    text = jaxpr_of(capture)
+    stack = _first_use(text, donated[0]) if text is not None and donated else ()
     return PlacedMessage(
         message, f"donated: {names}" if names else None, SourcePlace(stack, "name" if stack else "none")
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..capture.model import Capture, Failure
 from ..findings.mending.changes import imports
-from ..jaxpr_text import EquationPlace, JaxprText
-from ..program import read
+from ..jaxpr_text import EquationPlace
+from ..program import jaxpr_of
 from ..report import Report, StoryStep
 from ..source_files import source_of
 from .story import story_of
@@ -44,7 +44,7 @@ class Failed:
     def story_at(self, primitives: tuple[str, ...], axis: str) -> tuple[StoryStep, ...]:
         """How what a loop at the line of the failure carries came to vary over an axis."""
         report = self.unchecked()
-        text = None if report is None else _text(report)
+        text = None if report is None else jaxpr_of(report.capture)
         lines = {(frame.file, frame.line) for frame in self.failure.stack}
         if report is None or text is None:
             return ()
@@ -60,7 +60,7 @@ class Failed:
 
 
 def _shard_map_of(report: Report, function: str) -> tuple[EquationPlace, tuple[str, ...]] | None:
-    text = _text(report)
+    text = jaxpr_of(report.capture)
     if text is None:
         return None
     mapped = [place for place in text.equations if place.equation.shard_map is not None]
@@ -70,9 +70,3 @@ def _shard_map_of(report: Report, function: str) -> tuple[EquationPlace, tuple[s
         if function in names or len(mapped) == 1:
             return place, body.outputs
     return None
-
-
-def _text(report: Report) -> JaxprText | None:
-    stage = report.capture.stage("jaxpr")
-    text = None if stage is None else read(stage)
-    return text if isinstance(text, JaxprText) else None
