@@ -90,6 +90,8 @@ class DiffScreen(Screen[None]):
             view.linked = frozenset(line for line, facing in lines.items() if facing.before and facing.after)
             if transfer is not None and transfer.span is not None:
                 view.go_to(view.index.line_at(transfer.span.start))
+            elif view.linked:
+                view.go_to(max(view.linked))
 
     @on(TextView.Moved)
     def _follow(self, event: TextView.Moved) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ...parsers.errors import ParseError
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.uses import uses
 from ..program import read
@@ -27,13 +28,11 @@ MOST = 60
 ALIKE = 0.6
 """The part of what is compared that has to agree for two instructions to be taken for one."""
 
-ACCIDENTAL = frozenset(
-    ("metadata", "backend_config", "channel_id", "frontend_attributes", "calls", "to_apply", "body", "condition")
-)
-"""Attributes that name, number or place, or that say how the backend goes about it."""
-
 UNREAD = frozenset(("metadata", "backend_config", "channel_id", "frontend_attributes", "use_global_device_ids"))
 """Attributes that a line is shown without."""
+
+ACCIDENTAL = frozenset((*UNREAD, "calls", "to_apply", "body", "condition", "sharding", "replica_groups"))
+"""Attributes that name, number or place, that say how the backend goes about it, or that are spelled in many ways."""
 
 _LAYOUT = re.compile(r"\{[\d,]*(?::[^}]*)?\}|/\*.*?\*/")
 
@@ -50,18 +49,42 @@ class Facing:
 def surroundings(before: Instruction, after: Instruction) -> tuple[Facing, ...]:
     """What stands around two collectives that are one, in the order of the text after, the rest where it stood."""
     ones, others = _near(before), _near(after)
-    return tuple(_in_order(ones, others, _Matching(before, after, ones, others).found))
+    return tuple(_in_order(ones, others, _Matching([(before, after)], ones, others).found))
 
 
 def around(found: Diff, change: Change) -> tuple[Facing, ...]:
-    """What stands around a change in the texts of both sides; of one that is on one side only, around it there."""
+    """What stands around a change in the texts of both sides.
+
+    Around one that is on one side only the other side is found through the nearest collective that is the same.
+    """
     before = _instruction(found.before, change.before)
     after = _instruction(found.after, change.after)
     if before is not None and after is not None:
         return surroundings(before, after)
+    same = [(_instruction(found.before, one), _instruction(found.after, other)) for one, other in found.unmistakable]
     if before is not None:
-        return tuple(Facing(each, None) for each in _near(before))
-    return () if after is None else tuple(Facing(None, each) for each in _near(after))
+        turned = _anchored(before, same)
+        return tuple(Facing(each.after, each.before, each.same) for each in turned)
+    return () if after is None else _anchored(after, [(other, one) for one, other in same])
+
+
+def _anchored(alone: Instruction, same: Iterable[tuple[Instruction | None, Instruction | None]]) -> tuple[Facing, ...]:
+    """What stands around an instruction, as what is after; before is what the other side has for it."""
+    near = _near(alone)
+    known = [(one, other) for other, one in same if one is not None and other is not None]
+    here = [(one, other) for one, other in known if other.computation is alone.computation]
+    if not here:
+        return tuple(Facing(None, each) for each in near)
+    anchors = min(here, key=lambda pair: abs(pair[1].span.start - alone.span.start))
+    ones, others = (_near(each, 4 * STEPS, 4 * MOST) for each in anchors)
+    others = sorted({each.name: each for each in (*others, *near)}.values(), key=_start)
+    shown = {each.name for each in (*near, anchors[1])}
+    matched = _in_order(ones, others, _Matching(here, ones, others, alone.name).found)
+    return tuple(each for each in matched if each.after is not None and each.after.name in shown)
+
+
+def _start(instruction: Instruction) -> int:
+    return instruction.span.start
 
 
 def _instruction(side: Outline, transfer: Transfer | None) -> Instruction | None:
@@ -80,36 +103,42 @@ def line(instruction: Instruction) -> str:
     return f"{instruction.name} = {_type(instruction)} {instruction.opcode}({operands}){attributes}"
 
 
-def _near(start: Instruction) -> list[Instruction]:
+def _near(start: Instruction, steps: int = STEPS, most: int = MOST) -> list[Instruction]:
     """Operands of operands, users of users, and the operands of those that are a step away; in text order."""
     computation = start.computation
     found, edge = {start.name: start}, [start]
-    for _ in range(STEPS):
+    for _ in range(steps):
         used = uses(computation, frozenset(each.name for each in edge))
         names = [name for each in edge for name in each.operands]
-        steps = [
+        reached = [
             *filter(None, map(computation.instruction, names)),
             *(user for each in edge for user in used[each.name]),
         ]
         edge = []
-        for each in steps:
-            if each.name not in found and len(found) < MOST:
+        for each in reached:
+            if each.name not in found and len(found) < most:
                 found[each.name] = each
                 edge.append(each)
-    return sorted(found.values(), key=lambda each: each.span.start)
+    return sorted(found.values(), key=_start)
 
 
 class _Matching:
     """The pairs, found stage by stage."""
 
     def __init__(
-        self, before: Instruction, after: Instruction, ones: Sequence[Instruction], others: Sequence[Instruction]
+        self,
+        known: Iterable[tuple[Instruction, Instruction]],
+        ones: Sequence[Instruction],
+        others: Sequence[Instruction],
+        alone: str | None = None,
     ) -> None:
         self.found: dict[str, str] = {}
-        self._taken: set[str] = set()
+        self._taken = {alone}
         self._ones, self._others = ({each.name: each for each in side} for side in (ones, others))
         self._users = [_users_of(side) for side in (ones, others)]
-        self._pair(before, after)
+        for one, other in known:
+            if self._ones.get(one.name) is one and self._others.get(other.name) is other:
+                self._pair(one, other)
         self._by_cone()
         self._by_context()
         while self._most_alike():
@@ -154,24 +183,30 @@ class _Matching:
                 yield one, alike[0]
 
     def _most_alike(self) -> bool:
-        """Pair the two that are most alike; False where none are alike enough, or several are equally."""
-        scores = sorted(
-            (
-                (self._likeness(one, other), one.name, other.name)
-                for one in self._ones.values()
-                if one.name not in self.found
-                for other in self._others.values()
-                if other.name not in self._taken and other.opcode == one.opcode
-            ),
-            reverse=True,
-        )
+        """Pair those that are most alike each other, and nothing else as much; False where there are none."""
+        scores = [
+            (self._likeness(one, other), one, other)
+            for one in self._ones.values()
+            if one.name not in self.found
+            for other in self._others.values()
+            if other.name not in self._taken and other.opcode == one.opcode
+        ]
+        best: dict[tuple[str, str], list[float]] = {}
         for score, one, other in scores:
-            if score < ALIKE:
-                return False
-            rivals = sum(s == score and (one == first) != (other == second) for s, first, second in scores)
-            if not rivals:
-                return self._pair(self._ones[one], self._others[other])
-        return False
+            for key in (("before", one.name), ("after", other.name)):
+                best.setdefault(key, []).append(score)
+        tops = {key: max(each) for key, each in best.items()}
+        single = {key: each.count(tops[key]) == 1 for key, each in best.items()}
+        chosen = [
+            (one, other)
+            for score, one, other in scores
+            if score >= ALIKE
+            and all(tops[key] == score and single[key] for key in (("before", one.name), ("after", other.name)))
+        ]
+        # Each is in one of them only, so none stands in another's way.
+        for one, other in chosen:
+            self._pair(one, other)
+        return bool(chosen)
 
     def _likeness(self, one: Instruction, other: Instruction) -> float:
         """The part of type, attributes and neighbours that agree."""
@@ -231,7 +266,16 @@ def _label(instruction: Instruction) -> tuple[object, ...]:
     """What it does, without names; the number of a parameter is accidental, the value of a constant is not."""
     attributes = tuple(sorted((k, v) for k, v in instruction.attributes.items() if k not in ACCIDENTAL))
     literal = instruction.literal if instruction.opcode == "constant" else None
-    return instruction.opcode, _type(instruction), attributes, literal, _called(instruction)
+    return instruction.opcode, _type(instruction), attributes, literal, _called(instruction), _groups(instruction)
+
+
+def _groups(instruction: Instruction) -> object:
+    """Who talks to whom, however it is spelled."""
+    try:
+        spelled = instruction.replica_groups
+    except ParseError:
+        return instruction.attributes.get("replica_groups")
+    return None if spelled is None else spelled.devices(0)
 
 
 def _called(instruction: Instruction) -> tuple[tuple[str, int], ...]:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 
 import pytest
 from shardscope.inspector.collectives.kinds import HLO_OPCODES
-from shardscope.inspector.diff.surroundings import line, surroundings
+from shardscope.inspector.diff.diff import Change, Diff, diff
+from shardscope.inspector.diff.surroundings import around, line, surroundings
+from shardscope.inspector.pipeline import inspect
 from shardscope.parsers.hlo import HloModule, parse_module
 from shardscope.parsers.source import Source
 
 from tests.conftest import SampleCapture
+
+from .conftest import Edited
 
 NAME = re.compile(rb"%([\w.\-]+)")
 METADATA = re.compile(rb", metadata=\{[^{}]*\}")
@@ -57,3 +62,26 @@ def test_what_is_gone_is_not_made_up(sample: SampleCapture) -> None:
     assert ("all-reduce", "reduce-scatter") in sides
     assert ("partition-id", None) in sides
     assert all(one == other for one, other in sides if one and other and "reduce" not in one)
+
+
+def test_what_is_new_has_no_counterpart(edited: Edited) -> None:
+    """Around a collective that was added stands what both have; it is not taken for any of that itself."""
+    more = (("psum(looped", 'psum(lax.psum(looped, "y")'),)
+    found = diff(*(inspect(edited("script:step", edits)) for edits in ((), more)))
+    (change,) = found.changes
+    assert change.after is not None
+    for facings, side in ((around(found, change), "after"), (around(turned(found), back(change)), "before")):
+        (new,) = (f for f in facings if (own := getattr(f, side)) is not None and own.name == change.after.name)
+        assert (new.before is None) == (side == "after")
+        assert (new.after is None) == (side == "before")
+        assert any(f.same for f in facings)
+
+
+def turned(found: Diff) -> Diff:
+    return replace(
+        found, before=found.after, after=found.before, unmistakable=tuple((b, a) for a, b in found.unmistakable)
+    )
+
+
+def back(change: Change) -> Change:
+    return replace(change, kind="removed", before=change.after, after=change.before)
