@@ -108,7 +108,7 @@ def compare_outlines(before: Outline, after: Outline) -> Diff:
         insides=inside_changes(before.insides, after.insides),
         concerns=tuple(_concern_changes(before, after)),
         sizes=_amounts(before.sizes, after.sizes),
-        costs=_amounts(before.costs, after.costs),
+        costs=tuple(amount for amount in _amounts(before.costs, after.costs) if _is_worth_telling(amount)),
         opcodes=_amounts(before.opcodes, after.opcodes, missing=0),
     )
 
@@ -168,6 +168,12 @@ def _border_changes(before: Sequence[Border], after: Sequence[Border]) -> list[B
 
 def _layout(border: Border | None) -> tuple[str, str | None] | None:
     return None if border is None else (border.type, border.spec)
+
+
+def _is_worth_telling(amount: Amount) -> bool:
+    """Estimates that differ by less than one in a thousand are the same."""
+    one, other = amount.before, amount.after
+    return one is None or other is None or abs(one - other) >= 1e-3 * max(abs(one), abs(other))
 
 
 def _amounts(

@@ -171,7 +171,7 @@ def _transfer(collective: Collective, report: Report, lines: Lines) -> Transfer:
         executions=collective.executions,
         is_async=collective.is_async,
         partners=_partners(collective),
-        fused_form=collective.fused_form,
+        fused_form=(collective.fused_form or "").partition(".")[0] or None,
     )
     called = _INDEX.sub("[*]", argument_of(collective) or collective.op_name or "")
     frame = collective.source.frame

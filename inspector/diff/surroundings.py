@@ -25,6 +25,9 @@ STEPS = 3
 MOST = 60
 """Instructions on each side."""
 
+LANDMARKS = 40
+"""Collectives that both sides have, by which the place of one is found that only one side has."""
+
 ALIKE = 0.6
 """The part of what is compared that has to agree for two instructions to be taken for one."""
 
@@ -61,17 +64,24 @@ def around(found: Diff, change: Change) -> tuple[Facing, ...]:
     after = _instruction(found.after, change.after)
     if before is not None and after is not None:
         return surroundings(before, after)
-    same = [(_instruction(found.before, one), _instruction(found.after, other)) for one, other in found.unmistakable]
     if before is not None:
-        turned = _anchored(before, same)
+        turned = _anchored(before, [(other, one) for one, other in _landmarks(found, before, 0)])
         return tuple(Facing(each.after, each.before, each.same) for each in turned)
-    return () if after is None else _anchored(after, [(other, one) for one, other in same])
+    return () if after is None else _anchored(after, _landmarks(found, after, 1))
 
 
-def _anchored(alone: Instruction, same: Iterable[tuple[Instruction | None, Instruction | None]]) -> tuple[Facing, ...]:
+def _landmarks(found: Diff, near: Instruction, side: int) -> list[tuple[Instruction, Instruction]]:
+    """Of the collectives that are the same, the instructions of those that stand nearest on one of the sides."""
+    start = near.span.start
+    placed = [pair for pair in found.unmistakable if pair[0].span is not None and pair[1].span is not None]
+    placed.sort(key=lambda pair: abs((pair[side].span or near.span).start - start))
+    both = [(_instruction(found.before, one), _instruction(found.after, other)) for one, other in placed[:LANDMARKS]]
+    return [(one, other) for one, other in both if one is not None and other is not None]
+
+
+def _anchored(alone: Instruction, known: Sequence[tuple[Instruction, Instruction]]) -> tuple[Facing, ...]:
     """What stands around an instruction, as what is after; before is what the other side has for it."""
     near = _near(alone)
-    known = [(one, other) for other, one in same if one is not None and other is not None]
     here = [(one, other) for one, other in known if other.computation is alone.computation]
     if not here:
         return tuple(Facing(None, each) for each in near)
@@ -108,6 +118,8 @@ def _near(start: Instruction, steps: int = STEPS, most: int = MOST) -> list[Inst
     computation = start.computation
     found, edge = {start.name: start}, [start]
     for _ in range(steps):
+        if len(found) >= most:
+            break
         used = uses(computation, frozenset(each.name for each in edge))
         names = [name for each in edge for name in each.operands]
         reached = [
