@@ -124,7 +124,7 @@ def test_what_is_no_mlir_at_all() -> None:
         '"eturn"(%1) : (tensor<2xi32>) -> ()\n',
         # a name in quotes that starts a line of an alias, or of nothing
         '#loc = loc(\n"shard_map")\n"a.b"() : () -> ()\n',
-        '#loc1 =module "loc(""a")\n"builtin.module"',
+        '#loc1 =module "loc(""a")\n"builtin.module"\n"a.b"() : () -> ()\n',
         # results in front of what looks like the key of an attribute
         "func.func @f() {\n  %c = a.b = a.c 4 : i32\n  return\n}\n",
     ],
