@@ -34,7 +34,8 @@ def compiled_as(
     found = found or [c for c in there if elements_of(type) in map(elements_of, c.result_types)]
     lines = {(frame.file, frame.line) for frame in source.stack[:1]}
     here = [c for c in found if {(frame.file, frame.line) for frame in c.source.stack[:1]} & lines]
-    yield from here or found
+    # One that stands alone on another line is another one.
+    yield from here or [c for c in found if len(c.result_types) > 1 or not c.source.stack]
 
 
 def saved_seconds(report: Report, now: Collective, instead: Kind) -> float | None:

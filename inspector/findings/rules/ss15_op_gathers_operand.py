@@ -21,7 +21,9 @@ def check(report: Report) -> Iterator[Finding]:
         for cause in causes[:1] if collective.kind == "all-gather" else ():
             known = cause.operation in IDIOMS
             crosses = cause.effect == "move" or (cause.effect in ("reshard", "own") and known)
-            is_whole = cause.elements in [elements_of(type) for type in collective.operand_types]
+            is_whole = cause.value.startswith("operand") and cause.elements in [
+                elements_of(type) for type in collective.operand_types
+            ]
             if cause.operation in LOOKUPS and all(type[:1] in "iu" for type in collective.operand_types):
                 continue  # where to look, which is little, and not what is looked up
             if crosses and is_whole and (known or cause.rule) and (cause.operation, cause.value) not in seen:
