@@ -96,5 +96,5 @@ RULE = Rule(
     repaired='table = jax.device_put(table, NamedSharding(mesh, P("x")))',
     check=check,
     threshold=LEAST,
-    threshold_is="bytes of a device that lie elsewhere as well",
+    threshold_is="bytes of a device that are copies",
 )
