@@ -14,8 +14,8 @@ from .jaxpr_text import EquationPlace, JaxprText
 from .links import frames_at, spans_of
 from .op_tags import spans_of_tags, tags_at
 from .pipeline import collectives_of
-from .program import read
-from .report import Collective, Confidence, Report, ShardedValue
+from .program import jaxpr_of, read
+from .report import Collective, Confidence, Finding, Report, ShardedValue
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class ProbePlace:
     number: int
 
 
-Place = SourceLine | StagePlace | Collective | ProbePlace | ShardedValue
+Place = SourceLine | StagePlace | Collective | ProbePlace | ShardedValue | Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,8 @@ def linked(report: Report, place: Place, stage: Stage) -> Linked:
             return replace(found, place=place, collective=None, spans=spans)
         case Collective():
             return Linked(place, place.source.stack, *_around(report, place, stage))
+        case Finding():
+            return _of_finding(report, place, stage)
 
 
 def collectives_in(report: Report, stage: Stage) -> tuple[Collective, ...]:
@@ -133,11 +135,9 @@ def counterparts(report: Report, collective: Collective, stage: Stage) -> tuple[
 
 def equation_offset(report: Report, equation: str) -> int | None:
     """Where an equation, by the id that `VariableVariance.equation` holds, stands in the text of the jaxpr."""
-    stage = report.capture.stage("jaxpr")
-    text = None if stage is None else read(stage)
-    if not isinstance(text, JaxprText):
-        return None
-    return next((place.span.start for place in text.equations if place.id == equation), None)
+    text = jaxpr_of(report.capture)
+    equations = () if text is None else text.equations
+    return next((place.span.start for place in equations if place.id == equation), None)
 
 
 def _of_probe(report: Report, place: ProbePlace, stage: Stage) -> Linked:
@@ -149,6 +149,18 @@ def _of_probe(report: Report, place: ProbePlace, stage: Stage) -> Linked:
     inner = linked(report, StagePlace("jaxpr", offset), stage)
     here = (Span(offset, offset + 1),) if stage.name == "jaxpr" else inner.spans
     return replace(inner, place=place, collective=None, spans=here)
+
+
+def _of_finding(report: Report, found: Finding, stage: Stage) -> Linked:
+    """What belongs to the place that a finding is about: in the text where it was found, or else at its line."""
+    place, stack = found.place, found.place.source.stack
+    if place.stage is not None and place.span is not None:
+        inner = linked(report, StagePlace(place.stage, place.span.start), stage)
+        spans = (place.span,) if place.stage == stage.name else inner.spans
+        return replace(inner, place=found, stack=stack or inner.stack, collective=None, spans=spans)
+    if stack:
+        return replace(linked(report, SourceLine(stack[0].file, stack[0].line), stage), place=found, stack=stack)
+    return Linked(found)
 
 
 def _around(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 from ..parsers.errors import Problem
@@ -14,15 +13,18 @@ from .collectives.jaxpr_sources import with_jaxpr_sources
 from .collectives.origin import Partitioning, partitioning_of
 from .collectives.setting import Setting
 from .collectives.stablehlo import stablehlo_collectives
+from .collectives.stacks import with_stacks
 from .cost.collectives import with_estimates
 from .cost.estimate import FunctionCost
 from .cost.function import cost_of
 from .cost.places import Machine, machine_of
-from .findings.table import findings
+from .findings.judge import with_findings
+from .findings.policy import EVERYTHING, Policy
 from .jaxpr_text import JaxprText
 from .meshes import meshes_of, partition_count
+from .message_places import placed_messages
 from .peak_memory import peak_memory
-from .program import read
+from .program import jaxpr_of, read
 from .report import Collective, Report
 from .shardings.table import borders
 from .stages import summarize
@@ -34,9 +36,9 @@ COMMUNICATING = ("stablehlo", "hlo")
 """The stages whose collectives are listed: what the user wrote, and what runs."""
 
 
-def inspect(capture: Capture) -> Report:
-    """Everything that can be said of what was recorded so far."""
-    jaxpr = _jaxpr(capture)
+def inspect(capture: Capture, policy: Policy = EVERYTHING) -> Report:
+    """Everything that can be said of what was recorded so far, with the findings that are wanted."""
+    jaxpr = jaxpr_of(capture)
     variance = () if jaxpr is None else variance_of(jaxpr)
     report = Report(
         capture=capture,
@@ -55,8 +57,9 @@ def inspect(capture: Capture) -> Report:
         divergences=divergences(capture, jaxpr, variance),
         cost=_cost(capture),
         peak=peak_memory(capture),
+        messages=placed_messages(capture),
     )
-    return replace(report, findings=tuple(findings(report)))
+    return with_findings(report, policy)
 
 
 def collectives_of(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
@@ -67,7 +70,7 @@ def collectives_of(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
         _partitioning(capture.stage("hlo-before"), capture.stage("hlo-spmd")),
         _is_differentiated(capture),
     )
-    return _collectives(stage, setting, _jaxpr(capture))
+    return _collectives(stage, setting, jaxpr_of(capture), capture.stage("stablehlo"))
 
 
 def _estimated(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
@@ -95,11 +98,14 @@ def _cost_of_stage(stage: Stage, collectives: tuple[Collective, ...], machine: M
 
 
 @lru_cache(maxsize=16)
-def _collectives(stage: Stage, setting: Setting, jaxpr: JaxprText | None) -> tuple[Collective, ...]:
+def _collectives(
+    stage: Stage, setting: Setting, jaxpr: JaxprText | None, stablehlo: Stage | None
+) -> tuple[Collective, ...]:
     """The collectives of one stage. A capture grows stage by stage, and those that are there do not change."""
     match read(stage):
         case HloModule() as module:
             found = hlo_collectives(stage.name, module, setting)
+            found = found if stablehlo is None else tuple(with_stacks(found, stage, stablehlo))
         case MlirModule() as module:
             found = stablehlo_collectives(stage.name, module, setting)
         case JaxprText() | Problem():
@@ -115,12 +121,6 @@ def _partitioning(before: Stage | None, after: Stage | None) -> Partitioning | N
         case HloModule() as went_in, HloModule() as came_out:
             return partitioning_of(went_in, came_out)
     return None
-
-
-def _jaxpr(capture: Capture) -> JaxprText | None:
-    stage = capture.stage("jaxpr")
-    text = None if stage is None else read(stage)
-    return text if isinstance(text, JaxprText) else None
 
 
 def _is_differentiated(capture: Capture) -> bool:

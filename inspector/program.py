@@ -11,7 +11,7 @@ from ..parsers.mlir import MlirModule
 from ..parsers.mlir import parse_module as parse_mlir
 from ..parsers.source import Span
 from .capture.errors import CaptureError
-from .capture.model import Stage
+from .capture.model import Capture, Stage
 from .jaxpr import read_program
 from .jaxpr_text import JaxprText, print_jaxpr
 
@@ -33,3 +33,10 @@ def read(stage: Stage) -> Syntax:
         return error.problem
     except CaptureError as error:
         return Problem(str(error), stage.source, Span(0, 1))
+
+
+def jaxpr_of(capture: Capture) -> JaxprText | None:
+    """The jaxpr of a capture; None where there is none that can be read."""
+    stage = capture.stage("jaxpr")
+    text = None if stage is None else read(stage)
+    return text if isinstance(text, JaxprText) else None

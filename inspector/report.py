@@ -5,7 +5,8 @@ Sizes are bytes per device and execution; unknown is None, never a guess.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..parsers.errors import Problem
@@ -13,7 +14,7 @@ from ..parsers.mesh_syntax import MeshSyntax
 from ..parsers.replica_groups import Groups
 from ..parsers.source import Span
 from ..parsers.source_frames import Frame
-from .capture.model import Capture, Dialect
+from .capture.model import Capture, Dialect, Message
 from .capture.values import Probe
 from .cost.estimate import Estimate, FunctionCost
 from .shardings.sharding import ArraySharding
@@ -258,13 +259,48 @@ class FindingPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """A piece of a user's file to be replaced by `text`.
+
+    Lines count from 1, columns are bytes of UTF-8 from 0, both as Python's `ast` has them; the end is not included.
+    """
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What became of the program when the edits of a finding were tried on a copy of the source.
+
+    `verified` where the finding is gone and everything else is as good as before; `why` says so in words, or what was
+    in the way. Collectives are counted by kind and axes, and bytes are those that a device sends in one run.
+    """
+
+    verified: bool
+    why: str
+    before: tuple[tuple[str, int], ...] = ()
+    after: tuple[tuple[str, int], ...] = ()
+    bytes_before: int | None = None
+    bytes_after: int | None = None
+    seconds_before: float | None = None
+    seconds_after: float | None = None
+    values: Literal["equal", "close", "differ", "not compared"] = "not compared"
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One diagnostic at one place: what is wrong, how that is known, and what to do about it.
 
     `error` is a wrong result, `warning` is cost. It is `proved` where the levels agree or live values show it, `likely`
     where one level says so, `possible` where it depends on what is not known. `evidence` are names and texts; `fix` is
-    in the user's own names. `saved_bytes` are those that a device sends less in one execution, `saved_seconds` is the
-    time of that on the target.
+    in the user's own names, and `edits` are that fix where it can be written as a change of the source. `saved_bytes`
+    are those that a device sends less in one execution, `saved_seconds` is the time of that on the target. `trial` says
+    how the edits were found to work, None where they were not tried.
     """
 
     rule: str
@@ -279,6 +315,69 @@ class Finding:
     fix: str | None = None
     saved_bytes: int | None = None
     saved_seconds: float | None = None
+    edits: tuple[Edit, ...] = ()
+    trial: Trial | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change that may let a function trace: in words, as edits, and whether it did; None where it was not tried."""
+
+    what: str
+    edits: tuple[Edit, ...] = ()
+    works: bool | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoryStep:
+    """One step of how a value came to be what it is: in words, and where."""
+
+    what: str
+    source: SourcePlace = field(default_factory=SourcePlace)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a function does not trace: in short, how it came to that, and what may mend it."""
+
+    title: str
+    steps: tuple[StoryStep, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedMessage:
+    """What the compiler or JAX said, what it is `about`, and where that stands in the user's source."""
+
+    message: Message
+    about: str | None = None
+    source: SourcePlace = field(default_factory=SourcePlace)
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """Words of the user's that findings of some `rules`, by id or slug, are known at a place, and for what `reason`.
+
+    They stand at `line` of `file`, 0 where that is no source but the settings, and hold for the lines from `first` to
+    `last`. `problem` says why they are of no use, where that is to be told.
+    """
+
+    file: str
+    line: int
+    rules: tuple[str, ...]
+    reason: str
+    first: int = 0
+    last: int = 0
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """A finding that is not told, and by whose word."""
+
+    finding: Finding
+    by: Suppression
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +385,8 @@ class Report:
     """All that is known of one capture; `meshes` are over the numbers of its `partitions`.
 
     `shardings` are those at the borders: of arguments and outputs, at constraints and shard_maps. Those of all other
-    values, which may be very many, `shardings/table.py` gives.
+    values, which may be very many, `shardings/table.py` gives. `thresholds` are those of rules that the user has set,
+    by id; `idle` are suppressions that suppress nothing.
     """
 
     capture: Capture
@@ -300,4 +400,15 @@ class Report:
     divergences: tuple[Divergence, ...] = ()
     cost: FunctionCost | None = None
     peak: PeakMemory | None = None
+    messages: tuple[PlacedMessage, ...] = ()
+    explanation: Explanation | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    suppressed: tuple[Suppressed, ...] = ()
+    idle: tuple[Suppression, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from .render.notebook import report_to_html
+
+        return report_to_html(self)

@@ -12,30 +12,39 @@ from textual.screen import Screen
 
 from ..inspector.capture.model import Capture
 from ..inspector.capture.spawn import Cancellation, Request, capture
+from ..inspector.findings.policy import EVERYTHING, Policy
+from ..inspector.improved import improved
+from ..inspector.report import Report
 from .feed import Feed
 from .main_screen import MainScreen
 from .palette import DARK, LIGHT, variables
 from .side_by_side import SideBySide
 
 
-def show(captured: Capture) -> None:
-    """Show a capture until the user leaves."""
-    ShardscopeApp((captured,)).run()
+def show(captured: Capture, policy: Policy = EVERYTHING) -> None:
+    """Show a capture, with the findings that are wanted, until the user leaves."""
+    ShardscopeApp((captured,), policy=policy).run()
 
 
-def show_live(request: Request) -> Capture:
-    """Capture, and show it as it grows, until the user leaves; that ends the capture too. Gives what there is of it."""
-    (last,) = show_targets((request,))
-    return last
+def show_live(request: Request, policy: Policy = EVERYTHING, *, verify: bool = False) -> Capture:
+    """Capture, and show it as it grows, until the user leaves; that ends the capture too. Gives what there is of it.
+
+    A function that does not trace is explained; `verify` tries the changes that mend findings.
+    """
+    cancellation = Cancellation()
+    feed = Feed(capture(request, cancellation), cancellation.cancel)
+    improve = partial(improved, request=request, policy=policy, verify=verify)
+    ShardscopeApp(feed, policy=policy, improve=improve).run()
+    return feed.stop()
 
 
-def show_targets(requests: Sequence[Request]) -> tuple[Capture, ...]:
+def show_targets(requests: Sequence[Request], policy: Policy = EVERYTHING) -> tuple[Capture, ...]:
     """Capture for several targets at once, and show one at a time or all side by side, as `show_live` does."""
     feeds = []
     for request in requests:
         cancellation = Cancellation()
         feeds.append(Feed(capture(request, cancellation), cancellation.cancel))
-    app = ShardscopeApp(feeds[0], others=feeds[1:])
+    app = ShardscopeApp(feeds[0], others=feeds[1:], policy=policy)
     app.run()
     return tuple(feed.stop() for feed in feeds)
 
@@ -56,9 +65,13 @@ class ShardscopeApp(App[None]):
         captures: Iterable[Capture] | Feed,
         cancel: Callable[[], None] = lambda: None,
         others: Sequence[Feed] = (),
+        policy: Policy = EVERYTHING,
+        improve: Callable[[Report], Report] | None = None,
     ) -> None:
         self.feed = captures if isinstance(captures, Feed) else Feed(captures, cancel)
         self.feeds = (self.feed, *others)
+        self._policy = policy
+        self._improve = improve
         self._shown = 0
         super().__init__()
         self.register_theme(DARK)
@@ -66,10 +79,10 @@ class ShardscopeApp(App[None]):
         self.theme = DARK.name
         if others:
             for number, feed in enumerate(self.feeds):
-                self.add_mode(_mode(number), partial(MainScreen, feed))
+                self.add_mode(_mode(number), partial(MainScreen, feed, self._policy))
 
     def get_default_screen(self) -> Screen[None]:
-        return MainScreen(self.feed) if len(self.feeds) == 1 else Screen()
+        return MainScreen(self.feed, self._policy, self._improve) if len(self.feeds) == 1 else Screen()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables(self.current_theme)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 BETWEEN = 2
@@ -23,7 +24,7 @@ class Column:
 def fitted(columns: Sequence[Column], natural: Sequence[int], width: int) -> tuple[tuple[int, int], ...]:
     """The columns that are shown, as pairs of index and width. `natural` is the width that each would need.
 
-    The more important a column is, the sooner it gets what it needs.
+    The more important a column is, the sooner it gets what it needs; those that are equally important share.
     """
     least = [min(need, column.least) for column, need in zip(columns, natural, strict=True)]
     by_importance = sorted(range(len(columns)), key=lambda index: -columns[index].importance)
@@ -32,8 +33,11 @@ def fitted(columns: Sequence[Column], natural: Sequence[int], width: int) -> tup
         shown.pop()
     left = width + BETWEEN - sum(least[index] + BETWEEN for index in shown)
     widths = {index: least[index] for index in shown}
-    for index in shown:
-        more = min(natural[index] - widths[index], max(left, 0))
-        widths[index] += more
-        left -= more
+    for _, equals in groupby(shown, key=lambda index: columns[index].importance):
+        # Who needs least comes first, so that what it does not take is left for the others.
+        waiting = sorted(equals, key=lambda index: natural[index] - widths[index])
+        for place, index in enumerate(waiting):
+            more = min(natural[index] - widths[index], max(left, 0) // (len(waiting) - place))
+            widths[index] += more
+            left -= more
     return tuple(sorted(widths.items()))

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from textual.content import Content
 
 from ..inspector.capture.model import PHASES, Capture, Failure, Message, OutputSummary
-from ..inspector.report import Report, VariableVariance
+from ..inspector.render.source_place import place_text
+from ..inspector.report import PlacedMessage, Report, VariableVariance
 from ..parsers.errors import Problem
 from .columns import Column
 from .pieces import axes_content, data
@@ -93,28 +94,30 @@ def _number(value: float | None) -> Content:
     return Content("" if value is None else f"{value:.4g}")
 
 
-def problems_of(capture: Capture, report: Report | None) -> list[Failure | Message | Problem]:
+def problems_of(capture: Capture, report: Report | None) -> list[Failure | PlacedMessage | Problem]:
     """What went wrong, what the compiler said, and what could not be read."""
-    found: list[Failure | Message | Problem] = [] if capture.failure is None else [capture.failure]
+    found: list[Failure | PlacedMessage | Problem] = [] if capture.failure is None else [capture.failure]
     if capture.damage is not None:
-        found.append(Message("error", f"the file is damaged, what follows is missing: {capture.damage}", "start"))
-    messages: list[Message] = sorted(capture.messages, key=lambda message: LEVELS.index(message.level))
-    found += messages
+        text = f"the file is damaged, what follows is missing: {capture.damage}"
+        found.append(PlacedMessage(Message("error", text, "start")))
+    messages = report.messages if report and report.capture is capture else map(PlacedMessage, capture.messages)
+    found += sorted(messages, key=lambda placed: LEVELS.index(placed.message.level))
     return found + [problem for stage in report.stages for problem in stage.problems] if report else found
 
 
-def problem_rows(problems: Sequence[Failure | Message | Problem]) -> list[Row]:
+def problem_rows(problems: Sequence[Failure | PlacedMessage | Problem]) -> list[Row]:
     """The first line of each."""
     return [Row(number, _problem(problem)) for number, problem in enumerate(problems)]
 
 
-def _problem(problem: Failure | Message | Problem) -> tuple[Content, ...]:
+def _problem(problem: Failure | PlacedMessage | Problem) -> tuple[Content, ...]:
     level, where, phase = "error", "", "reading"
     match problem:
         case Failure():
             text, phase = problem.message, PHASES[problem.phase]
-        case Message():
-            level, text, where, phase = problem.level, problem.text, problem.location or "", PHASES[problem.phase]
+        case PlacedMessage(message=Message() as said):
+            level, text, phase = said.level, said.text, PHASES[said.phase]
+            where = place_text(problem.source) or said.location or ""
         case Problem():
             line, column = problem.source.position(problem.span.start)
             text, where = problem.message, f"{problem.source.name}:{line}:{column}"

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from textual.content import Content
 
 from ..inspector.capture.model import Failure, Message, OutputSummary, Value
+from ..inspector.render.source_place import place_text
+from ..inspector.report import PlacedMessage
 from ..parsers.errors import Problem
 from .pieces import data, fact, folded, title
 from .selected import Entry
@@ -31,10 +33,12 @@ def entry_details(entry: Entry, width: int) -> Iterator[Content]:
             yield from fact("type", type_, width)
             yield from fact("sharding", spec or "", width)
             yield from _statistics(entry, width)
-        case Message(level, text, phase, location):
+        case PlacedMessage(Message(level, text, phase, location), about, source):
             yield Content.styled(level, {"error": "bold $error", "warning": "bold $warning"}.get(level, "bold"))
             yield from fact("while", phase, width)
-            yield from fact("where", location or "", width)
+            yield from fact("said at", location or "", width)
+            yield from fact("about", about or "", width)
+            yield from fact("line", place_text(source), width)
             yield Content("")
             yield from folded(data(text[:LONGEST]), width)
         case Failure():

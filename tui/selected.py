@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ..inspector.capture.model import Failure, Message, OutputSummary, Value
+from ..inspector.capture.model import Failure, OutputSummary, Value
 from ..inspector.linked import Place
+from ..inspector.report import PlacedMessage
 from ..parsers.errors import Problem
 
-Entry = Value | OutputSummary | Message | Failure | Problem
+Entry = Value | OutputSummary | PlacedMessage | Failure | Problem
 
 Selected = Place | Entry

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import ClassVar
 
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -16,8 +17,8 @@ from textual.widgets import Static
 from ..inspector.capture.model import Capture
 from ..inspector.compare import CauseRow, Comparison, compare
 from ..inspector.pipeline import inspect
-from ..inspector.render.collective_rows import SHORT_PASS, cause_text
-from ..inspector.units import format_seconds
+from ..inspector.render.collective_rows import SHORT_PASS, cause_text, total_wire
+from ..inspector.units import format_bytes, format_seconds, plural
 from .columns import Column
 from .pieces import data
 from .row_table import Row, RowTable
@@ -31,11 +32,13 @@ class SideBySide(ModalScreen[None]):
     def __init__(self, captures: Sequence[Capture]) -> None:
         super().__init__()
         self._captures = captures
+        self._comparison: Comparison | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical(id="side-by-side"):
             yield Static("comparing …", id="side-by-side-summary", classes="summary")
             yield RowTable((), id="side-by-side-table")
+            yield Static(id="side-by-side-row", classes="summary")
 
     def on_mount(self) -> None:
         self._compare()
@@ -49,28 +52,58 @@ class SideBySide(ModalScreen[None]):
     def _show(self, comparison: Comparison) -> None:
         table = self.query_one(RowTable)
         wide = [Column(target, 12, 5) for target in comparison.targets]
-        table.columns = (Column("from", 12, 9), Column("pass", 4, 3), Column("axes", 5, 8), *wide)
-        table.show([Row(number, _cells(row)) for number, row in enumerate(comparison.rows)])
+        table.columns = (Column("from", 12, 5), Column("pass", 4, 3), Column("axes", 5, 8), *wide)
+        self._comparison = comparison
+        table.show([each for number, row in enumerate(comparison.rows) for each in _rows(number, row)])
         table.focus()
-        self.query_one(Static).update(_summary(comparison))
+        self.query_one("#side-by-side-summary", Static).update(_summary(comparison))
+        self._spell_out(0)
+
+    @on(RowTable.Moved)
+    def _moved(self, event: RowTable.Moved) -> None:
+        if isinstance(event.key, tuple):
+            self._spell_out(event.key[0])
+
+    def _spell_out(self, number: int) -> None:
+        """Show all of a row, of which a narrow table has only the beginnings."""
+        if self._comparison is not None and number < len(self._comparison.rows):
+            targets, row = self._comparison.targets, self._comparison.rows[number]
+            self.query_one("#side-by-side-row", Static).update(_whole(targets, row))
 
 
 def _target(capture: Capture) -> str:
     return capture.subject.target if capture.subject is not None else "not captured yet"
 
 
-def _cells(row: CauseRow) -> tuple[Content, ...]:
+def _whole(targets: Sequence[str], row: CauseRow) -> Content:
+    """A row with a line for each target."""
+    lines = (
+        Content.assemble(data(target, "bold"), data(f" {'; '.join(cause_text(cell)) or 'nothing'}"))
+        for target, cell in zip(targets, row.cells, strict=True)
+    )
+    return Content("\n").join(lines)
+
+
+def _rows(number: int, row: CauseRow) -> Iterator[Row]:
+    """One row for each kind of collective that the target with most of them has for a cause."""
     cause = row.cause
     place = data(cause.source) if cause.source else Content.styled("combined, or not known", "$aside")
-    cells = (data(", ".join(cause_text(cell))) if cell else Content.styled("–", "$aside") for cell in row.cells)
-    return (place, data(SHORT_PASS[cause.direction]), data(cause.axes), *cells)
+    head = (place, data(SHORT_PASS[cause.direction]), data(cause.axes))
+    lines = zip_longest(*(cause_text(cell) or ("–",) for cell in row.cells), fillvalue="")
+    for line, texts in enumerate(lines):
+        cells = (data(text) if text != "–" else Content.styled(text, "$aside") for text in texts)
+        yield Row((number, line), (*(head if not line else (Content(),) * len(head)), *cells))
 
 
 def _summary(comparison: Comparison) -> Content:
     parts = []
     for target, report in zip(comparison.targets, comparison.reports, strict=True):
-        cost = report.cost
-        time = "" if cost is None else f" {format_seconds(cost.total)}, bound by {cost.bound}"
-        failed = " stopped" if report.capture.failure is not None else ""
-        parts.append(Content.assemble(data(target, "bold"), data(f"{time}{failed}")))
-    return Content("   ").join(parts)
+        if report.capture.failure is not None:
+            parts.append(Content.assemble(data(target, "bold"), " stopped"))
+            continue
+        found = [each for each in report.collectives if each.stage == "hlo"]
+        said = [f"{plural(len(found), 'collective')}, {format_bytes(total_wire(found))}"]
+        if report.cost is not None:
+            said.append(f"{format_seconds(report.cost.total)}, bound by {report.cost.bound}")
+        parts.append(Content.assemble(data(target, "bold"), data(f" {'; '.join(said)}")))
+    return Content("\n").join(parts)

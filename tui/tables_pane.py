@@ -31,6 +31,7 @@ from .entries import (
     value_rows,
     variance_rows,
 )
+from .findings_listing import FINDINGS, finding_of, finding_rows
 from .palette import axis_hues
 from .row_table import RowTable
 from .selected import Selected
@@ -40,6 +41,7 @@ from .text_view import TextView
 
 TABLES = {
     "collectives": ("Collectives", "c"),
+    "findings": ("Findings", "f"),
     "shardings": ("Shardings", "h"),
     "values": ("Arguments & outputs", "a"),
     "variance": ("Variance", "v"),
@@ -72,6 +74,7 @@ class TablesPane(Vertical):
         yield TabStrip(id="tables-strip")
         with ContentSwitcher(initial="collectives"):
             yield CollectivesPane(id="collectives").data_bind(TablesPane.report, TablesPane.linked)
+            yield RowTable(FINDINGS, id="findings")
             yield ShardingsPane(id="shardings").data_bind(TablesPane.report)
             yield RowTable(VALUES, id="values")
             yield RowTable(VARIANCE, id="variance")
@@ -114,6 +117,7 @@ class TablesPane(Vertical):
         self._show_problems()
         if report is not None:
             hues = axis_hues(report.meshes)
+            self.query_one("#findings", RowTable).show(finding_rows(report, hues))
             self.query_one("#variance", RowTable).show(variance_rows(report, hues))
             self.query_one("#devices", RowTable).show(device_rows(report, hues))
         self._count()
@@ -136,6 +140,8 @@ class TablesPane(Vertical):
         match table, key:
             case "collectives-table", _:
                 return self.query_one(CollectivesPane).collective(key)
+            case "findings", _ if report is not None:
+                return finding_of(report, key)
             case "shardings-table", _:
                 return self.query_one(ShardingsPane).value(key)
             case "values", ("in", int(number)):
@@ -166,6 +172,7 @@ class TablesPane(Vertical):
         run = capture.execution
         counts = {
             "collectives": self.query_one(CollectivesPane).count,
+            "findings": 0 if report is None else len(report.findings),
             "shardings": self.query_one(ShardingsPane).count,
             "values": len(capture.arguments) + len(capture.outputs),
             "variance": 0 if report is None else len(report.variance),

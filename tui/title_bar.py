@@ -11,8 +11,10 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from ..inspector.capture.model import PHASES, Capture
+from ..inspector.render.finding_facts import counted
 from ..inspector.report import Report
 from ..inspector.units import format_seconds
+from .findings_listing import COLOURS
 from .palette import axis_hue, axis_hues
 from .pieces import data
 
@@ -74,6 +76,8 @@ class TitleBar(Widget):
             parts.append(Content.assemble(("mesh ", "$aside"), Content(" ").join(axes)))
         if subject is not None:
             parts.append(data(f"{subject.target} × {subject.device_count}"))
+            if self.report is not None and self.report.findings:
+                parts.append(Content.styled(counted(self.report), COLOURS[self.report.findings[0].severity]))
             parts += [data(f"jax {subject.jax}", "$aside")] if subject.jax else []
         return parts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...parsers.mlir import MlirModule, Operation, frames, names
+from ...parsers.mlir import MlirModule, Operation, frames, function_around, names
 from .. import mlir_types
 from ..loops.stablehlo_executions import StablehloExecutions
 from ..report import Collective, SourcePlace
@@ -37,7 +37,7 @@ def _collective(stage: str, operation: Operation, setting: Setting, executions: 
     operands = readable(lambda: operation.operand_types) or ()
     results = readable(lambda: operation.result_types) or ()
     bytes_in, bytes_out = mlir_types.size(operands), mlir_types.size(results)
-    function = operation.function
+    function = function_around(operation)
     stack = frames(operation.location)
     op_name = next(iter(names(operation.location)), "").rstrip(":") or None
     runs = executions.of(operation)

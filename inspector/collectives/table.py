@@ -40,6 +40,11 @@ class CollectiveRule:
     example: str
     note: str = ""
 
+    @property
+    def is_cast(self) -> bool:
+        """Whether it only changes the type: every device goes on holding what it held."""
+        return self.lowers_to is None and self.takes is not None
+
 
 SLICE = "dynamic_slice"
 """What stands for the 2023 document's `pscatter`: each device keeps its block, found by `axis_index`."""

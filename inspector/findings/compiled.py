@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..cost.collectives import estimate
 from ..cost.places import machine_of
 from ..report import Collective, Kind, Report, SourcePlace
-from .own_block import shape_of
+from .shapes import shape_of
 
 
 def is_compiled(report: Report) -> bool:

@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 
 from ...parsers.errors import ParseError
-from ...parsers.mlir import MlirModule, Operation
+from ...parsers.mlir import MlirModule, Operation, function_around
 from .counting import MIRRORED, count
 from .execution import Execution
 
@@ -38,7 +38,7 @@ class StablehloExecutions:
             elif outer.name in BRANCHES:
                 total = None
             inner, outer = outer, outer.parent
-        function = inner.function
+        function = function_around(inner)
         around = Execution(1) if function is None else self._of_function(function.name)
         count = None if total is None or around.count is None else total * around.count
         return Execution(count, (*around.loops, *reversed(loops)))

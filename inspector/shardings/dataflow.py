@@ -121,6 +121,18 @@ class Dataflow:
                     inside.setdefault(parents[region], []).append(region)
         return inside
 
+    @cached_property
+    def _owners(self) -> Mapping[int, tuple[int, bool]]:
+        """For each region the row that it is in, and whether it is the last one there."""
+        return {region: (row, region == regions[-1]) for row, regions in self._regions_of.items() for region in regions}
+
+    def carried_by(self, row: int) -> int | None:
+        """The loop that goes on with what is returned in a row; None for any other row."""
+        regions = self.rows[row].regions
+        owner, is_last = self._owners.get(regions[-1], (-1, False)) if regions else (-1, False)
+        is_return = not self.rows[row].results and self._last_in.get(regions[-1] if regions else -1) == row
+        return owner if is_return and is_last and owner >= 0 and self.rows[owner].name.endswith("while") else None
+
     def _parent(self, row: int, depth: int) -> int:
         """The row of the operation whose region is around a row, at a depth."""
         start = self.rows[row].start

@@ -48,7 +48,8 @@ class CollectiveCause:
     `value` is what it communicates, in words, which propagation left as `before` and the operation needs as `after`
     (None for a sum and where that is not one sharding). `origins` are why it is cut along the collective's axes,
     `against` why another value of the operation is cut otherwise. `confidence` tells how the operation was found.
-    `needed` is true of the gradients of weights: each device has that of its part of the batch.
+    `needed` is true of the gradients of weights: each device has that of its part of the batch. `elements` is how many
+    of the value are on one device, None where that is not known.
     """
 
     effect: Effect
@@ -62,6 +63,7 @@ class CollectiveCause:
     against: tuple[Why, ...]
     needed: bool
     confidence: Confidence
+    elements: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,7 @@ class Situation:
             against=tuple(dict.fromkeys(why for each in against for why in self._why(each, all_axes=True))),
             needed=effect == "sum" and is_gradient(self.flow, self.row),
             confidence=self.confidence,
+            elements=None if cut is None else self._local_size(cut.node),
         )
 
     def _why(self, cut: _Cut, *, all_axes: bool) -> Iterator[Why]:

@@ -134,8 +134,7 @@ class _Walker:
             return value_of((*joined, *(Held(axis, "varying", place) for axis in inside)))
         in_groups = any(name == "axis_index_groups" and text != "None" for name, text in equation.params)
         if self.by_values:
-            is_cast = rule.lowers_to is None and rule.takes is not None
-            if is_cast or (rule.equal and in_groups):
+            if rule.is_cast or (rule.equal and in_groups):
                 return joined
             gives: State = "invariant" if rule.equal else "varying"
         else:

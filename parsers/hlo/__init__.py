@@ -1,10 +1,11 @@
 """HLO text: modules as XLA prints and dumps them, and as people write them."""
 
+from ..pieces import Piece
 from .call import Operand
 from .computation import Computation, Instruction
 from .metadata import Metadata
 from .module import HloModule, parse_module
-from .pieces import Piece, pieces
+from .pieces import pieces
 from .scan import Rows
 from .types import ArrayShape, BufferShape, HloType, Layout, OtherType, TupleShape, parse_layout, parse_type
 

@@ -1,39 +1,23 @@
-"""A module's text cut into pieces, without a gap: what stands where, and what is between."""
+"""The pieces of an HLO text: its prologue, the headers and ends of computations, and instructions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+from ..pieces import Piece, without_gaps
 from ..source import Span
 from .module import HloModule
 
-Kind = Literal["prologue", "header", "instruction", "end", "other"]
+Kind = Literal["prologue", "header", "instruction", "end"]
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of text; `other` is white space, remarks, and what could not be read."""
-
-    kind: Kind
-    span: Span
+def pieces(module: HloModule) -> Iterator[Piece[Kind | Literal["other"]]]:
+    """The pieces of a module's text, in text order."""
+    return without_gaps(_read(module), len(module.source.data))
 
 
-def pieces(module: HloModule) -> Iterator[Piece]:
-    """The pieces in text order: put together they are the text, byte for byte."""
-    position = 0
-    for piece in _read(module):
-        if piece.span.start > position:
-            yield Piece("other", Span(position, piece.span.start))
-        if piece.span.end > piece.span.start:
-            yield piece
-        position = piece.span.end
-    if position < len(module.source.data):
-        yield Piece("other", Span(position, len(module.source.data)))
-
-
-def _read(module: HloModule) -> Iterator[Piece]:
+def _read(module: HloModule) -> Iterator[Piece[Kind]]:
     yield Piece("prologue", module.prologue.span)
     for computation in module.computations:
         yield Piece("header", Span(computation.span.start, computation.body_start))

@@ -1,11 +1,13 @@
 """MLIR text: StableHLO and Shardy, and what else is around them, as printed, dumped and written by hand."""
 
+from ..pieces import Piece
 from .annotations import Annotations, Origins
+from .function import Function, function_around
 from .locations import CallSiteLoc, FileLoc, FusedLoc, Location, NameLoc, UnknownLoc, frames, names
 from .module import MlirModule, parse_module
-from .operation import Block, Function, Operation, Region
+from .operation import Block, Operation, Region
 from .parameters import Argument, Result
-from .pieces import Piece, pieces
+from .pieces import pieces
 from .rows import Rows
 from .sdy import (
     DimensionSharding,
@@ -52,6 +54,7 @@ __all__ = [
     "UnknownLoc",
     "ValueRef",
     "frames",
+    "function_around",
     "names",
     "parse_module",
     "parse_type",

@@ -9,8 +9,9 @@ from functools import cached_property
 from ..errors import ParseError, Problem
 from ..mesh_syntax import MeshSyntax
 from ..source import Source, Span
+from .function import Function
 from .lists import symbol
-from .operation import Function, Operation, operation_from, operation_in, operations_in
+from .operation import Operation, operation_from, operation_in, operations_in
 from .problems import problems_in
 from .rows import Rows, read_rows
 from .scan import starts

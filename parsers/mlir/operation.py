@@ -1,4 +1,4 @@
-"""Operations, the regions and blocks in them, and functions, which are operations too.
+"""Operations, and the regions and blocks in them.
 
 Each is a place in a text, and reads the text there when it is asked for something. What the text does not tell then
 raises ParseError.
@@ -17,9 +17,8 @@ from ..replica_groups import ReplicaGroups
 from ..source import Source, Span
 from .annotations import Annotations
 from .collectives import parse_channel, parse_groups, parse_pairs
-from .lists import symbol
 from .locations import Location
-from .parameters import Argument, Result, function_signature, generic_signature, label, region_arguments
+from .parameters import Argument, function_signature, label, region_arguments
 from .patterns import OPERATION, TRIVIA
 from .statement import FUNCTION, Head, Statement, read_head, read_statement, result_names
 from .structure import BlockNode, Nest, RegionNode, Run, nest_at
@@ -28,7 +27,6 @@ from .types import MlirType, TensorType
 
 T = TypeVar("T")
 
-_FUNCTION_NAME = re.compile(rb'func\.func\s++(?:\w++\s++)?+(@(?:"[^"\n]*+"|[\w$.\-]++))')
 _OPERATION = re.compile(OPERATION.encode())
 OPERATIONS = re.compile(rf"{TRIVIA}(?:({OPERATION})|\Z)".encode())
 """Operations without regions, one after the other; white space at the end matches too, without the group."""
@@ -163,13 +161,6 @@ class Operation:
         around = nests_around(self.text, self.span.start)
         return Operation(self.text, around[-1].span, around[-1]) if around else None
 
-    @property
-    def function(self) -> Function | None:
-        """The function in which it is."""
-        around = nests_around(self.text, self.span.start)
-        enclosing = (Operation(self.text, nest.span, nest) for nest in reversed(around))
-        return next((Function(operation) for operation in enclosing if operation.name == FUNCTION), None)
-
     def walk(self) -> Iterator[Operation]:
         """The operation and all that is in its regions, in text order."""
         waiting = [self]
@@ -220,66 +211,13 @@ class Block:
         if self.node.label is not None:
             return label(operation.text, operation.text.source.text(self.node.label))
         if operation.name == FUNCTION and not operation.head.is_quoted:
-            return "", Function(operation).arguments
+            return "", function_signature(operation.text, operation.statement)[0]
         return "", region_arguments(operation.text, operation.statement)
 
     @property
     def operations(self) -> tuple[Operation, ...]:
         """What is in it, in order. They are made anew each time, since there may be hundreds of thousands."""
         return tuple(operations_in(self.region.operation.text, self.node))
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function: `func.func public @main(%arg0: tensor<8xf32> {…}) -> (tensor<8xf32> {…}) {`."""
-
-    operation: Operation
-
-    @property
-    def span(self) -> Span:
-        """All of it."""
-        return self.operation.span
-
-    @property
-    def name(self) -> str:
-        """Its name, without the `@`."""
-        # What follows it, the signature, may be megabytes long.
-        early = _FUNCTION_NAME.match(self.operation.text.source.data, self.span.start)
-        return symbol(early[1].decode("utf-8", "replace") if early else self.attributes.get("sym_name", ""))
-
-    @property
-    def visibility(self) -> str:
-        """`public`, `private` or `nested`; empty if nothing is written, which means public."""
-        return symbol(self.operation.attributes.get("sym_visibility", ""))
-
-    @property
-    def attributes(self) -> Mapping[str, str]:
-        """Its attributes as text, by name."""
-        return self.operation.attributes
-
-    @cached_property
-    def arguments(self) -> tuple[Argument, ...]:
-        """Its arguments; without names if it is only declared."""
-        return self._signature[0]
-
-    @property
-    def results(self) -> tuple[Result, ...]:
-        """Its results."""
-        return self._signature[1]
-
-    @cached_property
-    def _signature(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
-        operation = self.operation
-        if not operation.head.is_quoted:
-            return function_signature(operation.text, operation.statement)
-        blocks = [block for region in operation.regions for block in region.blocks]
-        return generic_signature(operation.text, operation.attributes, blocks[0].arguments if blocks else ())
-
-    @property
-    def body(self) -> tuple[Operation, ...]:
-        """The operations in its first block; none if it is only declared."""
-        blocks = [block for region in self.operation.regions for block in region.blocks]
-        return blocks[0].operations if blocks else ()
 
 
 def operations_in(text: MlirText, block: BlockNode) -> Iterator[Operation]:

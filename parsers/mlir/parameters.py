@@ -23,14 +23,12 @@ _LABEL = re.compile(rf"(\^[\w$.\-]++)\s*+({BRACKETS})?+")
 
 
 @dataclass(frozen=True)
-class Argument:
-    """An argument of a function or a block. In a function that is only declared it has no name."""
+class _Parameter:
+    """What an argument and a result have in common."""
 
     text: MlirText = field(compare=False, repr=False)
-    name: str
     type_text: str
-    attributes_text: str = "{}"
-    location_text: str | None = None
+    attributes_text: str
 
     @property
     def type(self) -> MlirType:
@@ -46,6 +44,14 @@ class Argument:
     def annotations(self) -> Annotations:
         """What its attributes say about sharding."""
         return Annotations(self.text, self.attributes, 0)
+
+
+@dataclass(frozen=True)
+class Argument(_Parameter):
+    """An argument of a function or a block. In a function that is only declared it has no name."""
+
+    name: str
+    location_text: str | None
 
     @property
     def location(self) -> Location:
@@ -54,27 +60,8 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(_Parameter):
     """A result of a function."""
-
-    text: MlirText = field(compare=False, repr=False)
-    type_text: str
-    attributes_text: str = "{}"
-
-    @property
-    def type(self) -> MlirType:
-        """Its type."""
-        return self.text.type(self.type_text)
-
-    @property
-    def attributes(self) -> Mapping[str, str]:
-        """Its attributes as text, by name."""
-        return self.text.entries(self.attributes_text, 0)
-
-    @property
-    def annotations(self) -> Annotations:
-        """What its attributes say about sharding."""
-        return Annotations(self.text, self.attributes, 0)
 
 
 def listed_arguments(text: MlirText, listed: str) -> tuple[Argument, ...]:
@@ -129,7 +116,7 @@ def generic_signature(
     locations = [argument.location_text for argument in named] or [None] * len(inputs)
     of_arguments = items(attributes.get("arg_attrs", "[]")) or ("{}",) * len(inputs)
     of_results = items(attributes.get("res_attrs", "[]")) or ("{}",) * len(results)
-    arguments = zip(names, map(str, inputs), of_arguments, locations, strict=False)
+    arguments = zip(map(str, inputs), of_arguments, names, locations, strict=False)
     return (
         tuple(Argument(text, *argument) for argument in arguments),
         tuple(Result(text, *result) for result in zip(map(str, results), of_results, strict=False)),
@@ -139,8 +126,8 @@ def generic_signature(
 def _argument(text: MlirText, filled: Filled, form: ParameterForm) -> Argument:
     return Argument(
         text,
-        filled.text(form.name) if form.name else "",
         filled.text(form.type) if form.type else "",
         filled.text(form.attributes) if form.attributes else "{}",
+        filled.text(form.name) if form.name else "",
         filled.text(form.location) if form.location else None,
     )

@@ -1,42 +1,26 @@
-"""A text cut into pieces, without a gap: what stands where, and what is between."""
+"""The pieces of an MLIR text: operations, of which one with regions has several, labels and aliases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+from ..pieces import Piece, without_gaps
 from ..source import Span
 from .module import MlirModule
 from .operation import OPERATIONS
 from .structure import Aliases, BlockNode, Nest, RegionNode, Run
 
-Kind = Literal["operation", "label", "alias", "other"]
+Kind = Literal["operation", "label", "alias"]
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of text; an operation with regions has several. `other` is white space, braces, comments, broken text."""
-
-    kind: Kind
-    span: Span
+def pieces(module: MlirModule) -> Iterator[Piece[Kind | Literal["other"]]]:
+    """The pieces of a module's text, in text order."""
+    return without_gaps(_read(module), len(module.source.data))
 
 
-def pieces(module: MlirModule) -> Iterator[Piece]:
-    """The pieces in text order: put together they are the text, byte for byte."""
-    position = 0
-    for piece in _read(module):
-        if piece.span.start > position:
-            yield Piece("other", Span(position, piece.span.start))
-        if piece.span.end > piece.span.start:
-            yield piece
-        position = max(position, piece.span.end)
-    if position < len(module.source.data):
-        yield Piece("other", Span(position, len(module.source.data)))
-
-
-def _read(module: MlirModule) -> Iterator[Piece]:
-    waiting: list[RegionNode | BlockNode | Run | Aliases | Nest | Piece] = [module.text.outline[0]]
+def _read(module: MlirModule) -> Iterator[Piece[Kind]]:
+    waiting: list[RegionNode | BlockNode | Run | Aliases | Nest | Piece[Kind]] = [module.text.outline[0]]
     while waiting:
         match waiting.pop():
             case Piece() as known:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from ..errors import ParseError
 from ..garbage import collection_paused
 from ..source import Span
-from .operation import OPERATIONS, Function, Operation
+from .function import Function
+from .operation import OPERATIONS, Operation
 from .patterns import HEAD_PARTS
 from .sdy import Sharding
 from .sdy_parser import parse_axes, parse_shardings

@@ -7,9 +7,11 @@ that XLA dumped to. No JAX is needed for that.
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-from shardscope.commands.chosen_findings import add_finding_options, chosen, failed
+from shardscope.commands.chosen_findings import add_finding_options, failed, policy_of
 from shardscope.commands.output import add_output_options, after_screen, chosen_format, write_report
+from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
@@ -25,12 +27,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> ExitCode:
     """Load, and show."""
+    settings = configuration_above(Path())
+    policy = policy_of(options, settings)
     capture = load(options.path, options.module)
     format = chosen_format(options)
     if format == "tui":
         from shardscope.tui.app import show
 
-        show(capture)
+        show(capture, policy)
         return after_screen(capture)
-    report = chosen(inspect(capture), options)
-    return failed(write_report(report, format, options.output), report, options)
+    report = inspect(capture, policy)
+    return failed(write_report(report, format, options.output), report, options, settings)

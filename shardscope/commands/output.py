@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,12 @@ from shardscope.inspector.capture.model import Capture, Failure
 from shardscope.inspector.compare import Comparison
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.report import Report
+from shardscope.version import __version__
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-FORMATS = ("tui", "text", "json")
+FORMATS = ("tui", "text", "json", "markdown", "sarif", "github")
 
 PIPED_WIDTH = 160
 """Columns of a text report that does not go to a terminal."""
@@ -44,13 +45,15 @@ def chosen_format(options: argparse.Namespace) -> str:
 
 
 def write_report(report: Report, format: str, output: str | None) -> ExitCode:
-    """Write a report as text or JSON, and tell how its capture went."""
+    """Write a report, and tell how its capture went."""
     if format == "json":
         from shardscope.inspector.render.json import to_json
 
-        _write(to_json(report), output)
+        write(to_json(report), output)
+    elif format == "text":
+        _write_report_text(report, output)
     else:
-        _write_text(report, output)
+        write(_for_review((report,), format), output)
     return exit_code(report.capture)
 
 
@@ -59,12 +62,30 @@ def write_comparison(comparison: Comparison, format: str, output: str | None) ->
     if format == "json":
         from shardscope.inspector.render.json.comparison import comparison_to_json
 
-        _write(comparison_to_json(comparison), output)
+        write(comparison_to_json(comparison), output)
+    elif format != "text":
+        write(_for_review(comparison.reports, format), output)
     else:
         from shardscope.inspector.render.text.comparison import print_comparison
 
-        _print(lambda console: print_comparison(comparison, console), output)
+        write_text(lambda console: print_comparison(comparison, console), output)
     return max(exit_code(report.capture) for report in comparison.reports)
+
+
+def _for_review(reports: Sequence[Report], format: str) -> bytes:
+    """The formats of those who look at changes of code."""
+    match format:
+        case "sarif":
+            from shardscope.inspector.render.sarif import to_sarif
+
+            return to_sarif(reports, __version__)
+        case "github":
+            from shardscope.inspector.render.github import to_github
+
+            return to_github(reports).encode()
+    from shardscope.inspector.render.markdown import to_markdown
+
+    return to_markdown(reports).encode()
 
 
 def after_screen(capture: Capture) -> ExitCode:
@@ -83,13 +104,14 @@ def exit_code(capture: Capture) -> ExitCode:
             return ExitCode.DONE if capture.damage is None else ExitCode.UNREADABLE_INPUT
 
 
-def _write_text(report: Report, output: str | None) -> None:
+def _write_report_text(report: Report, output: str | None) -> None:
     from shardscope.inspector.render.text import print_report
 
-    _print(lambda console: print_report(report, console), output)
+    write_text(lambda console: print_report(report, console), output)
 
 
-def _print(show: Callable[[Console], None], output: str | None) -> None:
+def write_text(show: Callable[[Console], None], output: str | None) -> None:
+    """Write what is shown on a console: to the terminal, else to a file or a pipe as plain text."""
     from io import StringIO
 
     from rich.console import Console
@@ -99,10 +121,11 @@ def _print(show: Callable[[Console], None], output: str | None) -> None:
         return
     text = StringIO()
     show(Console(file=text, width=PIPED_WIDTH, highlight=False))
-    _write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()).encode(), output)
+    write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()).encode(), output)
 
 
-def _write(data: bytes, output: str | None) -> None:
+def write(data: bytes, output: str | None) -> None:
+    """Write to a file, or to standard output."""
     if output is None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()

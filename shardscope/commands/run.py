@@ -14,15 +14,15 @@ The arguments are taken from the first of these that there is: --arg; --inputs; 
 from __future__ import annotations
 
 import argparse
-import os
 import re
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
-from shardscope.commands.chosen_findings import add_finding_options, chosen, failed
+from shardscope.commands.capturing import last_capture, located, settings_of
+from shardscope.commands.chosen_findings import add_finding_options, failed, policy_of
 from shardscope.commands.output import (
     add_output_options,
     after_screen,
@@ -30,14 +30,14 @@ from shardscope.commands.output import (
     write_comparison,
     write_report,
 )
+from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.child.request import Request
 from shardscope.inspector.capture.file import save
-from shardscope.inspector.capture.model import PHASES, Capture
-from shardscope.inspector.capture.spawn import capture
 from shardscope.inspector.compare import compare
+from shardscope.inspector.improved import improved
 from shardscope.inspector.pipeline import inspect
-from shardscope.samples.catalogue import samples
+from shardscope.inspector.report import Report
 
 MOST_NUMBERS = 1000
 """Of iterations, and of indices."""
@@ -64,7 +64,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         " several are shown side by side",
     )
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
-    parser.add_argument("--no-live", action="store_true", help="compile only, do not run the function")
+    parser.add_argument(
+        "--live",
+        action=argparse.BooleanOptionalAction,
+        help="whether the compiled function is also run (default: it is)",
+    )
     parser.add_argument(
         "--probe",
         default="collectives",
@@ -84,6 +88,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reference", action="store_true", help="compare the values with a run on one device")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="for made-up values of abstract arguments")
     parser.add_argument("--timeout", type=float, metavar="S", help="give up after so many seconds")
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="try the changes that mend findings, on a copy of the source: capture again, and compare",
+    )
     parser.add_argument("--save", metavar="FILE", help="keep the capture, for `shardscope open`")
     add_output_options(parser)
     add_finding_options(parser)
@@ -91,34 +100,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> ExitCode:
     """Capture, show, and tell how it went."""
-    requests = [_request(options, target) for target in dict.fromkeys(options.target or ["cpu"])]
+    settings = settings_of(options.function)
+    policy = policy_of(options, settings)
+    requests = [_request(options, settings, target) for target in dict.fromkeys(_targets(options, settings))]
     if len(requests) > 1:
-        return _compare(requests, options)
+        return _compare(requests, options, settings)
     (request,) = requests
     format = chosen_format(options)
     if format == "tui":
         from shardscope.tui.app import show_live
 
-        last = show_live(request)
+        last = show_live(request, policy, verify=_verifies(options, settings))
     else:
-        last = _last(request)
+        last = last_capture(request)
     if options.save is not None and last.subject is not None:
         save(last, options.save)
     if format == "tui":
         return after_screen(last)
-    report = chosen(inspect(last), options)
-    return failed(write_report(report, format, options.output), report, options)
+    report = _tried(inspect(last, policy), request, options, settings)
+    return failed(write_report(report, format, options.output), report, options, settings)
 
 
-def _compare(requests: Sequence[Request], options: argparse.Namespace) -> ExitCode:
+def _compare(requests: Sequence[Request], options: argparse.Namespace, settings: Found) -> ExitCode:
     """One capture for each target, and their collectives side by side."""
-    format = chosen_format(options)
+    format, policy = chosen_format(options), policy_of(options, settings)
     if format == "tui":
         from shardscope.tui.app import show_targets
 
-        captures = list(show_targets(requests))
+        captures = list(show_targets(requests, policy))
     else:
-        captures = [_last(request) for request in requests]
+        captures = [last_capture(request) for request in requests]
     for request, captured in zip(requests, captures, strict=True):
         if options.save is not None and captured.subject is not None:
             path = Path(options.save)
@@ -126,56 +137,51 @@ def _compare(requests: Sequence[Request], options: argparse.Namespace) -> ExitCo
     if format == "tui":
         return ExitCode.DONE
     targets = tuple(request.target for request in requests)
-    reports = tuple(chosen(inspect(captured), options) for captured in captures)
+    found = [inspect(captured, policy) for captured in captures]
+    reports = tuple(_tried(*pair, options, settings) for pair in zip(found, requests, strict=True))
     code = write_comparison(compare(targets, reports), format, options.output)
-    return max(failed(code, report, options) for report in reports)
+    return max(failed(code, report, options, settings) for report in reports)
 
 
-def _last(request: Request) -> Capture:
-    return deque(_with_progress(capture(request)), maxlen=1).pop()
+def _verifies(options: argparse.Namespace, settings: Found) -> bool:
+    return options.verify or settings.configuration.verify
 
 
-def _request(options: argparse.Namespace, target: str) -> Request:
+def _tried(report: Report, request: Request, options: argparse.Namespace, settings: Found) -> Report:
+    """The report, with why the function does not trace, or with what came of trying changes if that is wanted."""
+    policy = policy_of(options, settings)
+    improve = partial(improved, request=request, policy=policy, verify=_verifies(options, settings))
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return improve(report)
+    with console.status("") as status:
+        return improve(report, tell=lambda what: status.update(f"{what} …"))
+
+
+def _targets(options: argparse.Namespace, settings: Found) -> Sequence[str]:
+    said = options.target or settings.configuration.target or "cpu"
+    return (said,) if isinstance(said, str) else tuple(said)
+
+
+def _request(options: argparse.Namespace, settings: Found, target: str) -> Request:
+    said = settings.configuration
     return Request(
-        function=_located(options.function),
+        function=located(options.function),
         args=tuple(options.arg),
         inputs=options.inputs,
-        devices=options.devices,
+        devices=options.devices or (said.devices if target == "cpu" else None),
         target=target,
-        python=options.python,
-        live=not options.no_live,
+        python=options.python or settings.python,
+        live=next((live for live in (options.live, said.live) if live is not None), True),
         seed=options.seed,
         probe=options.probe,
         iterations=options.iterations,
         window=options.window,
         reference=options.reference,
-        timeout=options.timeout,
+        fingerprints=_verifies(options, settings),
+        timeout=said.timeout if options.timeout is None else options.timeout,
         argv=tuple(options.argv),
     )
-
-
-def _located(function: str) -> str:
-    """A sample's name as the path of its file, anything else as it is; the user's own module of that name wins."""
-    name, _, attribute = function.partition(":")
-    if os.path.exists(f"{name}.py") or os.path.isdir(name):
-        return function
-    for sample in samples():
-        if sample.name == name:
-            return f"{sample.path}:{attribute or sample.functions[0]}"
-    return function
-
-
-def _with_progress(captures: Iterator[Capture]) -> Iterator[Capture]:
-    """The captures, while a terminal shows what is being done."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield from captures
-        return
-    with console.status("") as status:
-        for capture in captures:
-            if capture.progress is not None:
-                status.update(f"{PHASES[capture.progress.phase]} …")
-            yield capture
 
 
 def _positive(text: str) -> int:

@@ -27,11 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> ExitCode:
     """List, or print the figures."""
+    from shardscope.inspector.render.text.chips import chip_lines
     from shardscope.inspector.targets.available import availability, packages_of
 
     found = availability(packages_of(options.python), options.python)
     if options.chips:
-        _print_chips()
+        print("\n".join(chip_lines()))
         return ExitCode.DONE
     for each in found:
         state = f"yes, with {each.with_what}" if not each.missing else f"no, without {each.missing}"
@@ -42,13 +43,3 @@ def run(options: argparse.Namespace) -> ExitCode:
             print(f"{'':<10} chips: {', '.join(chip.name for chip in each.chips)}")
         print(f"{'':<10} for instance: --target {each.example}")
     return ExitCode.DONE
-
-
-def _print_chips() -> None:
-    from shardscope.inspector.targets.chips import PLATFORMS, chips_of
-
-    for platform in PLATFORMS:
-        for chip in chips_of(platform).values():
-            print(f"{platform}:{chip.name}  {chip.title}")
-            for name, figure in chip.figures.items():
-                print(f"  {name:<18} {figure.value:<12.4g} {figure.source}")

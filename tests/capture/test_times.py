@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import jax
+import pytest
 from shardscope.inspector.pipeline import inspect
 from shardscope.samples.catalogue import samples
 
@@ -14,6 +16,10 @@ def test_times_of_each_collective(captured: Captured) -> None:
     listed = {c.name: c.executions for c in inspect(capture).collectives if c.stage == "hlo"}
     assert listed
     measured = capture.collective_times
+    if jax.__version_info__ < (0, 7, 2):
+        assert measured == ()
+        assert [m.text for m in capture.messages if m.text.startswith("collectives are not timed: this JAX's profiler")]
+        pytest.skip("this profiler names no instructions on the CPU")
     assert {timing.name for timing in measured} == set(listed)
     for name, executions in listed.items():
         timings = [timing for timing in measured if timing.name == name]
@@ -22,7 +28,11 @@ def test_times_of_each_collective(captured: Captured) -> None:
         assert all(timing.seconds > 0 for timing in timings)
         assert min(timing.late for timing in timings) >= 0
 
-    # Values move down the stages, iteration by iteration; the first stage gets zeros.
+
+def test_values_move_down_the_stages(captured: Captured) -> None:
+    """Iteration by iteration; the first stage gets zeros."""
+    path = next(sample.path for sample in samples() if sample.name == "pipeline")
+    capture = captured(path.read_text(), "grad")
     moved = [value.probe for value in inspect(capture).probes if value.primitive == "ppermute"]
     forward = {(p.when, p.iteration): p for p in moved if p.path[-1] == moved[0].path[-1]}
     assert {iteration for _, iteration in forward} == {(n,) for n in range(9)}

@@ -16,7 +16,10 @@ def test_list_and_figures(shardscope: Shardscope) -> None:
     assert any("--target tpu:v5p:4x4x4" in line for line in lines)
     done = shardscope("targets", "--chips")
     assert done.returncode == 0
-    assert b"hop_latency" in done.stdout
+    figures = [" ".join(line.split()) for line in done.stdout.decode().splitlines()]
+    assert any(line.startswith("hop latency 1 µs") for line in figures)
+    assert any(line.startswith("flops 989 TFLOP/s NVIDIA H100") for line in figures)
+    assert sum(line.startswith("ring ll call") for line in figures) == 1
     assert shardscope("targets", "--python", "/no/such/python").returncode == 2
 
 

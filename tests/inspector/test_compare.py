@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import jax
+import pytest
 from shardscope.inspector.compare import compare
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json.comparison import comparison_to_json
@@ -19,7 +21,12 @@ def test_every_collective_is_in_one_cell(sample: SampleCapture) -> None:
         assert sorted(shown, key=lambda c: c.span) == [c for c in report.collectives if c.stage == "hlo"]
     causes = [row.cause for row in comparison.rows]
     assert len(set(causes)) == len(causes)
-    # What the loss gathers, its gradient gathers too, from the same line: one row.
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 9, 1), reason="JAX loses transformations or lines in shard_maps")
+def test_what_both_do_is_one_row(sample: SampleCapture) -> None:
+    """What the loss gathers, its gradient gathers too, from the same line."""
+    comparison = compare(("one", "two"), [inspect(sample(name)) for name in ("fsdp_tp:grad", "fsdp_tp:loss")])
     forward = [row for row in comparison.rows if row.cause.direction == "forward" and row.cause.axes == "batch"]
     assert any(all(row.cells) for row in forward)
 

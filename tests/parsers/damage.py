@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+
+from shardscope.parsers.source import Source, Span
 
 SEEDS = int(os.environ.get("SHARDSCOPE_FUZZ", "2000"))
 """How many texts of each language are damaged."""
@@ -43,6 +45,26 @@ def damaged(chance: random.Random, text: bytes, other: bytes) -> bytes:
         case _:
             moved = chance.randrange(len(text) + 1)
             return before + text[moved : moved + 500] + middle + after
+
+
+def damaged_texts(texts: Sequence[bytes], first: int) -> Iterator[Source]:
+    """500 of these texts, damaged once or several times, each by its own seed; the first seed is `first`."""
+    for seed in range(first, first + 500):
+        chance = random.Random(seed)
+        text, other = chance.choice(texts), chance.choice(texts)
+        for _ in range(chance.choice([1, 1, 1, 2, 5])):
+            text = damaged(chance, text, other)
+        yield Source(f"seed {seed}", text)
+
+
+def damaged_line(chance: random.Random, text: bytes, line: Span, scraps: Sequence[bytes]) -> Source:
+    """The text with a line cut off somewhere, or with one of these scraps in it or at its end."""
+    written = text[line.start : line.end]
+    place = chance.randrange(len(written))
+    scrap = chance.choice(scraps)
+    before, after = written[:place], written[place:]
+    changed = chance.choice([before, before + scrap + after, before + scrap])
+    return Source("broken", text[: line.start] + changed + text[line.end :])
 
 
 def repeated(pattern: str, times_shorter: int = 1) -> list[str]:

@@ -8,6 +8,9 @@ from typing import Any
 
 import jax
 
+SHARDINGS = {"sharding", "out_sharding"}
+"""Parameters that give the sharding of a result; None leaves it to the operands."""
+
 
 def probe() -> str | None:
     """What cannot be done with this JAX, if its attributes have moved."""
@@ -18,8 +21,12 @@ def probe() -> str | None:
 
 
 def bind(equation: Any, inputs: Sequence[Any], in_context: bool = True) -> list[Any]:
-    """The results of an equation, traced where this is called; in the context (mesh, checks) of its own, or not."""
-    params = equation.primitive.get_bind_params(equation.params)
+    """The results of an equation, traced where this is called; in the context (mesh, checks) of its own, or not.
+
+    Outside of it, no mesh that its parameters name is there either.
+    """
+    params = equation.params if in_context else {**equation.params, **dict.fromkeys(SHARDINGS & equation.params.keys())}
+    params = equation.primitive.get_bind_params(params)
     functions, params = params if isinstance(params, tuple) else ((), params)  # a pair before JAX 0.10
     with equation.ctx.manager if in_context else nullcontext():
         results = equation.primitive.bind(*functions, *inputs, **params)

@@ -23,6 +23,7 @@ from .avals import is_sharded, is_unreduced, type_text, varying
 from .digests import digest, has_bits, plain
 from .equations import Environment, bind, bodies, opened
 from .sites import Layer, Looped, Mapped, Path, Site, Taken
+from .summands import summands
 
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 """Parameters that hold what a call calls."""
@@ -94,8 +95,8 @@ class Prober:
     def keep_all(self, probes: dict[str, Any], path: Path, when: str, values: Sequence[Any], atoms: Any) -> None:
         """Keep operands or results as they are."""
         for position, (value, atom) in enumerate(zip(values, atoms, strict=True)):
-            if has_bits(atom.aval) and not is_unreduced(value):
-                self.keep(probes, path, when, position, plain(value), atom.aval)
+            if has_bits(atom.aval):
+                self.keep(probes, path, when, position, summands(plain(value)), atom.aval)
 
     def keep_digests(self, probes: dict[str, Any], path: Path, values: Sequence[Any], atoms: Any) -> None:
         """Keep digests of results, except of those that may differ on all devices anyway, or lie on explicit axes."""
@@ -223,7 +224,11 @@ class Prober:
         return [*carry, *rest], buffers
 
     def while_loop(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """A while loop with a counter and a buffer for each value of its body; its condition is not probed."""
+        """A while loop with a counter and a buffer for each value of its body and of its condition.
+
+        The condition is evaluated once more at the beginning of each iteration, for only there its values can be kept:
+        those of the last time, which end the loop, are not.
+        """
         params = equation.params
         of_condition, of_body = params["cond_nconsts"], params["body_nconsts"]
         condition_values, body_values = values[:of_condition], values[of_condition : of_condition + of_body]
@@ -236,7 +241,11 @@ class Prober:
 
         def body(carry: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
             with self.inside(loop):
-                return self.run(params["body_jaxpr"], [*body_values, *carry], path)
+                asked: dict[str, Any] = {}
+                if self.has_sites(params["cond_jaxpr"], self.manual):
+                    _, asked = self.run(params["cond_jaxpr"], [*condition_values, *carry], path)
+                results, probes = self.run(params["body_jaxpr"], [*body_values, *carry], path)
+            return results, {**asked, **probes}
 
         def step(state: Any) -> Any:
             count, carry, buffers = state

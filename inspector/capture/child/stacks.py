@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
 import jax
 
-from .failures import HERE, is_internal
+from .failures import HERE, is_internal, is_pythons_own
 
 Frame = tuple[str, str, int, int, int, int]
 """File, function, line, end line, column, end column; columns count from 0, as Python's and JAX's do."""
@@ -60,14 +59,9 @@ def _traceback(equation: Any) -> Any:
     return traceback if hasattr(traceback, "raw_frames") else None
 
 
-def _is_pythons_own(file: str) -> bool:
-    folder = os.path.dirname(os.__file__) + os.sep
-    return file.startswith(folder) and not file.startswith((f"{folder}site-packages", f"{folder}dist-packages"))
-
-
 @lru_cache(maxsize=1 << 16)
 def _frame(code: CodeType, instruction: int) -> Frame | None:
-    if is_internal(code.co_filename) or _is_pythons_own(code.co_filename):
+    if is_internal(code.co_filename) or is_pythons_own(code.co_filename):
         return None
     name = getattr(code, "co_qualname", code.co_name)
     for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):

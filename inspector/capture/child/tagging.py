@@ -14,24 +14,32 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from .ref_names import Names, named
+
 # MLIR's Python bindings make locations but do not read them. What they print is regular: an alias for each location.
 _ALIAS = re.compile(r'^(#loc\d*) = loc\("((?:(?:[^"\\]|\\.)*/)?)((?:[^"\\/]|\\.)*)"(.*)\)$', re.MULTILINE)
 _USE = re.compile(r"loc\((#loc\d*)\)$", re.MULTILINE)
 
 
-def tag(module: Any) -> str | None:
-    """Number the operations of a lowered module in place; says what went wrong if that could not be done."""
+def tag(module: Any, names: Names | None = None) -> str | None:
+    """Number the operations of a lowered module in place; says what went wrong if that could not be done.
+
+    `names` are given to the arguments and results of its main function that have none.
+
+    Operations cannot be given another location in every JAX, so those of a module that is read from the numbered text
+    take their places.
+    """
     try:
         text = module.operation.get_asm(enable_debug_info=True)
+        text = text if names is None else named(text, names)
         with module.context, ir.Location.unknown():
             twin = ir.Module.parse(_numbered(text))
-            locations = [operation.location for operation in _operations(twin)]
-            operations = _operations(module)
-            if len(locations) != len(operations):
-                return "instructions cannot be traced to single operations: the module prints as another"
-            for operation, location in zip(operations, locations, strict=True):
-                operation.location = location
-    except (AttributeError, TypeError, ValueError, ir.MLIRError) as error:
+        replaced = [operation.operation for operation in module.body.operations]
+        for operation in list(twin.body.operations):
+            operation.operation.move_before(replaced[0])
+        for operation in replaced:
+            operation.erase()
+    except (AttributeError, TypeError, ValueError, IndexError, ir.MLIRError) as error:
         return f"instructions cannot be traced to single operations in this JAX: {error}"
     return None
 
@@ -51,14 +59,3 @@ def _numbered(text: str) -> str:
 
     body = _USE.sub(own, text)
     return "\n".join((body, *definitions, ""))
-
-
-def _operations(module: Any) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(operation: Any) -> Any:
-        found.append(operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found

@@ -8,18 +8,16 @@ of the topology, in the order of `jax.devices()` there. Where JAX orders devices
 from __future__ import annotations
 
 import functools
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 from .failures import UsageError, is_internal
+from .imports import change_after_import
 
 ORDERING = ("create_device_mesh", "create_hybrid_device_mesh")
 """The functions of `mesh_utils` that order devices by where they are."""
@@ -83,7 +81,7 @@ class Topology:
 
     def watch_imports(self) -> None:
         """Have JAX ask about these devices from the moment at which the script imports it."""
-        sys.meta_path.insert(0, _Finder({"jax._src.mesh_utils": self._patch_mesh_utils, "jax": self._patch_jax}))
+        change_after_import({"jax._src.mesh_utils": self._patch_mesh_utils, "jax": self._patch_jax})
 
     def _patch_mesh_utils(self, module: ModuleType) -> None:
         for name in ORDERING:
@@ -132,30 +130,6 @@ class Topology:
             why = f"nothing that compiles for {self._plugin} is installed in {sys.prefix}: {text}"
             return why, "`shardscope targets` says what to install"
         return f"the compiler knows of no such {self.platform} topology: {text}", None
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds modules as they are found anyway, and changes some right after they have been executed."""
-
-    def __init__(self, changes: dict[str, Callable[[ModuleType], None]]) -> None:
-        self._changes = changes
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        change = self._changes.pop(fullname, None)
-        if change is None:
-            return None
-        spec = importlib.util.find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def execute_and_change(module: ModuleType) -> None:
-                execute(module)
-                change(module)
-
-            spec.loader.exec_module = execute_and_change  # type: ignore[method-assign]
-        return spec
 
 
 def _called_by(name: str) -> bool:

@@ -32,13 +32,16 @@ def watch(request: Request, program: Program, channel: Channel, folder: Path) ->
     try:
         text = program.compiled.as_text()
         once = partial(live.once, program.compiled, program.inputs)
-        channel.send("collective_times", values=timings.measure(text, once, program.seconds, folder))
+        measured = timings.measure(text, once, program.seconds, folder)
+        channel.send("collective_times", values=measured)
+        if not measured and timings.collective_names(text):
+            _tell(channel, "info", "collectives are not timed: this JAX's profiler does not tell them apart")
     except Exception as error:  # of the profiler, of which there can be one at a time
-        _warn(channel, f"collectives are not timed: {type(error).__name__}: {error}")
+        _tell(channel, "warning", f"collectives are not timed: {type(error).__name__}: {error}")
     if request.probe == "none":
         return
     if problem := equations.probe():
-        _warn(channel, problem)
+        _tell(channel, "warning", problem)
         return
     prober = Prober(program.table.indices, Chosen(request.probe), True, tuple(sorted(set(request.iterations))))
     probed = Probed(program.traced, program.compiled, prober, request.window)
@@ -49,7 +52,9 @@ def watch(request: Request, program: Program, channel: Channel, folder: Path) ->
     try:
         both = probed.run(program.inputs)
     except TooLargeError as error:
-        _warn(channel, f"values inside the program are only compared: {error}; --probe takes single equations")
+        _tell(
+            channel, "warning", f"values inside the program are only compared: {error}; --probe takes single equations"
+        )
         prober = Prober(program.table.indices, Chosen("none"), True, prober.iterations)
         probed = Probed(program.traced, program.compiled, prober, request.window)
         both = probed.run(program.inputs)
@@ -67,5 +72,5 @@ def watch(request: Request, program: Program, channel: Channel, folder: Path) ->
         channel.send("reference", **found)
 
 
-def _warn(channel: Channel, text: str) -> None:
-    channel.send("message", level="warning", text=text, phase=channel.phase, location=None)
+def _tell(channel: Channel, level: str, text: str) -> None:
+    channel.send("message", level=level, text=text, phase=channel.phase, location=None)

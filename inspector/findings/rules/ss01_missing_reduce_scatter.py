@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from ...jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Report
+from ..axis_sizes import axis_sizes
 from ..compiled import compiled_as, is_compiled, saved_seconds
 from ..jaxpr_flow import Flow, flow_of
-from ..own_block import OwnBlock, axis_sizes, own_block
+from ..own_block import OwnBlock, own_block
 from ..rule import Rule, finding
 from ..user_calls import call_at, renamed
 

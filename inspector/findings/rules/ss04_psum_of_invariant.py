@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from ...jaxpr_text import EquationPlace
 from ...report import Finding, Report
+from ..axis_sizes import axis_sizes
 from ..equal_operands import equal_along, is_constant
 from ..jaxpr_flow import Flow, flow_of
-from ..own_block import axis_sizes
 from ..rule import Rule, finding
 from ..user_calls import call_at
 

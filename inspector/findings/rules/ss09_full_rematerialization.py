@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from ...report import Collective, Finding, FindingPlace, Report, SourcePlace
-from ..own_block import shape_of
 from ..rule import Rule, finding
+from ..shapes import shape_of
 
 _SAYS = re.compile(r"full rematerialization", re.IGNORECASE)
 _FROM_TO = re.compile(r"from sharding (\{.*?\}) to (\{.*?\}) (?:efficiently|without|for)")
@@ -19,14 +19,15 @@ def check(report: Report) -> Iterator[Finding]:
     """Each of the compiler's messages about it, with the line of the gather that it means."""
     seen = set()
     for message in report.capture.messages:
-        if _SAYS.search(message.text) and message.text not in seen:
+        # What goes to one device alone goes to the host: SS16 tells of it.
+        if _SAYS.search(message.text) and "to {maximal" not in message.text and message.text not in seen:
             seen.add(message.text)
             yield _found(report, message.text)
 
 
 def _found(report: Report, text: str) -> Finding:
     shardings, operation, op_name = _FROM_TO.search(text), _OPERATION.search(text), _OP_NAME.search(text)
-    local = shape_of(operation[2]) if operation is not None else ()
+    local = shape_of(operation[2]) if operation is not None else None
     gather = _gather(report, local, op_name[1] if op_name is not None else "")
     named = op_name[1] if op_name is not None else operation[1] if operation is not None else "a value"
     evidence = [("compiler", text if len(text) < 300 else f"{text[:300]}…")]
@@ -47,7 +48,7 @@ def _found(report: Report, text: str) -> Finding:
     )
 
 
-def _gather(report: Report, local: tuple[int, ...], op_name: str) -> Collective | None:
+def _gather(report: Report, local: tuple[int, ...] | None, op_name: str) -> Collective | None:
     """The gather of that operand by the partitioner, if there is just one."""
     gathers = [
         c
@@ -55,6 +56,7 @@ def _gather(report: Report, local: tuple[int, ...], op_name: str) -> Collective 
         if c.stage == "hlo"
         and c.kind == "all-gather"
         and c.origin != "user"
+        and local is not None
         and local in map(shape_of, c.operand_types)
     ]
     named = [c for c in gathers if op_name and c.op_name == op_name]

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...report import Finding, FindingPlace, Report, ShardedValue
-from ..own_block import shape_of
 from ..rule import Rule, finding
+from ..shapes import shape_of
 
 
 def check(report: Report) -> Iterator[Finding]:
     """Each constraint, argument and output that was asked to be cut into parts that are not equal."""
     for value in report.shardings:
         shape, sharding = shape_of(value.type), value.sharding
-        if value.asked is None or sharding is None or value.manual or len(shape) != len(sharding.parts):
+        if value.asked is None or sharding is None or value.manual:
+            continue
+        if shape is None or len(shape) != len(sharding.parts):
             continue
         for dim, (size, parts) in enumerate(zip(shape, sharding.parts, strict=True)):
             if size % parts:

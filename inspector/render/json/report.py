@@ -12,7 +12,7 @@ from ...shardings.table import values
 from .collective import Collective, collective_of
 from .cost import Cost, cost_of
 from .execution import Execution, Memory, execution_of, memory_of
-from .finding import Finding, finding_of
+from .finding import Explanation, Finding, Suppressed, explanation_of, finding_of, suppressed_of
 from .sharding import Conflict, Sharding, conflict_of, sharding_of
 from .stage import Stage, stage_of
 from .subject import Failure, Message, Subject, failure_of, message_of, subject_of
@@ -33,11 +33,13 @@ class Report(Struct, frozen=True):
     conflicts: list[Conflict]
     variance: list[Variance]
     findings: list[Finding]
+    suppressed: list[Suppressed]
     execution: Execution
     memory: Memory | None
     cost: Cost | None
     messages: list[Message]
     failure: Failure | None
+    explanation: Explanation | None
     timings: dict[str, float]
 
 
@@ -56,10 +58,12 @@ def report_of(found: report.Report) -> Report:
         conflicts=list(map(conflict_of, conflicts(capture))),
         variance=list(map(variance_of, found.variance)),
         findings=list(map(finding_of, found.findings)),
+        suppressed=list(map(suppressed_of, found.suppressed)),
         execution=execution_of(found),
         memory=None if capture.memory is None else memory_of(capture.memory, found.peak),
         cost=None if found.cost is None else cost_of(found.cost),
-        messages=list(map(message_of, capture.messages)),
+        messages=list(map(message_of, found.messages)),
         failure=None if capture.failure is None else failure_of(capture.failure),
+        explanation=None if found.explanation is None else explanation_of(found.explanation),
         timings=capture.timings,
     )

@@ -7,6 +7,8 @@ from typing import Literal
 from msgspec import Struct
 
 from ...capture import model
+from ...report import PlacedMessage
+from .source import Source, source_of
 
 
 class Axis(Struct, frozen=True):
@@ -53,12 +55,14 @@ class Subject(Struct, frozen=True):
 
 
 class Message(Struct, frozen=True):
-    """Something that the compiler, JAX or the script said."""
+    """Something that the compiler, JAX or the script said; `location` is where they say it, `source` what about."""
 
     level: Literal["info", "warning", "error"]
     text: str
     phase: str
     location: str | None
+    about: str | None
+    source: Source
 
 
 class Failure(Struct, frozen=True):
@@ -92,9 +96,10 @@ def subject_of(subject: model.Subject) -> Subject:
     )
 
 
-def message_of(message: model.Message) -> Message:
+def message_of(placed: PlacedMessage) -> Message:
     """A message in its JSON shape."""
-    return Message(message.level, message.text, message.phase, message.location)
+    said = placed.message
+    return Message(said.level, said.text, said.phase, said.location, placed.about, source_of(placed.source))
 
 
 def failure_of(failure: model.Failure) -> Failure:

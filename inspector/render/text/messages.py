@@ -7,6 +7,7 @@ from rich.text import Text
 
 from ...capture.model import PHASES
 from ...report import Report
+from ..source_place import place_text
 from .pieces import data, left_out, section
 
 MOST = 8
@@ -31,15 +32,17 @@ def failure(report: Report) -> RenderableType | None:
 
 def messages(report: Report) -> RenderableType | None:
     """The first of them."""
-    said = report.capture.messages
+    said = report.messages
     if not said:
         return None
     lines: list[RenderableType] = []
-    for message in said[:MOST]:
+    for placed in said[:MOST]:
+        message = placed.message
         text = message.text if len(message.text) <= LONGEST else f"{message.text[:LONGEST]}…"
-        where = f" ({message.location})" if message.location else ""
-        lines.append(Text.assemble((f"{message.level}{where}: ", "bold"), data(text)))
-    return section("Messages", [*lines, *left_out(len(said) - MOST, "messages")])
+        about = ", ".join(filter(None, (place_text(placed.source), placed.about)))
+        places = "; ".join(filter(None, (about, message.location)))
+        lines.append(data(f"{message.level}{f' ({places})' if places else ''}: ", "bold").append_text(data(text)))
+    return section("Messages", [*lines, *left_out(len(said) - MOST, "message")])
 
 
 def problems(report: Report) -> RenderableType | None:

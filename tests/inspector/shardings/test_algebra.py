@@ -179,7 +179,7 @@ def cases() -> list[tuple[dict[str, Any], dict[str, Any]]]:
 
 def test_against_jax_and_xla(cases: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
     """`devices_indices_map`, `HloSharding`'s tiles and the text of Shardy's attribute, all of the same shardings."""
-    named = 0
+    named = unwritten = 0
     for case, told in cases:
         axes = tuple((name, size) for name, size in case["axes"])
         rank = len(case["shape"])
@@ -189,6 +189,10 @@ def test_against_jax_and_xla(cases: list[tuple[dict[str, Any], dict[str, Any]]])
             assert pieces(by_device, case["shape"]) == expected, case
         mesh = MeshSyntax(axes)
         ours = from_spec(parse_spec(told["spec"]), mesh, rank)
+        assert same(from_sdy(parse_sharding(told["sdy"]), {"mesh": mesh}), ours), told["sdy"]
+        if told["gspmd"] is None:
+            unwritten += 1
+            continue
         written = as_gspmd(ours)
         if isinstance(written, gspmd.TiledSharding):
             assert (list(written.tiles), list(written.devices)) == (told["tiles"], told["devices"]), told["gspmd"]
@@ -198,8 +202,8 @@ def test_against_jax_and_xla(cases: list[tuple[dict[str, Any], dict[str, Any]]])
         read = from_gspmd(gspmd.parse_sharding(told["gspmd"]), rank, mesh)
         assert same(read, ours), told["gspmd"]
         named += read.mesh == mesh
-        assert same(from_sdy(parse_sharding(told["sdy"]), {"mesh": mesh}), ours), told["sdy"]
-    assert named == len(cases)
+    assert named == len(cases) - unwritten
+    assert unwritten < len(cases) / 4
 
 
 TABLE = [

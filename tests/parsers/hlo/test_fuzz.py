@@ -1,6 +1,6 @@
 """Damaged texts: nothing but ParseError comes out, nothing gets lost, and the work grows as the text does.
 
-What was found this way is in `test_freeform.py`, as short texts.
+What was found this way is in `test_broken.py`, as short texts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from shardscope.parsers.errors import ParseError
 from shardscope.parsers.hlo import HloModule, parse_module, pieces
 from shardscope.parsers.source import Source
 
-from ..damage import SCRAPS, SEEDS, damaged, is_linear, repeated
+from ..damage import SCRAPS, SEEDS, damaged_line, damaged_texts, is_linear, repeated
 
 
 def look_at_everything(module: HloModule) -> None:
@@ -55,13 +55,9 @@ def texts(corpus: list[Path]) -> list[bytes]:
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 500))
 def test_damaged_texts(texts: list[bytes], first: int) -> None:
-    for seed in range(first, first + 500):
-        chance = random.Random(seed)
-        text, other = chance.choice(texts), chance.choice(texts)
-        for _ in range(chance.choice([1, 1, 1, 2, 5])):
-            text = damaged(chance, text, other)
+    for source in damaged_texts(texts, first):
         try:
-            module = parse_module(Source(f"seed {seed}", text))
+            module = parse_module(source)
         except ParseError:
             continue
         look_at_everything(module)
@@ -74,12 +70,9 @@ def test_damage_to_a_line_leaves_the_other_lines(texts: list[bytes], seed: int) 
     module = parse_module(Source("whole", text))
     instructions = [each for computation in module.computations for each in computation.instructions]
     chosen = chance.choice(instructions).span
-    line = text[chosen.start : chosen.end]
-    place = chance.randrange(len(line))
     # What the beginning of a remark swallows is a remark to XLA too.
-    scrap = chance.choice([scrap for scrap in SCRAPS if b"\n" not in scrap and scrap != b"/*"])
-    changed = chance.choice([line[:place], line[:place] + scrap + line[place:], line[:place] + scrap])
-    broken = parse_module(Source("broken", text[: chosen.start] + changed + text[chosen.end :]))
+    scraps = [scrap for scrap in SCRAPS if b"\n" not in scrap and scrap != b"/*"]
+    broken = parse_module(damaged_line(chance, text, chosen, scraps))
     left = {each.text for computation in broken.computations for each in computation.instructions}
     assert {each.text for each in instructions if each.span != chosen} <= left
 

@@ -25,7 +25,7 @@ from shardscope.parsers.mlir import (
 )
 from shardscope.parsers.source import Source
 
-from ..damage import SCRAPS, SEEDS, damaged, is_linear, repeated
+from ..damage import SCRAPS, SEEDS, damaged_line, damaged_texts, is_linear, repeated
 
 OF_ANNOTATIONS = [name for name, member in vars(Annotations).items() if isinstance(member, property)]
 OF_OPERATIONS = (
@@ -121,13 +121,9 @@ def texts(corpus: list[Path]) -> list[bytes]:
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 500))
 def test_damaged_texts(texts: list[bytes], first: int) -> None:
-    for seed in range(first, first + 500):
-        chance = random.Random(seed)
-        text, other = chance.choice(texts), chance.choice(texts)
-        for _ in range(chance.choice([1, 1, 1, 2, 5])):
-            text = damaged(chance, text, other)
+    for source in damaged_texts(texts, first):
         try:
-            module = parse_module(Source(f"seed {seed}", text))
+            module = parse_module(source)
         except ParseError:
             continue
         look_at_everything(module)
@@ -140,11 +136,8 @@ def test_damage_to_a_line_leaves_the_other_lines(texts: list[bytes], seed: int) 
     whole = parse_module(Source("whole", text))
     operations = [each for each in whole.walk() if each.nest is None and each.text is whole.text]
     chosen = chance.choice([each for each in operations if b"\n" not in text[each.span.start : each.span.end]]).span
-    line = text[chosen.start : chosen.end]
-    place = chance.randrange(len(line))
-    scrap = chance.choice([scrap for scrap in SCRAPS if not set(scrap) & set(b"\n{}")])
-    changed = chance.choice([line[:place], line[:place] + scrap + line[place:], line[:place] + scrap])
-    broken = parse_module(Source("broken", text[: chosen.start] + changed + text[chosen.end :]))
+    scraps = [scrap for scrap in SCRAPS if not set(scrap) & set(b"\n{}")]
+    broken = parse_module(damaged_line(chance, text, chosen, scraps))
     left = {broken.source.text(each.span) for each in broken.walk() if each.text is broken.text}
     whole = Source("whole", text)
     lost = {

@@ -1,0 +1,106 @@
+"""Which collective of one lowering is which of another: the rules, from the strictest to the loosest.
+
+Those with the same work go together first, so that no more is called changed than has to be; what is left pairs where
+it stands at the same place, or moves the same bytes over the same axes, or is the only one of its kind that is left.
+The rest is not matched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable
+
+from .outline import Transfer, Work
+from .pairing import Rule, Unambiguous
+
+_DTYPE = re.compile(r"\w+\[")
+
+
+def _same(one: Transfer) -> Hashable:
+    return one
+
+
+def _same_line(one: Transfer) -> Hashable:
+    return one.work, one.place.frames[0], one.place.direction
+
+
+def _same_direction(one: Transfer) -> Hashable:
+    return one.work, one.place.direction
+
+
+def _same_work(one: Transfer) -> Hashable:
+    return one.work
+
+
+def _line(one: Transfer) -> Hashable:
+    """The line, where one is known; what nothing is known of stands at no place that another could be at."""
+    return (one.place.frames[0], one.place.direction) if one.place.frames[0] != ("", "") else None
+
+
+def _at_line(*told: Callable[[Work], Hashable]) -> Callable[[Transfer], Hashable]:
+    def key(one: Transfer) -> Hashable:
+        line = _line(one)
+        return None if line is None else (line, *(each(one.work) for each in told))
+
+    return key
+
+
+def _kind(work: Work) -> Hashable:
+    return work.kind, work.reduction
+
+
+def _axes(work: Work) -> Hashable:
+    return work.axes
+
+
+def _moved(one: Transfer) -> Hashable:
+    """The same transfer, run more or less often, or otherwise."""
+    work = one.work
+    return _kind(work), work.axes, work.dtypes, work.bytes_in, work.bytes_out, one.place.direction
+
+
+def _other_kind(one: Transfer) -> Hashable:
+    """What goes in is the same, and what comes out is not."""
+    work = one.work
+    if work.bytes_in is None:
+        return None
+    return work.axes, work.dtypes, work.bytes_in, work.executions, one.place.direction
+
+
+def _same_shapes(one: Transfer) -> Hashable:
+    """Another dtype, on a line whose text changed."""
+    work = one.work
+    return one.place.frames[0][0], one.place.direction, _kind(work), work.axes, _DTYPE.sub("[", one.types)
+
+
+def _in_another_pass(one: Transfer) -> Hashable:
+    """The same transfer as by `_moved`, as when it leaves the loop that it was differentiated in."""
+    work = one.work
+    return _kind(work), work.axes, work.dtypes, work.bytes_in, work.bytes_out
+
+
+def _of_function(one: Transfer) -> Hashable:
+    """The same bytes over other axes, on a line whose text changed."""
+    work, function = one.work, one.place.frames[0][0]
+    return (function, one.place.direction, _kind(work), work.dtypes, work.bytes_in) if function else None
+
+
+def _of_kind(one: Transfer) -> Hashable:
+    return _kind(one.work), one.work.axes, one.place.direction
+
+
+RULES: tuple[Rule[Transfer] | Unambiguous[Transfer], ...] = (
+    _same,
+    _same_line,
+    _same_direction,
+    _same_work,
+    _at_line(_kind, _axes),
+    _moved,
+    _at_line(_kind),
+    _at_line(_axes),
+    _same_shapes,
+    _other_kind,
+    _in_another_pass,
+    Unambiguous(_of_function),
+    Unambiguous(_of_kind),
+)

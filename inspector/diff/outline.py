@@ -1,0 +1,218 @@
+"""What a lowering does, without what changes from one text of it to the next: no names, numbers or positions."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..capture.errors import CaptureError
+from ..capture.model import Capture, Stage
+from ..collectives.op_name import last_components
+from ..pipeline import collectives_of
+from ..render.collective_rows import argument_of, place_text, types_text
+from ..report import Collective, Kind, Origin, Pass, Report, ShardedValue
+from .concerns import Concern, concerns
+from .inside import Inside, insides
+from .lines import Line, Lines
+
+STAGES = ("hlo", "hlo-spmd", "hlo-before", "sdy", "stablehlo")
+"""The stages that can be compared, that which is nearest to what runs first."""
+
+_INDEX = re.compile(r"\[\d+\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a collective does: two with the same work are the same communication, wherever they stand.
+
+    Bytes are per device and execution. `dtypes` are those that travel, sorted; shapes are left out, since compilers
+    reshape freely. `partners` stands for the pairs of a permute, or for groups that no axes form. `fused_form` says as
+    what it is written, where that is something else.
+    """
+
+    kind: Kind
+    reduction: str | None
+    axes: tuple[str, ...] | None
+    dtypes: tuple[str, ...]
+    bytes_in: int | None
+    bytes_out: int | None
+    wire_bytes: int | None
+    executions: int | None
+    is_async: bool
+    partners: str = ""
+    fused_form: str | None = None
+
+    @property
+    def total_wire(self) -> int | None:
+        """Bytes that a device sends in one run of the program."""
+        return None if self.wire_bytes is None or self.executions is None else self.wire_bytes * self.executions
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a collective comes from: for each frame, innermost first, the function and the text of its line.
+
+    Where the compiler recorded no line, the only entry is the name that it gives, an argument's or a path of
+    operations. `operation` is JAX's, in its spelling.
+    """
+
+    frames: tuple[Line, ...]
+    operation: str
+    direction: Pass
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One collective, or several that differ in nothing that counts. What is not compared is of the first of them."""
+
+    work: Work
+    place: Place
+    origin: Origin = field(compare=False)
+    types: str = field(compare=False)
+    where: str = field(compare=False)
+    name: str = field(compare=False, default="")
+    in_loop: bool = field(compare=False, default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """How an argument or an output is sharded; `spec` is None where that is not known."""
+
+    role: str
+    name: str
+    type: str
+    spec: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """One side of a comparison, at one stage.
+
+    `transfers` are in the order of the text, each with how often it is there; `insides` are the values inside that are
+    sharded, `concerns` the findings. `opcodes` counts the operations of the
+    stage, `sizes` are bytes of memory per device, `costs` what the model says, by name.
+    """
+
+    title: str
+    stage: str
+    transfers: tuple[tuple[Transfer, int], ...]
+    borders: tuple[Border, ...]
+    insides: tuple[tuple[Inside, int], ...] = ()
+    concerns: tuple[tuple[Concern, int], ...] = ()
+    sizes: dict[str, int] = field(default_factory=dict)
+    costs: dict[str, float] = field(default_factory=dict)
+    opcodes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many collectives there are."""
+        return sum(count for _, count in self.transfers)
+
+    @property
+    def total_wire(self) -> int | None:
+        """Bytes that a device sends in one run of the program; None where one collective's are not known."""
+        totals = [None if (each := one.work.total_wire) is None else each * count for one, count in self.transfers]
+        return None if None in totals else sum(total for total in totals if total is not None)
+
+
+def common_stages(before: Capture, after: Capture) -> tuple[Stage, Stage]:
+    """The stage to compare: the last that both have, else the last ones of each that are in one language.
+
+    Raises:
+        CaptureError: no text of one is in a language of the other's.
+    """
+    ones, others = ([stage for name in STAGES if (stage := side.stage(name))] for side in (before, after))
+    pairs = [(one, other) for one in ones for other in others if one.dialect == other.dialect]
+    same = [pair for pair in pairs if pair[0].name == pair[1].name]
+    if not pairs:
+        held = " and ".join(", ".join(sorted(s.name for s in side)) or "no text" for side in (ones, others))
+        raise CaptureError(f"these cannot be compared: they hold {held}; give the same stage of both")
+    return (same or pairs)[0]
+
+
+def outline(report: Report, stage: Stage) -> Outline:
+    """The outline of one side at one of its stages."""
+    capture = report.capture
+    lines = Lines(capture)
+    counted: dict[Transfer, int] = {}
+    for collective in collectives_of(stage, capture):
+        transfer = _transfer(collective, report, lines)
+        counted[transfer] = counted.get(transfer, 0) + 1
+    summary = next((each for each in report.stages if each.name == stage.name), None)
+    return Outline(
+        title=_title(report, stage),
+        stage=stage.name,
+        transfers=tuple(counted.items()),
+        borders=tuple(_border(value) for value in report.shardings if value.role in ("argument", "output")),
+        insides=insides(report, lines),
+        concerns=concerns(report, lines),
+        sizes=_sizes(report),
+        costs=_costs(report),
+        opcodes={} if summary is None else dict(summary.opcodes),
+    )
+
+
+def _transfer(collective: Collective, report: Report, lines: Lines) -> Transfer:
+    work = Work(
+        kind=collective.kind,
+        reduction=collective.reduction,
+        axes=collective.axes,
+        dtypes=tuple(sorted({type.partition("[")[0] for type in collective.operand_types})),
+        bytes_in=collective.bytes_in,
+        bytes_out=collective.bytes_out,
+        wire_bytes=collective.wire_bytes,
+        executions=collective.executions,
+        is_async=collective.is_async,
+        partners=_partners(collective),
+        fused_form=collective.fused_form,
+    )
+    name = _INDEX.sub("[*]", argument_of(collective) or collective.op_name or "")
+    frame = collective.source.frame
+    place = Place(
+        frames=lines.of(collective.source.stack) or ((name, ""),),
+        operation=", ".join(sorted(set(last_components(collective.op_name or "")))),
+        direction=collective.direction,
+    )
+    where = name if frame is None else f"{place_text(frame, report)} {frame.function}".rstrip()
+    in_loop = bool(collective.loops) or collective.executions not in (None, 1)
+    return Transfer(work, place, collective.origin, types_text(collective), where, collective.name, in_loop)
+
+
+def _partners(collective: Collective) -> str:
+    """A short name for who talks to whom, where the axes do not say it."""
+    if not collective.pairs and collective.axes is not None:
+        return ""
+    told: Sequence[object] = sorted(collective.pairs) or [list(group) for group in collective.groups]
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:12] if told else ""
+
+
+def _border(value: ShardedValue) -> Border:
+    return Border(value.role, value.name, value.type, value.spec)
+
+
+def _sizes(report: Report) -> dict[str, int]:
+    memory, peak = report.capture.memory, report.peak
+    sizes = {} if peak is None else {"peak": peak.bytes}
+    if memory is not None:
+        parts = {"arguments": memory.arguments, "outputs": memory.outputs, "temporaries": memory.temporaries}
+        sizes |= {name: size for name, size in (*parts.items(), ("aliased", memory.aliased)) if size is not None}
+    return sizes
+
+
+def _costs(report: Report) -> dict[str, float]:
+    cost = report.cost
+    if cost is None:
+        return {}
+    times = {"estimated": cost.total, "compute": cost.compute, "memory": cost.memory}
+    return {**times, "communication": cost.communication, "waiting": cost.waiting}
+
+
+def _title(report: Report, stage: Stage) -> str:
+    """`step.py:step, cpu × 8, jax 0.12.0`; the text's name, where nothing else is known."""
+    subject = report.capture.subject
+    if subject is None:
+        return stage.source.name
+    parts = [subject.function, f"{subject.target} × {subject.device_count}"]
+    return ", ".join([*parts, *([f"jax {subject.jax}"] if subject.jax else [])])

@@ -1,0 +1,113 @@
+"""From what the rules find to what is told: what is wanted, what is known already, and whose word for it is idle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ..capture.model import Capture
+from ..jaxpr_text import JaxprText
+from ..program import read
+from ..report import Finding, Report, Suppressed, Suppression
+from ..source_files import source_of
+from .mending.table import changes
+from .policy import Policy
+from .rules import ss00_useless_suppression
+from .suppressions import suppressions_in
+from .table import RULES, findings, rule_named
+
+STRICT = ("SS23",)
+"""Rules whose findings are errors where the reader is strict."""
+
+
+def with_findings(report: Report, policy: Policy) -> Report:
+    """The report with what is found in it, less what the user has said to know."""
+    report = replace(report, thresholds=policy.thresholds)
+    told, suppressed, used = [], [], set()
+    comments = _Comments(report.capture)
+    script = "" if report.capture.subject is None else report.capture.subject.script or ""
+    for found in findings(report, (rule for rule in RULES if policy.wants(rule.id))):
+        comment = comments.about(found)
+        pattern = policy.pattern_against(found, script)
+        if comment is not None:
+            used.add(comment)
+            suppressed.append(Suppressed(found, comment))
+        elif pattern is not None:
+            by = Suppression(policy.settings, 0, (found.rule,), f"per-path-ignores of {pattern}")
+            suppressed.append(Suppressed(found, by))
+        else:
+            told.append(_with_change(report, replace(found, severity="error") if _is_worse(found, policy) else found))
+    idle = tuple(_idle(comments.all() - used, policy, _lines(report.capture)))
+    report = replace(report, suppressed=tuple(suppressed), idle=idle)
+    rule = ss00_useless_suppression.RULE
+    more = rule.check(report) if policy.wants(rule.id) else ()
+    return replace(report, findings=(*told, *more))
+
+
+def _is_worse(found: Finding, policy: Policy) -> bool:
+    return policy.strict and found.rule in STRICT
+
+
+def _with_change(report: Report, found: Finding) -> Finding:
+    """The finding with the change that mends it, where there is but one that can be written."""
+    alternatives = changes(report, found)
+    return replace(found, edits=alternatives[0]) if len(alternatives) == 1 else found
+
+
+class _Comments:
+    """The suppressions in the files that a capture is about."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._files: dict[str, tuple[Suppression, ...]] = {}
+        if capture.script_text is not None:
+            self._of(capture.script_text.name)
+
+    def about(self, found: Finding) -> Suppression | None:
+        """The one that names the finding's rule at the innermost of its lines that has one."""
+        for frame in found.place.source.stack:
+            for each in self._of(frame.file):
+                if each.first <= frame.line <= each.last and found.rule in _ids(each.rules):
+                    return each
+        return None
+
+    def all(self) -> set[Suppression]:
+        """Those of all files that were looked into."""
+        return {each for file in self._files.values() for each in file}
+
+    def _of(self, file: str) -> tuple[Suppression, ...]:
+        file = os.path.normpath(file)
+        if file not in self._files:
+            source = source_of(self._capture, file)
+            self._files[file] = () if source is None else suppressions_in(source)
+        return self._files[file]
+
+
+def _idle(unused: Iterable[Suppression], policy: Policy, lines: set[tuple[str, int]]) -> Iterator[Suppression]:
+    """Those that cannot work; where the reader is strict, also those that have nothing to do.
+
+    A line that the captured function does not get to, or a rule that is not looked for, says nothing of a comment.
+    """
+    for each in sorted(unused, key=lambda comment: (comment.file, comment.line)):
+        unknown = [name for name in each.rules if rule_named(name) is None]
+        here = any((os.path.normpath(each.file), line) in lines for line in range(each.first, each.last + 1))
+        if not each.rules:
+            yield replace(each, problem="it names no rule, as in ignore[SS04]")
+        elif unknown:
+            yield replace(each, problem=f"there is no rule {', '.join(unknown)}")
+        elif policy.strict and here and all(map(policy.wants, _ids(each.rules))):
+            yield replace(each, problem=f"nothing that {', '.join(each.rules)} finds is here")
+
+
+def _ids(names: Iterable[str]) -> list[str]:
+    return [rule.id for rule in map(rule_named, names) if rule is not None]
+
+
+def _lines(capture: Capture) -> set[tuple[str, int]]:
+    """The lines that something in the program comes from."""
+    stage = capture.stage("jaxpr")
+    text = None if stage is None else read(stage)
+    if not isinstance(text, JaxprText):
+        return set()
+    return {(os.path.normpath(frame.file), frame.line) for frame in text.program.frames}

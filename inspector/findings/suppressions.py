@@ -1,0 +1,59 @@
+"""Comments in the user's source that say of a finding that it is known: `# shardscope: ignore[SS04] reason`."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+
+from ...parsers.source import Source
+from ..report import Suppression
+
+MARK = b"shardscope:"
+
+_COMMENT = re.compile(r"#\s*shardscope:\s*ignore\b\s*(?:\[([^\]]*)\])?[\s:,–-]*(.*?)\s*(?=$|\s#)")
+
+NO_PYTHON = (tokenize.TokenError, SyntaxError, UnicodeDecodeError, RecursionError, MemoryError)
+
+_LAYOUT = frozenset((tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER))
+"""Tokens with which no statement begins."""
+
+
+@lru_cache(maxsize=64)
+def suppressions_in(source: Source) -> tuple[Suppression, ...]:
+    """The comments of a Python file; none of a text that is no Python. Nothing of it is executed.
+
+    A comment holds for the whole statement that it stands in or behind, of a compound one for its head; on a line of
+    its own for the next one.
+    """
+    if MARK not in source.data:
+        return ()
+    found: list[Suppression] = []
+    with suppress(*NO_PYTHON):  # what was found before the place where it ceases to be Python holds
+        found.extend(_read(source))
+    return tuple(found)
+
+
+def _read(source: Source) -> Iterator[Suppression]:
+    waiting: list[tokenize.TokenInfo] = []
+    first: int | None = None
+    for token in tokenize.tokenize(io.BytesIO(source.data).readline):
+        if token.type == tokenize.COMMENT:
+            waiting.append(token)
+        elif token.type == tokenize.NEWLINE:
+            last = token.start[0]
+            for comment in waiting:
+                yield from _suppression(source.name, comment, first or last, last)
+            waiting, first = [], None
+        elif first is None and token.type not in _LAYOUT:
+            first = token.start[0]
+
+
+def _suppression(file: str, comment: tokenize.TokenInfo, first: int, last: int) -> Iterator[Suppression]:
+    said = _COMMENT.search(comment.string)
+    if said is not None:
+        names = tuple(filter(None, (name.strip() for name in (said[1] or "").split(","))))
+        yield Suppression(file, comment.start[0], names, said[2], min(first, comment.start[0]), last)

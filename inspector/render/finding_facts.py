@@ -1,0 +1,60 @@
+"""What is known of a finding, as labelled lines; every way to show one is made of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..findings.table import SEVERITIES
+from ..report import Finding, Report, Trial
+from ..units import format_bytes, format_seconds, plural
+from .source_place import place_text
+
+MOST_RELATED = 4
+"""Other places of one finding that are shown."""
+
+
+def counted(report: Report) -> str:
+    """`1 error, 2 warnings, 1 for information, 3 suppressed`."""
+    counts = Counter(each.severity for each in report.findings)
+    words = [plural(counts[each], each) for each in SEVERITIES if counts[each] and each != "info"]
+    words += [f"{counts['info']} for information"] if counts["info"] else []
+    words += [f"{len(report.suppressed)} suppressed"] if report.suppressed else []
+    return ", ".join(words)
+
+
+def facts(found: Finding) -> list[tuple[str, str]]:
+    """Its evidence, where else to look, the fix, what that saves, and what came of trying it."""
+    lines = list(found.evidence)
+    if found.related:
+        places = dict.fromkeys(f"{place.what} {place_text(place.source)}".rstrip() for place in found.related)
+        more = f" and {len(places) - MOST_RELATED} more" if len(places) > MOST_RELATED else ""
+        lines.append(("see", "; ".join(list(places)[:MOST_RELATED]) + more))
+    if found.fix is not None:
+        lines.append(("fix", found.fix))
+    if found.saved_bytes is not None:
+        seconds = "" if found.saved_seconds is None else f", {format_seconds(found.saved_seconds)}"
+        lines.append(("saves", f"{format_bytes(found.saved_bytes)} of what each device sends{seconds}, each time"))
+    if found.trial is not None:
+        lines.append(("verified" if found.trial.verified else "not verified", trial_text(found.trial)))
+    return lines
+
+
+def trial_text(trial: Trial) -> str:
+    """`the finding is gone; all-reduce x 2 → 1; 448 B → 224 B in all; values equal`."""
+    parts = [trial.why]
+    before, after = dict(trial.before), dict(trial.after)
+    for name in dict.fromkeys((*before, *after)):
+        if before.get(name, 0) != after.get(name, 0):
+            parts.append(f"{name} {before.get(name, 0)} → {after.get(name, 0)}")
+    if trial.bytes_before is not None and trial.bytes_after is not None:
+        parts.append(f"{format_bytes(trial.bytes_before)} → {format_bytes(trial.bytes_after)} sent in a run")
+    if trial.seconds_before is not None and trial.seconds_after is not None:
+        parts.append(f"{format_seconds(trial.seconds_before)} → {format_seconds(trial.seconds_after)}")
+    if trial.values != "not compared":
+        parts.append(f"values {trial.values}")
+    return "; ".join(parts)
+
+
+def where(found: Finding) -> str:
+    """The line of a finding; without one, what it is about."""
+    return place_text(found.place.source) or found.place.what

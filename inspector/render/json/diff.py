@@ -1,0 +1,232 @@
+"""A diff as `shardscope.diff/1`."""
+
+from __future__ import annotations
+
+from inspect import cleandoc
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from ...diff import diff
+from ...diff.inside import Inside as OutlineInside
+from ...diff.outline import Border as OutlineBorder
+from ...diff.outline import Outline
+from ...diff.outline import Transfer as OutlineTransfer
+from ...diff.wording import differences, headline
+
+
+class Transfer(Struct, frozen=True):
+    """A collective. Bytes are per device and execution; `place` is the user's line, else the compiler's name."""
+
+    kind: Literal[
+        "all-reduce",
+        "reduce-scatter",
+        "all-gather",
+        "all-to-all",
+        "collective-permute",
+        "collective-broadcast",
+        "ragged-all-to-all",
+        "send-recv",
+    ]
+    name: str
+    axes: list[str] | None
+    reduction: str | None
+    types: str
+    dtypes: list[str]
+    bytes_in: int | None
+    bytes_out: int | None
+    wire_bytes: int | None
+    executions: int | None
+    in_loop: bool
+    is_async: bool = field(name="async")
+    fused_form: str | None
+    origin: Literal["user", "partitioner", "compiler", "unknown"]
+    direction: Literal["forward", "backward", "recompute", "unknown"] = field(name="pass")
+    place: str
+    operation: str
+
+
+class Change(Struct, frozen=True):
+    """`count` collectives; `what` says in words how those that are on both sides differ.
+
+    `wire_bytes_delta` is of all of them in one run of the program; null where it is not known.
+    """
+
+    change: Literal["added", "removed", "changed"]
+    count: int
+    what: list[str]
+    before: Transfer | None
+    after: Transfer | None
+    wire_bytes_delta: int | None
+
+
+class Border(Struct, frozen=True):
+    """How an argument or an output is sharded."""
+
+    role: str
+    name: str
+    type: str
+    spec: str | None
+
+
+class BorderChange(Struct, frozen=True):
+    """An argument or an output that differs; null on the side that does not have it."""
+
+    before: Border | None
+    after: Border | None
+
+
+class Inside(Struct, frozen=True):
+    """A value inside the program: a constraint, a spec of a shard_map, or the result of an operation."""
+
+    role: Literal["argument", "output", "constraint", "shard_map input", "shard_map output", "value"]
+    name: str
+    type: str
+    spec: str | None
+    place: str
+
+
+class InsideChange(Struct, frozen=True):
+    """`count` values of one line that went from one sharding to another; only constraints come or go."""
+
+    count: int
+    before: Inside | None
+    after: Inside | None
+
+
+class FindingChange(Struct, frozen=True):
+    """`count` findings of one rule and place that are only after (`added`) or before the change (`removed`)."""
+
+    change: Literal["added", "removed"]
+    count: int
+    rule: str
+    slug: str
+    severity: Literal["error", "warning", "info"]
+    axes: list[str]
+    message: str
+    place: str
+
+
+class Amount(Struct, frozen=True):
+    """A number that differs; null on the side that does not have it."""
+
+    name: str
+    before: float | None
+    after: float | None
+
+
+class Side(Struct, frozen=True):
+    """What was compared: `wire_bytes` is what a device sends in one run."""
+
+    title: str
+    stage: str
+    collectives: int
+    wire_bytes: int | None
+
+
+class Diff(Struct, frozen=True):
+    """The document. Sizes are bytes per device, times are seconds, what is not known is null."""
+
+    schema: Literal["shardscope.diff/1"]
+    headline: str
+    communication_differs: bool
+    before: Side
+    after: Side
+    changes: list[Change]
+    same: int
+    shardings: list[BorderChange]
+    inside: list[InsideChange]
+    findings: list[FindingChange]
+    memory: list[Amount]
+    cost: list[Amount]
+    opcodes: list[Amount]
+
+
+def diff_to_json(found: diff.Diff, indent: int = 2) -> bytes:
+    """The document as UTF-8, with a newline at the end."""
+    return msgspec.json.format(msgspec.json.encode(diff_document(found)), indent=indent) + b"\n"
+
+
+def diff_document(found: diff.Diff) -> Diff:
+    """The document, to be part of another one."""
+    return Diff(
+        schema="shardscope.diff/1",
+        headline=headline(found),
+        communication_differs=found.communication_differs,
+        before=_side(found.before),
+        after=_side(found.after),
+        changes=list(map(_change, found.changes)),
+        same=found.same,
+        shardings=[BorderChange(_border(each.before), _border(each.after)) for each in found.borders],
+        inside=[InsideChange(each.count, _inside(each.before), _inside(each.after)) for each in found.insides],
+        findings=list(map(_finding, found.concerns)),
+        memory=list(map(_amount, found.sizes)),
+        cost=list(map(_amount, found.costs)),
+        opcodes=list(map(_amount, found.opcodes)),
+    )
+
+
+def diff_json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the document."""
+    return schema_of(Diff, "shardscope.diff/1")
+
+
+def schema_of(document: type[Struct], title: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a document."""
+    schema = msgspec.json.schema(document)
+    for shape in schema["$defs"].values():
+        if "description" in shape:  # Python before 3.13 leaves docstrings indented
+            shape["description"] = cleandoc(shape["description"])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
+
+
+def _side(side: Outline) -> Side:
+    return Side(side.title, side.stage, side.count, side.total_wire)
+
+
+def _change(change: diff.Change) -> Change:
+    before, after = (None if side is None else transfer_document(side) for side in (change.before, change.after))
+    return Change(change.kind, change.count, differences(change), before, after, change.wire_bytes)
+
+
+def transfer_document(transfer: OutlineTransfer) -> Transfer:
+    """One collective, to be part of a document."""
+    work = transfer.work
+    return Transfer(
+        kind=work.kind,
+        name=transfer.name,
+        axes=None if work.axes is None else list(work.axes),
+        reduction=work.reduction,
+        types=transfer.types,
+        dtypes=list(work.dtypes),
+        bytes_in=work.bytes_in,
+        bytes_out=work.bytes_out,
+        wire_bytes=work.wire_bytes,
+        executions=work.executions,
+        in_loop=transfer.in_loop,
+        is_async=work.is_async,
+        fused_form=work.fused_form,
+        origin=transfer.origin,
+        direction=transfer.place.direction,
+        place=transfer.where,
+        operation=transfer.place.operation,
+    )
+
+
+def _border(border: OutlineBorder | None) -> Border | None:
+    return None if border is None else Border(border.role, border.name, border.type, border.spec)
+
+
+def _inside(one: OutlineInside | None) -> Inside | None:
+    return None if one is None else Inside(one.role, one.name, one.type, one.spec, one.where)
+
+
+def _finding(change: diff.ConcernChange) -> FindingChange:
+    told = change.concern
+    axes = list(told.axes)
+    return FindingChange(change.kind, change.count, told.rule, told.slug, told.severity, axes, told.message, told.where)
+
+
+def _amount(amount: diff.Amount) -> Amount:
+    return Amount(amount.name, amount.before, amount.after)

@@ -1,0 +1,102 @@
+"""A report as Markdown, for the comment on a pull request: findings first, then what is communicated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..findings.edits import diff_of
+from ..report import Finding, Report
+from ..units import format_bytes, format_seconds
+from .collective_rows import rows_of
+from .explanation_words import remedies_shown, verdict
+from .finding_facts import counted, facts, where
+from .markdown_text import code, plain, table
+from .source_place import place_text
+from .subject_line import subject_line
+
+MOST = 40
+"""Findings, and rows of a table."""
+
+SIGNS = {"error": "🛑", "warning": "⚠️", "info": "ℹ️"}
+
+
+def to_markdown(reports: Sequence[Report]) -> str:
+    """All reports, one under the other."""
+    return "\n\n---\n\n".join("\n\n".join(_parts(report)) for report in reports) + "\n"
+
+
+def _parts(report: Report) -> Iterator[str]:
+    yield f"### {plain(subject_line(report).plain)}"
+    failure = report.capture.failure
+    if failure is not None:
+        yield f"**Stopped:** {plain(failure.message)}"
+        if failure.details:
+            yield _folded("Traceback", code(failure.details.rstrip("\n")))
+        yield from _explanation(report)
+    elif not report.findings:
+        yield "No findings."
+    if report.findings or report.suppressed:
+        yield f"**Findings:** {plain(counted(report))}"
+    for found in report.findings[:MOST]:
+        yield _finding(found, report)
+    if (more := len(report.findings) - MOST) > 0:
+        yield f"and {more} more findings"
+    if report.suppressed:
+        rows = [(f"{k.finding.rule} {k.finding.slug}", where(k.finding), k.by.reason) for k in report.suppressed[:MOST]]
+        yield _folded("Suppressed", table(("finding", "where", "reason"), rows))
+    yield from _collectives(report)
+
+
+def _explanation(report: Report) -> Iterator[str]:
+    found = report.explanation
+    if found is None:
+        return
+    steps = (f"{plain(step.what)} {plain(place_text(step.source))}".rstrip() for step in found.steps)
+    yield "\n".join([f"**Why:** {plain(found.title)}", "", *(f"{n}. {step}" for n, step in enumerate(steps, 1))])
+    for remedy in remedies_shown(found):
+        yield f"**{plain(verdict(remedy))}:** {plain(remedy.what)}"
+        diff = diff_of(report.capture, remedy.edits)
+        if diff:
+            yield code("\n".join(diff), "diff")
+
+
+def _finding(found: Finding, report: Report) -> str:
+    head = f"{SIGNS[found.severity]} **{found.rule} {found.slug}** at **{plain(where(found))}**, {found.confidence}  "
+    lines = [head, plain(found.message), "", *(f"- **{plain(name)}:** {plain(text)}" for name, text in facts(found))]
+    diff = diff_of(report.capture, found.edits)
+    return "\n".join(lines) + (f"\n\n{code(chr(10).join(diff), 'diff')}" if diff else "")
+
+
+def _collectives(report: Report) -> Iterator[str]:
+    stage = next((name for name in ("hlo", "stablehlo") if report.capture.stage(name) is not None), None)
+    listed = [collective for collective in report.collectives if collective.stage == stage]
+    if stage is None:
+        return
+    if not listed:
+        yield "Nothing is communicated."
+        return
+    rows = rows_of(listed, report)
+    columns = ("", "kind", "axes", "per device", "wire", "runs", "est.", "by", "pass", "from")
+    cells = [
+        (
+            f"{row.count}×" if row.count > 1 else "",
+            row.kind,
+            row.axes,
+            row.types,
+            format_bytes(row.wire_bytes),
+            row.executions,
+            format_seconds(row.total_seconds),
+            row.origin,
+            row.direction,
+            row.source,
+        )
+        for row in rows[:MOST]
+    ]
+    total = sum(row.total_wire or 0 for row in rows)
+    title = f"{len(listed)} collectives, each device sends {format_bytes(total)}"
+    more = f"\n\nand {len(rows) - MOST} more rows" if len(rows) > MOST else ""
+    yield _folded(title, table(columns, cells) + more)
+
+
+def _folded(title: str, text: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"

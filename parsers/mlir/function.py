@@ -1,0 +1,77 @@
+"""Functions, which are operations too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..source import Span
+from .lists import symbol
+from .operation import Operation
+from .parameters import Argument, Result, function_signature, generic_signature
+from .statement import FUNCTION
+from .text import nests_around
+
+_FUNCTION_NAME = re.compile(rb'func\.func\s++(?:\w++\s++)?+(@(?:"[^"\n]*+"|[\w$.\-]++))')
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function: `func.func public @main(%arg0: tensor<8xf32> {…}) -> (tensor<8xf32> {…}) {`."""
+
+    operation: Operation
+
+    @property
+    def span(self) -> Span:
+        """All of it."""
+        return self.operation.span
+
+    @property
+    def name(self) -> str:
+        """Its name, without the `@`."""
+        # What follows it, the signature, may be megabytes long.
+        early = _FUNCTION_NAME.match(self.operation.text.source.data, self.span.start)
+        return symbol(early[1].decode("utf-8", "replace") if early else self.attributes.get("sym_name", ""))
+
+    @property
+    def visibility(self) -> str:
+        """`public`, `private` or `nested`; empty if nothing is written, which means public."""
+        return symbol(self.operation.attributes.get("sym_visibility", ""))
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """Its attributes as text, by name."""
+        return self.operation.attributes
+
+    @cached_property
+    def arguments(self) -> tuple[Argument, ...]:
+        """Its arguments; without names if it is only declared."""
+        return self._signature[0]
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Its results."""
+        return self._signature[1]
+
+    @cached_property
+    def _signature(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
+        operation = self.operation
+        if not operation.head.is_quoted:
+            return function_signature(operation.text, operation.statement)
+        blocks = [block for region in operation.regions for block in region.blocks]
+        return generic_signature(operation.text, operation.attributes, blocks[0].arguments if blocks else ())
+
+    @property
+    def body(self) -> tuple[Operation, ...]:
+        """The operations in its first block; none if it is only declared."""
+        blocks = [block for region in self.operation.regions for block in region.blocks]
+        return blocks[0].operations if blocks else ()
+
+
+def function_around(operation: Operation) -> Function | None:
+    """The function in which an operation is."""
+    around = nests_around(operation.text, operation.span.start)
+    enclosing = (Operation(operation.text, nest.span, nest) for nest in reversed(around))
+    return next((Function(each) for each in enclosing if each.name == FUNCTION), None)

@@ -1,0 +1,51 @@
+"""How the commands that capture do it: what a function may be called, and what a terminal shows meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+
+from shardscope.configuration import Found, configuration_above
+from shardscope.inspector.capture.child.request import Request, is_file, split_function
+from shardscope.inspector.capture.model import PHASES, Capture
+from shardscope.inspector.capture.spawn import capture
+from shardscope.samples.catalogue import samples
+
+
+def last_capture(request: Request) -> Capture:
+    """All that a request gave, when it is over."""
+    return deque(_with_progress(capture(request)), maxlen=1).pop()
+
+
+def located(function: str) -> str:
+    """A sample's name as the path of its file, anything else as it is; the user's own module of that name wins."""
+    name, _, attribute = function.partition(":")
+    if os.path.exists(f"{name}.py") or os.path.isdir(name):
+        return function
+    for sample in samples():
+        if sample.name == name:
+            return f"{sample.path}:{attribute or sample.functions[0]}"
+    return function
+
+
+def settings_of(function: str) -> Found:
+    """The settings that hold for a function: those above its script, or above the folder that one is in."""
+    place, _ = split_function(function)
+    return configuration_above(Path(place).parent if is_file(place) else Path())
+
+
+def _with_progress(captures: Iterator[Capture]) -> Iterator[Capture]:
+    """The captures, while a terminal shows what is being done."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield from captures
+        return
+    with console.status("") as status:
+        for capture in captures:
+            if capture.progress is not None:
+                status.update(f"{PHASES[capture.progress.phase]} …")
+            yield capture

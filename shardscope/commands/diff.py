@@ -1,0 +1,145 @@
+"""Say what changed between two lowerings: which collectives came, went, or do something else.
+
+Each side is a function (as `run` takes it), a saved capture, a text of StableHLO or HLO, or a folder of dumps. Names,
+numbers, source positions and the order of operations are no changes.
+
+  shardscope diff before.shardscope after.shardscope
+  shardscope diff script.py:step --git main                        (that commit against the files as they are)
+  shardscope diff script.py:step --python-a old/bin/python --python-b new/bin/python
+  shardscope diff script.py:step --target-a tpu:v5p:2x2x1 --target-b gpu:h100:4
+  shardscope diff script.py:step --with check_vma=off              (off in B; --with-a changes A)
+  shardscope diff script.py:step --with mesh=x:4,y:2
+  shardscope diff missing_reduce_scatter:faulty missing_reduce_scatter:repaired
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from shardscope.commands.capturing import settings_of
+from shardscope.commands.git_revision import checked_out
+from shardscope.commands.output import exit_code, write, write_text
+from shardscope.commands.sides import add_capture_options, capture_side, complain, is_kept, report_of, request_of
+from shardscope.exit_code import ExitCode
+from shardscope.inspector.capture.child.failures import UsageError
+from shardscope.inspector.capture.child.overrides import Overrides
+from shardscope.inspector.capture.child.request import Request, is_file, split_function
+from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.diff.diff import Diff, diff
+from shardscope.inspector.diff.outline import Outline
+
+FORMATS = ("text", "json", "markdown")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("before", metavar="A", help="a function, a saved capture, a text, or a folder of dumps")
+    parser.add_argument("after", metavar="B", nargs="?", help="the same; without it, A again with B's options")
+    parser.add_argument("--git", metavar="REV", help="take A from this commit, checked out aside")
+    for side in "ab":
+        parser.add_argument(f"--target-{side}", metavar="TARGET", help=f"what to compile {side.upper()} for")
+        parser.add_argument(f"--python-{side}", metavar="PATH", help=f"the interpreter that captures {side.upper()}")
+        parser.add_argument(
+            *([f"--with-{side}"] if side == "a" else ["--with", "--with-b"]),
+            action="append",
+            default=[],
+            type=_change,
+            dest=f"with_{side}",
+            metavar="CHANGE",
+            help=f"change {side.upper()} from outside: check_vma=on, check_vma=off, mesh=x:2,y:4",
+        )
+    add_capture_options(parser)
+    parser.add_argument("--exit-code", action="store_true", help="exit with 1 when communication differs")
+    add_format_options(parser)
+
+
+def add_format_options(parser: argparse.ArgumentParser) -> None:
+    """`--format` and `-o` of what is no report."""
+    parser.add_argument("--format", choices=FORMATS, default="text", help="what to show it as (default: text)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the result to a file")
+
+
+def run(options: argparse.Namespace) -> ExitCode:
+    """Get both sides, compare, show."""
+    after = options.after or options.before
+    per_side = (options.git, options.target_a, options.target_b, options.python_a, options.python_b)
+    per_side += (*options.with_a, *options.with_b)
+    if options.after is None and not any(per_side):
+        raise CaptureError(
+            "there is nothing to compare with: give B, or --git, --target-b, --python-b, --with for A again"
+        )
+    with ExitStack() as stack:
+        request = _request(options, options.before, "a")
+        if options.git is not None:
+            request = _at_revision(request, options.before, options.git, stack)
+        one = capture_side(options.before, request)
+        if (failed := exit_code(one)) != ExitCode.DONE:
+            return complain("A", one, failed)
+        other = capture_side(after, _request(options, after, "b"))
+        if (failed := exit_code(other)) != ExitCode.DONE:
+            return complain("B", other, failed)
+        found = diff(report_of(one, settings_of(options.before)), report_of(other, settings_of(after)))
+    found = replace(
+        found,
+        before=_titled(found.before, [*filter(None, [options.git]), *options.with_a]),
+        after=_titled(found.after, options.with_b),
+    )
+    write_diff(found, options)
+    return ExitCode.FINDINGS if options.exit_code and found.communication_differs else ExitCode.DONE
+
+
+def _request(options: argparse.Namespace, function: str, side: str) -> Request:
+    """The capture of a side, with what is said for that side alone."""
+    target, python, overrides = (getattr(options, f"{name}_{side}") for name in ("target", "python", "with"))
+    return request_of(options, function, settings_of(function), target=target, python=python, overrides=overrides)
+
+
+def write_diff(found: Diff, options: argparse.Namespace) -> None:
+    """In the format that the options ask for."""
+    match options.format:
+        case "json":
+            from shardscope.inspector.render.json.diff import diff_to_json
+
+            write(diff_to_json(found), options.output)
+        case "markdown":
+            from shardscope.inspector.render.diff_markdown import diff_to_markdown
+
+            write(diff_to_markdown(found).encode(), options.output)
+        case _:
+            from shardscope.inspector.render.text.diff import print_diff
+
+            write_text(lambda console: print_diff(found, console), options.output)
+
+
+def _at_revision(request: Request, given: str, revision: str, stack: ExitStack) -> Request:
+    """The same request, of the files of a commit."""
+    place, name = split_function(given)
+    if is_kept(given):
+        raise CaptureError(f"--git takes a function of a script from another commit, and {given} is no function")
+    script = Path(place).resolve() if is_file(place) else None
+    checkout = stack.enter_context(checked_out(revision, Path.cwd() if script is None else script.parent))
+    directory = checkout.counterpart(Path.cwd())
+    if script is None:
+        return replace(request, directory=None if directory is None else str(directory))
+    moved = checkout.counterpart(script)
+    if moved is None or not moved.is_file():
+        raise CaptureError(f"{revision} has no {place}")
+    function = f"{moved}:{name}" if name else str(moved)
+    return replace(request, function=function, directory=str(directory or moved.parent))
+
+
+def _change(text: str) -> str:
+    """What `--with` names; refused here, before anything is captured, where there is no such change."""
+    try:
+        Overrides((text,))
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(": ".join(filter(None, (str(error), error.hint)))) from None
+    return text
+
+
+def _titled(side: Outline, told: Sequence[str]) -> Outline:
+    return replace(side, title=", ".join((side.title, *told)))

@@ -1,0 +1,188 @@
+"""`[tool.shardscope]` in the pyproject.toml above a script: what holds where the command line says nothing."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct
+
+from shardscope.inspector.findings.policy import Policy
+from shardscope.inspector.findings.table import rule_named
+from shardscope.parsers.errors import ShardscopeError
+
+FILE = "pyproject.toml"
+TABLE = "tool.shardscope"
+LARGEST = 4 << 20
+"""Bytes of a file that is read."""
+
+_T = TypeVar("_T")
+
+_Rules = Annotated[tuple[str, ...], Meta(description="a list of rules, as in ['SS01', 'psum-of-invariant']")]
+
+
+class Configuration(Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """What the table may hold; None, or nothing, where it does not say. `check` is what `shardscope check` reads."""
+
+    target: Annotated[str | tuple[str, ...] | None, Meta(description="a target, or a list of them")] = None
+    devices: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="a number of fake CPU devices")] = None
+    python: Annotated[str | None, Meta(description="the path of an interpreter")] = None
+    live: Annotated[bool | None, Meta(description="true or false")] = None
+    timeout: Annotated[Annotated[float, Meta(gt=0)] | None, Meta(description="a number of seconds")] = None
+    select: _Rules | None = None
+    ignore: _Rules = ()
+    fail_on: Annotated[Literal["error", "warning", "info"] | None, Meta(description="'error', 'warning' or 'info'")] = (
+        None
+    )
+    strict: Annotated[bool, Meta(description="true or false")] = False
+    verify: Annotated[bool, Meta(description="true or false")] = False
+    per_path_ignores: Annotated[
+        dict[str, tuple[str, ...]], Meta(description="a table of lists of rules, as in {'tests/*' = ['SS04']}")
+    ] = {}
+    thresholds: Annotated[
+        dict[str, Annotated[float, Meta(ge=0)]], Meta(description="a table of numbers, as in {SS12 = 1e6}")
+    ] = {}
+    check: Annotated[dict[str, Any], Meta(description="a table")] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A configuration, and the file that it is from; None where there was none."""
+
+    configuration: Configuration
+    file: Path | None = None
+
+    @property
+    def python(self) -> str | None:
+        """The interpreter, its path being relative to the file."""
+        python = self.configuration.python
+        return str(self.file.parent / python) if python and self.file and os.path.dirname(python) else python
+
+    def policy(self, select: str | None, ignore: str | None, strict: bool) -> Policy:
+        """Which findings are told, with what the command line says instead: lists of rules, separated by commas."""
+        said = self.configuration
+        chosen = said.select if select is None else _listed(select)
+        left_out = said.ignore if ignore is None else _listed(ignore)
+        every = None if chosen is None else frozenset(map(rule_id, chosen))
+        without = frozenset(map(rule_id, left_out))
+        return Policy(
+            rules=every,
+            without=without,
+            elsewhere=tuple((path, frozenset(map(rule_id, rules))) for path, rules in said.per_path_ignores.items()),
+            root="" if self.file is None else str(self.file.parent),
+            settings="" if self.file is None else str(self.file),
+            thresholds={rule_id(rule): value for rule, value in said.thresholds.items()},
+            strict=strict or said.strict,
+        )
+
+
+def configuration_above(start: Path) -> Found:
+    """The configuration in the first pyproject.toml from a file, or a folder, upwards that has one.
+
+    Raises:
+        ShardscopeError: it is no TOML, or not what is expected; the text says where, and what is.
+    """
+    path = start.absolute()
+    for folder in (path, *path.parents):
+        file = folder / FILE
+        table = _table(file) if file.is_file() else None
+        if table is not None:
+            return Found(_checked(file, validated(file, TABLE, table, Configuration)), file)
+    return Found(Configuration())
+
+
+def validated(file: Path, name: str, table: Mapping[str, Any], kind: type[_T]) -> _T:
+    """A table as a `msgspec.Struct` whose fields have descriptions of what they hold.
+
+    Raises:
+        ShardscopeError: it is not one; the text names the file, the key, and what was expected.
+    """
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        raise ShardscopeError(f"{file}: {_explained(str(error), name, table, kind)}") from None
+
+
+def rule_id(name: str) -> str:
+    """The id of the rule of that id or slug; ShardscopeError where there is none."""
+    rule = rule_named(name)
+    if rule is None:
+        raise ShardscopeError(f"there is no rule {name!r}; `shardscope rules` lists them")
+    return rule.id
+
+
+def _table(file: Path) -> Mapping[str, Any] | None:
+    try:
+        with file.open("rb") as opened:
+            document = tomllib.loads(opened.read(LARGEST).decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ShardscopeError(f"{file} is not TOML: {error}") from None
+    except (OSError, RecursionError) as error:
+        raise ShardscopeError(f"{file} cannot be read: {error}") from None
+    table = document.get("tool", {})
+    table = table.get("shardscope") if isinstance(table, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise ShardscopeError(f"{file}: [{TABLE}]: expected a table, and it is {table!r}")
+    return table
+
+
+def _checked(file: Path, said: Configuration) -> Configuration:
+    """What no type can say: that rules exist, and have a threshold."""
+    lists: Iterable[tuple[str, Iterable[str]]] = (
+        ("select", said.select or ()),
+        ("ignore", said.ignore),
+        *((f"per-path-ignores.{path!r}", rules) for path, rules in said.per_path_ignores.items()),
+        ("thresholds", said.thresholds),
+    )
+    for key, names in lists:
+        for name in names:
+            rule = rule_named(name)
+            if rule is None:
+                raise ShardscopeError(
+                    f"{file}: [{TABLE}] {key}: there is no rule {name!r}; `shardscope rules` lists them"
+                )
+            if key == "thresholds" and rule.threshold is None:
+                raise ShardscopeError(f"{file}: [{TABLE}] {key}: {rule.id} {rule.slug} has no threshold")
+    return said
+
+
+_WHERE = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+
+
+def _explained(message: str, name: str, table: Mapping[str, Any], kind: type) -> str:
+    """msgspec's message in the words of who writes the file."""
+    parts = _WHERE.fullmatch(message)
+    what, path = (parts[1], parts[2] or "") if parts else (message, "")
+    unknown = _UNKNOWN.fullmatch(what)
+    fields = {field.encode_name: field.name for field in msgspec.structs.fields(kind)}
+    if unknown and not path:
+        near = difflib.get_close_matches(unknown[1], fields, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(fields)}"
+        return f"[{name}]: there is no key {unknown[1]!r}; {hint}"
+    key = next((step[1] for step in _STEP.finditer(path) if step[1]), "")
+    hints = get_type_hints(kind, include_extras=True)
+    metas = _metas(hints.get(fields.get(key, ""), None))
+    expected = next((meta.description for meta in metas if meta.description), "")
+    value = f", and it is {table[key]!r}" if key in table else ""
+    return f"[{name}] {key}: expected {expected}{value}" if expected else f"[{name}] {key}: {what}"
+
+
+def _metas(hint: Any) -> Iterable[Meta]:
+    for argument in get_args(hint):
+        if isinstance(argument, Meta):
+            yield argument
+        else:
+            yield from _metas(argument)
+
+
+def _listed(names: str) -> tuple[str, ...]:
+    return tuple(filter(None, (part.strip() for part in names.split(","))))

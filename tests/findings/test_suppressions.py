@@ -1,0 +1,127 @@
+"""Comments that suppress findings: where they are read, what they cover, and what is told of idle ones."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.findings.policy import EVERYTHING, Policy
+from shardscope.inspector.findings.suppressions import suppressions_in
+from shardscope.inspector.pipeline import inspect
+from shardscope.parsers.source import Source
+
+STRICT = Policy(strict=True)
+
+
+def read(text: str) -> list[tuple[int, int, tuple[str, ...], str]]:
+    return [(s.first, s.last, s.rules, s.reason) for s in suppressions_in(Source("f.py", text.encode()))]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = 1  # shardscope: ignore[SS04] counted twice", [(1, 1, ("SS04",), "counted twice")]),
+        ("x = 1  # noqa: E501  # shardscope: ignore[SS04, SS01]: why", [(1, 1, ("SS04", "SS01"), "why")]),
+        ("x = 1  # shardscope: ignore[SS04] why  # type: ignore", [(1, 1, ("SS04",), "why")]),
+        ("x = f(\n    1,\n)  # shardscope: ignore[SS04]\ny = 2", [(1, 3, ("SS04",), "")]),
+        ("x = f(  # shardscope: ignore[SS04]\n    1,\n)", [(1, 3, ("SS04",), "")]),
+        ("x = 1\n# shardscope: ignore[SS04] next\n\ny = f(\n  2)\nz = 3", [(2, 5, ("SS04",), "next")]),
+        ("def f():  # shardscope: ignore[SS04]\n    return 1", [(1, 1, ("SS04",), "")]),
+        ("def f():\n    return 1  # shardscope: ignore[psum-of-invariant]", [(2, 2, ("psum-of-invariant",), "")]),
+        ("x = 1  # shardscope: ignore", [(1, 1, (), "")]),
+        ("x = '# shardscope: ignore[SS04]'", []),
+        ('x = """\n# shardscope: ignore[SS04]\n"""', []),
+        ("x = 1  # ignore[SS04]", []),
+        ("x = 1  # shardscope: ignore[SS04]\nx = (", [(1, 1, ("SS04",), "")]),
+    ],
+)
+def test_where_comments_hold(text: str, expected: list[tuple[int, int, tuple[str, ...], str]]) -> None:
+    assert read(text) == expected
+
+
+@given(st.lists(st.sampled_from(["# shardscope: ignore[SS04] r", "x = (", ")", "'''", "\n", "\\", "y", " ", "é"])))
+def test_any_text_is_read_and_only_comments_count(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    found = suppressions_in(Source("f.py", text.encode()))
+    comments = set()
+    try:
+        for token in tokenize.tokenize(io.BytesIO(text.encode()).readline):
+            if token.type == tokenize.COMMENT:
+                comments.add(token.start[0])
+    except (tokenize.TokenError, SyntaxError):
+        pass
+    assert {each.line for each in found} <= comments
+    assert all(each.first <= each.line <= each.last for each in found)
+
+
+@given(st.binary())
+def test_bytes_are_no_danger(data: bytes) -> None:
+    suppressions_in(Source("f.py", b"# shardscope: ignore[SS04]\n" + data))
+
+
+PROGRAM = """\
+from functools import partial
+import jax, jax.numpy as jnp
+from jax import lax, P
+
+mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+
+@partial(jax.shard_map, mesh=mesh, in_specs=(P(), P("x")), out_specs=P(), check_vma=False)
+def fn(w, b):
+    once = lax.psum(w.sum(), "x"){first}
+    real = lax.psum(b.sum(), "x"){second}
+    return once + real
+
+def other(w):
+    return w{third}
+
+fn_inputs = (jnp.ones(4), jnp.ones(8))
+"""
+
+
+def captured(folder: Path, **comments: str) -> Capture:
+    script = folder / "script.py"
+    script.write_text(PROGRAM.format_map({"first": "", "second": "", "third": ""} | comments))
+    *_, last = capture(Request(f"{script}:fn", live=False))
+    assert last.complete, last.failure
+    return last
+
+
+def test_a_finding_that_is_known(tmp_path: Path) -> None:
+    assert [found.rule for found in inspect(captured(tmp_path)).findings] == ["SS04"]
+    report = inspect(captured(tmp_path, first="  # shardscope: ignore[SS04] meant"), STRICT)
+    assert report.findings == ()
+    (known,) = report.suppressed
+    assert (known.finding.rule, known.by.reason, known.by.line) == ("SS04", "meant", 9)
+
+
+def test_a_comment_that_suppresses_nothing(tmp_path: Path) -> None:
+    known = "  # shardscope: ignore[SS04] "
+    idle = captured(tmp_path, first=known, second=known, third=known)
+    assert inspect(idle, EVERYTHING).findings == ()
+    (told,) = inspect(idle, STRICT).findings
+    assert told.place.source.frame is not None
+    # Line 14 is of a function that is not captured: nothing is known of it.
+    assert (told.rule, told.place.source.frame.line, told.severity) == ("SS00", 10, "warning")
+    assert inspect(idle, Policy(strict=True, without=frozenset(("SS04",)))).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("comment", "words"), [("ignore", "names no rule"), ("ignore[SS77]", "no rule SS77"), ("ignore[]", "names no rule")]
+)
+def test_a_comment_that_cannot_work_is_told_at_once(tmp_path: Path, comment: str, words: str) -> None:
+    report = inspect(captured(tmp_path, first=f"  # shardscope: {comment}"))
+    assert [found.rule for found in report.findings] == ["SS04", "SS00"]
+    assert words in report.findings[1].message
+
+
+def test_the_comment_is_read_from_the_capture(tmp_path: Path) -> None:
+    known = captured(tmp_path, first="  # shardscope: ignore[SS04] meant")
+    (tmp_path / "script.py").write_text("raise SystemExit('never run')")
+    assert inspect(known).findings == ()

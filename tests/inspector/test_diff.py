@@ -1,0 +1,147 @@
+"""Pairs of programs of which is known what differs in their communication."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.diff.diff import compare_outlines, diff
+from shardscope.inspector.diff.matching import RULES
+from shardscope.inspector.diff.outline import Place, Transfer, Work
+from shardscope.inspector.diff.pairing import pair_up
+from shardscope.inspector.diff.wording import headline
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.diff_markdown import diff_to_markdown
+from shardscope.inspector.render.json.diff import diff_json_schema, diff_to_json
+
+from tests.conftest import SampleCapture
+
+from .conftest import Edited
+
+PUBLISHED = Path(__file__).parent.parent.parent / "docs" / "diff.schema.json"
+
+Counted = tuple[tuple[Transfer, int], ...]
+MORE_TRIPS = (("(0, 3,", "(0, 5,"),)
+ANOTHER_PSUM = (("psum(looped", 'psum(lax.psum(looped, "y")'),)
+
+
+def test_what_changed_is_told(edited: Edited) -> None:
+    before = inspect(edited("script:step", ()))
+    (trips,) = diff(before, inspect(edited("script:step", MORE_TRIPS))).changes
+    assert trips.what == ("executions",)
+    assert trips.before is not None
+    assert trips.wire_bytes == 2 * (trips.before.work.wire_bytes or 0)
+    more = diff(before, inspect(edited("script:step", ANOTHER_PSUM)))
+    assert headline(more).startswith("+1 all-reduce over y: +")
+    less = diff(inspect(edited("script:step", ANOTHER_PSUM)), before)
+    assert headline(less).startswith("−1 all-reduce over y: −")
+
+
+def test_a_reduction_that_became_a_scatter(sample: SampleCapture) -> None:
+    found = diff(*(inspect(sample(f"missing_reduce_scatter:{name}")) for name in ("faulty", "repaired")))
+    (change,) = found.changes
+    assert change.before is not None
+    assert change.after is not None
+    assert (change.before.work.kind, change.after.work.kind) == ("all-reduce", "reduce-scatter")
+    assert headline(found) == (
+        "1 all-reduce over x became reduce-scatter: −224 B per device and run; gone: SS01 missing-reduce-scatter"
+    )
+
+
+@pytest.mark.parametrize("name", ["transformer:train_step", "tensor_parallel:grad"])
+def test_another_jax_changes_no_communication(sample: SampleCapture, name: str) -> None:
+    other = os.environ.get("SHARDSCOPE_OTHER_PYTHON")
+    if not other:
+        pytest.skip("SHARDSCOPE_OTHER_PYTHON names no interpreter with another JAX")
+    here = sample(name)
+    assert here.subject is not None
+    *_, there = capture(Request(f"{here.subject.script}:{here.subject.function}", live=False, python=other))
+    assert there.complete, there.failure
+    assert there.subject is not None
+    assert there.subject.jax != here.subject.jax
+    found = diff(inspect(here), inspect(there))
+    assert found.changes == (), headline(found)
+    assert found.opcodes != (), "two versions that compile the same are no test"
+
+
+def test_shardings_of_arguments_and_of_what_follows_from_them(edited: Edited) -> None:
+    other = edited("script:step", (('P("x"), P("y")', 'P("x"), P(None)'),))
+    found = diff(inspect(edited("script:step", ())), inspect(other))
+    assert [change.before.name for change in found.borders if change.before is not None] == ["b", "result[1]"]
+
+
+def test_json_and_markdown(edited: Edited) -> None:
+    assert json.loads(PUBLISHED.read_text()) == diff_json_schema()
+    found = diff(inspect(edited("script:step", ())), inspect(edited("script:step", ANOTHER_PSUM)))
+    document = json.loads(diff_to_json(found))
+    Draft202012Validator(json.loads(PUBLISHED.read_text())).validate(document)
+    assert document["headline"] == headline(found)
+    (change,) = document["changes"]
+    assert (change["change"], change["before"], change["after"]["axes"]) == ("added", None, ["y"])
+    lines = diff_to_markdown(found).splitlines()
+    assert lines[0] == f"**\\{headline(found)}**"
+    assert any(line.startswith("| \\+1 | all-reduce | y |") for line in lines)
+
+
+def test_texts_of_different_stages_cannot_be_compared(edited: Edited) -> None:
+    whole = edited("script:step", ())
+    one, other = (
+        replace(whole, stages=tuple(s for s in whole.stages if s.name in names)) for names in (("hlo",), ("sdy",))
+    )
+    with pytest.raises(CaptureError, match="cannot be compared"):
+        diff(inspect(one), inspect(other))
+
+
+works = st.builds(
+    Work,
+    st.sampled_from(("all-reduce", "all-gather")),
+    st.none(),
+    st.sampled_from((("x",), ("y",))),
+    st.just(("f32",)),
+    st.sampled_from((8, 16)),
+    st.just(8),
+    st.sampled_from((4, None)),
+    st.sampled_from((1, 3, None)),
+    st.booleans(),
+)
+places = st.builds(
+    Place, st.sampled_from(((("f", "a"),), (("g", "b"), ("f", "a")), (("", ""),))), st.just("psum"),
+    st.sampled_from(("forward", "backward")),
+)  # fmt: skip
+transfers = st.builds(Transfer, works, places, st.just("user"), st.just(""), st.just(""))
+sides = st.dictionaries(transfers, st.integers(1, 3), max_size=8).map(lambda counted: tuple(counted.items()))
+
+
+@given(sides, sides)
+def test_every_collective_is_paired_once(before: Counted, after: Counted) -> None:
+    pairs = pair_up(before, after, RULES)
+    for number, side in enumerate((before, after)):
+        counts: dict[Transfer, int] = {}
+        for pair in pairs:
+            one = (pair.before, pair.after)[number]
+            if one is not None:
+                counts[one] = counts.get(one, 0) + pair.count
+        assert counts == dict(side)
+    # What is the same on both sides is never called a change: as many pairs as the multisets have in common.
+    same = sum(p.count for p in pairs if p.before is not None and p.after is not None and p.before.work == p.after.work)
+    tallies: list[dict[Work, int]] = [{}, {}]
+    for tally, side in zip(tallies, (before, after), strict=True):
+        for transfer, count in side:
+            tally[transfer.work] = tally.get(transfer.work, 0) + count
+    assert same == sum(min(count, tallies[1].get(work, 0)) for work, count in tallies[0].items())
+
+
+def test_the_same_twice(sample: SampleCapture) -> None:
+    report = inspect(sample("fsdp_tp:grad"))
+    found = diff(report, report)
+    assert (found.changes, found.borders, found.sizes, found.costs, found.opcodes) == ((), (), (), (), ())
+    assert found.same == found.before.count > 0
+    assert compare_outlines(found.before, found.after) == found

@@ -1,0 +1,43 @@
+"""A finding in full: what is wrong, how that is known, and the change that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual.content import Content
+
+from ..inspector.findings.edits import diff_of
+from ..inspector.render.finding_facts import facts
+from ..inspector.report import Finding, Report
+from .findings_listing import COLOURS
+from .pieces import data, folded, title
+
+MOST_DIFF = 60
+"""Lines of a diff that are shown."""
+
+SIGNS = {"+": "$success", "-": "$error", "@": "$aside"}
+
+
+def finding_details(report: Report, found: Finding, width: int) -> Iterator[Content]:
+    """The lines of the inspect pane."""
+    yield Content.assemble(
+        (f"{found.rule} ", COLOURS[found.severity]), (found.slug, "bold"), (f"  {found.confidence}", "$aside")
+    )
+    known = next((each.by for each in report.suppressed if each.finding == found), None)
+    if known is not None:
+        place = f"{known.file.rpartition('/')[2]}{f':{known.line}' if known.line else ''}"
+        yield from folded(data(f"suppressed in {place}: {known.reason or 'no reason given'}", "$aside"), width)
+    yield Content("")
+    yield from folded(data(found.message), width)
+    for label, text in facts(found):
+        yield Content("")
+        yield title(label)
+        yield from folded(data(text), width)
+    diff = diff_of(report.capture, found.edits)
+    if diff:
+        yield Content("")
+        yield title("the change")
+        for line in diff[:MOST_DIFF]:
+            yield from folded(data(line, SIGNS.get(line[:1], "")), width)
+        if len(diff) > MOST_DIFF:
+            yield Content.styled(f"and {len(diff) - MOST_DIFF} more lines", "$aside")
