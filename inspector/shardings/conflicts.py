@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...parsers.errors import ParseError
+from ...parsers.garbage import collection_paused
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.source import Span
 from ..capture.model import Capture
@@ -24,7 +25,8 @@ from .table import propagated
 class Side:
     """A value of the operation, the dimension in words, the axes that cut it, and why.
 
-    `elsewhere` is why axes that others have there cut another dimension of this value: no axis can cut two.
+    `elsewhere` is why axes that others have there cut another dimension of this value: no axis can cut two. Of the ways
+    on which the axes came only the last step is told.
     """
 
     value: str
@@ -57,7 +59,8 @@ def conflicts(capture: Capture) -> tuple[Conflict, ...]:
 
 @lru_cache(maxsize=4)
 def _conflicts(flow: Dataflow) -> tuple[Conflict, ...]:
-    return tuple(conflict for row in range(len(flow.rows)) for conflict in _at(flow, row))
+    with collection_paused():
+        return tuple(conflict for row in range(len(flow.rows)) for conflict in _at(flow, row))
 
 
 def _at(flow: Dataflow, row: int) -> Iterator[Conflict]:
@@ -92,9 +95,9 @@ def _at(flow: Dataflow, row: int) -> Iterator[Conflict]:
             Side(
                 f"{wording.name(node)} dim {dim}",
                 tuple(map(str, axes)),
-                tuple(why_axis(flow, node, axis) for axis in axes),
+                tuple(why_axis(flow, node, axis, 1) for axis in axes),
                 tuple(
-                    why_axis(flow, node, axis)
+                    why_axis(flow, node, axis, 1)
                     for axis in every
                     if axis not in axes and wording.dim(node, axis) not in (None, dim)
                 ),

@@ -19,7 +19,7 @@ from .dataflow import Dataflow, Node
 from .places import Places
 from .recorded import origin_name, sharding_at
 from .table import node_of, propagated
-from .why import Cause, cause, causes, overlap
+from .why import Cause, Step, cause, causes, overlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Why:
     """Why a value is sharded along `axis` in dimension `dim` (None if it is unreduced along it).
 
     `origin` says in words who asked for it; `place` is the line of that, where there is one. `steps` lead from the
-    value back to `root`.
+    value back to `root`; `omitted` counts the ones before it that are not listed.
     """
 
     axis: str
@@ -54,21 +54,25 @@ class Why:
     place: SourcePlace
     root: str
     steps: tuple[ExplainedStep, ...]
+    omitted: int = 0
 
 
-def why(capture: Capture, value: ShardedValue) -> tuple[Why, ...]:
-    """Why a value is sharded as it is, axis by axis; empty for one that is not, or of which nothing is known."""
+def why(capture: Capture, value: ShardedValue, most: int | None = None) -> tuple[Why, ...]:
+    """Why a value is sharded as it is, axis by axis, with at most so many steps.
+
+    Empty for one that is not sharded, or of which nothing is known.
+    """
     _, flow = propagated(capture)
     node = None if flow is None else node_of(flow, value)
     if flow is None or node is None:
         return ()
     wording = wording_of(flow)
-    return tuple(wording.why(found, node) for found in causes(flow, node))
+    return tuple(wording.why(found, node) for found in causes(flow, node, most))
 
 
-def why_axis(flow: Dataflow, node: Node, axis: AxisRef) -> Why:
-    """Why one axis is on a value."""
-    return wording_of(flow).why(cause(flow, node, axis), node)
+def why_axis(flow: Dataflow, node: Node, axis: AxisRef, most: int | None = None) -> Why:
+    """Why one axis is on a value, with at most so many steps."""
+    return wording_of(flow).why(cause(flow, node, axis, most), node)
 
 
 class Wording:
@@ -77,6 +81,7 @@ class Wording:
     def __init__(self, flow: Dataflow) -> None:
         self.flow = flow
         self.places = Places(flow)
+        self._rules: dict[int, str | None] = {}
 
     def why(self, found: Cause, node: Node) -> Why:
         """A cause in words."""
@@ -87,18 +92,22 @@ class Wording:
             origin=origin,
             place=place,
             root=self.value(found.root, found.axis),
-            steps=tuple(
-                ExplainedStep(
-                    number=step.number,
-                    operation="return" if step.row < 0 else self.places.operation(step.row)[0],
-                    rule=None if step.row < 0 else self.rule(step.row),
-                    source=self.value(step.source, found.axis),
-                    target=self.value(step.target, found.axis),
-                    place=SourcePlace() if step.row < 0 else self.places.operation(step.row)[1],
-                    span=None if step.row < 0 else self.span(step.row),
-                )
-                for step in found.steps
-            ),
+            steps=tuple(self.step(step, found.axis) for step in found.steps),
+            omitted=found.omitted,
+        )
+
+    def step(self, step: Step, axis: AxisRef) -> ExplainedStep:
+        """A step in words."""
+        is_return = step.row < 0
+        operation, place = ("return", SourcePlace()) if is_return else self.places.operation(step.row)
+        return ExplainedStep(
+            number=step.number,
+            operation=operation,
+            rule=None if is_return else self.rule(step.row),
+            source=self.value(step.source, axis),
+            target=self.value(step.target, axis),
+            place=place,
+            span=None if is_return else self.span(step.row),
         )
 
     def span(self, row: int) -> Span:
@@ -131,11 +140,13 @@ class Wording:
 
     def rule(self, row: int) -> str | None:
         """The sharding rule of an operation in einsum letters."""
-        try:
-            rule = self.flow.operation(row).annotations.sharding_rule
-        except ParseError:
-            return None
-        return None if rule is None else einsum(rule)
+        if row not in self._rules:
+            try:
+                rule = self.flow.operation(row).annotations.sharding_rule
+            except ParseError:
+                rule = None
+            self._rules[row] = None if rule is None else einsum(rule)
+        return self._rules[row]
 
     def origin(self, found: Cause) -> tuple[str, SourcePlace]:
         """Who asked for an axis."""

@@ -47,7 +47,7 @@ class Moves:
         rows = {node.row} if node.kind in ("result", "block") else set()
         for name in self.flow.names(node):
             rows.update(self._mentions.get(name, ()))
-        if node.kind == "output" or node in self.flow.returned:
+        if node.kind == "output" or node in self._returned:
             rows.add(-1)
         for row in sorted(rows):
             yield from (move for move in self.at(row) if node in move.targets)
@@ -112,6 +112,10 @@ class Moves:
         if name.endswith("optimization_barrier"):
             return given, owner
         return ends, owner
+
+    @cached_property
+    def _returned(self) -> frozenset[Node | None]:
+        return frozenset(self.flow.returned)
 
     @cached_property
     def _moving(self) -> tuple[int, ...]:

@@ -10,8 +10,8 @@ from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from .dataflow import Dataflow, Node
 from .moves import Move, moves_of
-from .recorded import origins_at, sharding_at
-from .why import overlap
+from .recorded import sharding_at
+from .why import origin_of, overlap
 
 BEFORE = -1
 """The step before the first one: what the program itself says."""
@@ -34,7 +34,7 @@ class Replay:
 
     def arrival(self, node: Node, axis: AxisRef) -> int:
         """The step that brought an axis to a value; `BEFORE` for one that it had from the beginning."""
-        own = next((origin for known, origin in origins_at(self.flow, node) if overlap(known, axis)), None)
+        own = origin_of(self.flow, node, axis)
         if own is not None and own.kind == "self":
             return BEFORE
         came = [step for step, moved in self._arrivals.get(node, ()) if overlap(moved, axis)]

@@ -8,11 +8,12 @@ sharding of its own, a constraint, a shard_map's specs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ...parsers.mesh_syntax import AxisRef
-from ...parsers.mlir import Origin
+from ...parsers.mlir import Origin, Origins
 from .dataflow import Dataflow, Node
-from .moves import moves_of
+from .moves import Move, moves_of
 from .recorded import origin_name, origins_at, sharding_at
 
 
@@ -34,85 +35,148 @@ class Step:
 class Cause:
     """How one axis came to a value: `steps` lead from it back to `root`, where it comes from `origin`.
 
-    `origin` is None where Shardy's record of it is lost. Without steps, the value is the root.
+    `omitted` counts the steps before `root` that are not listed. `origin` is None where Shardy's record of it is lost.
+    Without steps, the value is the root.
     """
 
     axis: AxisRef
     origin: Origin | None
     root: Node
     steps: tuple[Step, ...] = ()
+    omitted: int = 0
 
 
-def causes(flow: Dataflow, node: Node) -> tuple[Cause, ...]:
-    """The cause of each axis in a value's sharding, as Shardy lists them."""
+def causes(flow: Dataflow, node: Node, most: int | None = None) -> tuple[Cause, ...]:
+    """The cause of each axis in a value's sharding, as Shardy lists them, with at most so many steps."""
     sharding = sharding_at(flow, node)
     if sharding is None:
         return ()
     # Of what leaves the program XLA takes axes away in the end: those that do not divide it, and parts of axes.
     used = [*sharding.unreduced, *(axis for dim in sharding.dims for axis in dim.axes)]
     listed = (axis for axis, _ in origins_at(flow, node))
-    return tuple(cause(flow, node, axis) for axis in listed if any(overlap(axis, own) for own in used))
+    return tuple(cause(flow, node, axis, most) for axis in listed if any(overlap(axis, own) for own in used))
 
 
-def cause(flow: Dataflow, node: Node, axis: AxisRef) -> Cause:
-    """How an axis came to a value."""
-    origin = origin_of(flow, node, axis)
-    steps: list[Step] = []
-    here, latest = node, 1 << 62
-    # What stands in a value's own sharding did not come from elsewhere.
-    while not _is_own(flow, here, axis):
-        moves = [move for move in moves_of(flow).to(here) if move.step < latest and overlap(move.axis, axis)]
-        # What a shard_map in a loop wants of a loop's value is recorded as if the value had got it.
-        moves = [
-            move for move in moves if full_origin(flow, move.source, axis) == full_origin(flow, here, axis)
-        ] or moves
-        if moves:
-            move = min(moves, key=lambda move: move.step)
-            steps.append(Step(move.step, move.row, move.source, here))
-            here, latest = move.source, move.step
-        elif (source := _across_return(flow, here, axis)) is not None and source not in [step.target for step in steps]:
-            steps.append(Step(None, -1, source, here))
-            here = source
-        else:
-            break
-    return Cause(axis, origin, here, tuple(steps))
-
-
-def _across_return(flow: Dataflow, node: Node, axis: AxisRef) -> Node | None:
-    """The other side of the function's return, if the axis must have come from there."""
-    origin = origin_of(flow, node, axis)
-    if node.kind == "output":
-        return flow.returned[node.index] if node.index < len(flow.returned) else None
-    if origin is None or origin.name is not None or origin.kind != "output" or origin.index is None:
-        return None
-    is_returned = origin.index < len(flow.returned) and flow.returned[origin.index] == node
-    return Node("output", -1, origin.index) if is_returned else None
+def cause(flow: Dataflow, node: Node, axis: AxisRef, most: int | None = None) -> Cause:
+    """How an axis came to a value, with at most so many steps."""
+    return _ways_of(flow).cause(node, axis, most)
 
 
 def origin_of(flow: Dataflow, node: Node, axis: AxisRef) -> Origin | None:
     """The origin of an axis in a value's sharding, by Shardy's record."""
-    return next((origin for own, origin in origins_at(flow, node) if overlap(own, axis)), None)
+    return _ways_of(flow).origin(node, axis)
 
 
-def full_origin(flow: Dataflow, node: Node, axis: AxisRef) -> Origin | None:
-    """The origin of an axis, by the name that it has at other values."""
-    origin = origin_of(flow, node, axis)
-    if origin is None or origin.kind != "self":
-        return origin
-    match node.kind:
-        case "argument":
-            return Origin("input", None, node.index)
-        case "output":
-            return Origin("output", None, node.index)
-    name = origin_name(flow, node.row)
-    if not flow.rows[node.row].name.endswith("manual_computation"):
-        return Origin("constraint", name)
-    return Origin("input" if node.kind == "block" else "output", name, node.index)
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What follows from a value on: the number of the next step, and how many there are to `root`."""
+
+    step: int
+    count: int
+    root: Node
 
 
-def _is_own(flow: Dataflow, node: Node, axis: AxisRef) -> bool:
-    origin = origin_of(flow, node, axis)
-    return origin is not None and origin.kind == "self"
+class _Ways:
+    """The ways back in a dataflow. In a deep network they are long, and most of a way is that of the value before."""
+
+    def __init__(self, flow: Dataflow) -> None:
+        self.flow = flow
+        self.moves = moves_of(flow)
+        self._origins: dict[Node, Origins] = {}
+        self._back: dict[tuple[Node, AxisRef], tuple[Move | None, Move | None]] = {}
+        self._rests: dict[tuple[Node, AxisRef], _Rest] = {}
+
+    def cause(self, node: Node, axis: AxisRef, most: int | None) -> Cause:
+        """The way from a value; where only its first steps are wanted, what follows is looked up."""
+        steps: list[Step] = []
+        free: list[Node | None] = []
+        here, latest, known = node, 1 << 62, 0
+        # What stands in a value's own sharding did not come from elsewhere.
+        while not self._is_own(here, axis):
+            rest = None if most is None or len(steps) < most else self._rests.get((here, axis))
+            if rest is not None and rest.step < latest:
+                here, known = rest.root, rest.count
+                break
+            move, is_free = self._move(here, axis, latest)
+            if move is not None:
+                steps.append(Step(move.step, move.row, move.source, here))
+                free.append(here if is_free else None)
+                here, latest = move.source, move.step
+            elif (source := self._across_return(here, axis)) is not None and source not in [s.target for s in steps]:
+                steps.append(Step(None, -1, source, here))
+                here = source
+            else:
+                break
+        if len(free) == len(steps):
+            for number, (step, start) in enumerate(zip(steps, free, strict=True)):
+                if start is not None and step.number is not None:
+                    self._rests[start, axis] = _Rest(step.number, len(steps) - number + known, here)
+        listed = steps[:most]
+        return Cause(axis, self.origin(node, axis), here, tuple(listed), len(steps) - len(listed) + known)
+
+    def origin(self, node: Node, axis: AxisRef) -> Origin | None:
+        """The origin of an axis. What is recorded of a value is read once."""
+        if node not in self._origins:
+            self._origins[node] = origins_at(self.flow, node)
+        return next((origin for own, origin in self._origins[node] if overlap(own, axis)), None)
+
+    def full_origin(self, node: Node, axis: AxisRef) -> Origin | None:
+        """The origin of an axis, by the name that it has at other values."""
+        origin = self.origin(node, axis)
+        if origin is None or origin.kind != "self":
+            return origin
+        match node.kind:
+            case "argument":
+                return Origin("input", None, node.index)
+            case "output":
+                return Origin("output", None, node.index)
+        name = origin_name(self.flow, node.row)
+        if not self.flow.rows[node.row].name.endswith("manual_computation"):
+            return Origin("constraint", name)
+        return Origin("input" if node.kind == "block" else "output", name, node.index)
+
+    def _is_own(self, node: Node, axis: AxisRef) -> bool:
+        origin = self.origin(node, axis)
+        return origin is not None and origin.kind == "self"
+
+    def _move(self, node: Node, axis: AxisRef, latest: int) -> tuple[Move | None, bool]:
+        """The first move that brought an axis to a value, before a step, and whether that step makes no difference."""
+        if (node, axis) not in self._back:
+            self._back[node, axis] = self._moves_back(node, axis)
+        alike, first = self._back[node, axis]
+        if alike is not None and alike.step < latest:
+            return alike, True
+        return (first if first is not None and first.step < latest else None), alike is None
+
+    def _moves_back(self, node: Node, axis: AxisRef) -> tuple[Move | None, Move | None]:
+        """The first move that brought it with the origin that it has, and the first one of all."""
+        moves = [move for move in self.moves.to(node) if overlap(move.axis, axis)]
+        if not moves:
+            return None, None
+        # What a shard_map in a loop wants of a loop's value is recorded as if the value had got it.
+        own = self.full_origin(node, axis)
+        alike = [move for move in moves if self.full_origin(move.source, axis) == own]
+        return min(alike, key=_step, default=None), min(moves, key=_step)
+
+    def _across_return(self, node: Node, axis: AxisRef) -> Node | None:
+        """The other side of the function's return, if the axis must have come from there."""
+        returned = self.flow.returned
+        if node.kind == "output":
+            return returned[node.index] if node.index < len(returned) else None
+        origin = self.origin(node, axis)
+        if origin is None or origin.name is not None or origin.kind != "output" or origin.index is None:
+            return None
+        is_returned = origin.index < len(returned) and returned[origin.index] == node
+        return Node("output", -1, origin.index) if is_returned else None
+
+
+@lru_cache(maxsize=8)
+def _ways_of(flow: Dataflow) -> _Ways:
+    return _Ways(flow)
+
+
+def _step(move: Move) -> int:
+    return move.step
 
 
 def overlap(one: AxisRef, other: AxisRef) -> bool:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
+from ..errors import ParseError
 from ..grammar import Grammar, several
 from ..mesh_syntax import MESH_ACTIONS, AxisRef, MeshSyntax
 from .lists import entries, symbol, unquote
@@ -79,6 +80,14 @@ def parse_origins(text: str) -> tuple[tuple[AxisRef, Origin], ...]:
 
 def parse_propagation(text: str) -> tuple[PropagationStep, ...]:
     """`#sdy.propagation_edges<[{step-0 = [{"x" = operand-0 -> [result-0]}]}]>`."""
+    # Hardly two of these texts are equal, but for the numbers of the steps: what they have in common is read once.
+    numbers = _STEP.findall(text)
+    try:
+        common: tuple[PropagationStep, ...] = _parse("propagation_edges", _STEP.sub("step-0", text))
+    except ParseError:
+        common = ()
+    if len(common) == len(numbers):
+        return tuple(PropagationStep(int(number), step.edges) for number, step in zip(numbers, common, strict=True))
     steps: tuple[PropagationStep, ...] = _parse("propagation_edges", text)
     return steps
 
@@ -131,6 +140,7 @@ def _value_ref(text: str) -> ValueRef:
     return ValueRef(kind, int(index))
 
 
+_STEP = re.compile(r"\bstep-(\d+)")
 _AXIS = re.compile(r"(.*?)(?::\((\d+)\)(\d+))?", re.DOTALL)
 _GRAMMAR = Grammar(
     "sdy.lark",

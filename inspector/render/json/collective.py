@@ -117,6 +117,6 @@ def _cause(cause: CollectiveCause) -> Cause:
         after=cause.after,
         needed=cause.needed,
         confidence=cause.confidence,
-        origins=[why_of(why, with_all_steps=True) for why in cause.origins],
-        against=[why_of(why, with_all_steps=True) for why in cause.against],
+        origins=[why_of(why) for why in cause.origins],
+        against=[why_of(why) for why in cause.against],
     )

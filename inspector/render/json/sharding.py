@@ -11,6 +11,9 @@ from ...capture.model import Capture
 from ...shardings import conflicts, explained
 from .source import Source, source_of
 
+MOST_STEPS = 100
+"""Of the way to a value at a border. In a deep network an axis may come through every layer."""
+
 
 class Step(Struct, frozen=True):
     """An axis went from one value to another at an operation; `step` counts those of the whole propagation."""
@@ -25,10 +28,11 @@ class Step(Struct, frozen=True):
 
 
 class Why(Struct, frozen=True):
-    """Where one axis comes from: the steps lead from the value back to `root`.
+    """Where one axis comes from: the steps lead from the value back to `root`, and `omitted` counts those before it
+    that are not listed.
 
-    Arguments, outputs and what stands at constraints and shard_maps have all steps, other values the last one: the
-    value that it leads to has the next.
+    Arguments, outputs and what stands at constraints and shard_maps have up to 100 steps, other values the last one:
+    the value that it leads to has the next.
     """
 
     axis: str
@@ -38,6 +42,7 @@ class Why(Struct, frozen=True):
     line: int | None
     root: str
     steps: list[Step]
+    omitted: int
 
 
 class Sharding(Struct, frozen=True):
@@ -96,14 +101,14 @@ def _side(side: conflicts.Side) -> Side:
     return Side(
         value=side.value,
         axes=list(side.axes),
-        why=[why_of(why, with_all_steps=True) for why in side.why],
-        elsewhere=[why_of(why, with_all_steps=True) for why in side.elsewhere],
+        why=[why_of(why) for why in side.why],
+        elsewhere=[why_of(why) for why in side.elsewhere],
     )
 
 
 def sharding_of(value: report.ShardedValue, capture: Capture) -> Sharding:
     """A sharded value in its JSON shape."""
-    is_border = value.role != "value"
+    most = 1 if value.role == "value" else MOST_STEPS
     return Sharding(
         stage=value.stage,
         role=value.role,
@@ -117,11 +122,11 @@ def sharding_of(value: report.ShardedValue, capture: Capture) -> Sharding:
         replicated_bytes=value.replicated_bytes,
         manual=list(value.manual),
         source=source_of(value.source),
-        why=[why_of(found, with_all_steps=is_border) for found in explained.why(capture, value)],
+        why=[why_of(found) for found in explained.why(capture, value, most)],
     )
 
 
-def why_of(found: explained.Why, *, with_all_steps: bool) -> Why:
+def why_of(found: explained.Why) -> Why:
     """Why one axis is where it is, in its JSON shape."""
     return Why(
         axis=found.axis,
@@ -130,7 +135,8 @@ def why_of(found: explained.Why, *, with_all_steps: bool) -> Why:
         file=found.place.file,
         line=found.place.line,
         root=found.root,
-        steps=list(map(_step, found.steps if with_all_steps else found.steps[:1])),
+        steps=list(map(_step, found.steps)),
+        omitted=found.omitted,
     )
 
 
