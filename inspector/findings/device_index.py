@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from ..collectives.table import rule_of
 from ..jaxpr_text import EquationPlace
 from .jaxpr_flow import At, Flow
+from .shapes import shape_of
 
 MOST_STEPS = 2_000
 """Equations that are evaluated for one number; a crafted program may share operands without end."""
@@ -41,11 +43,16 @@ _LITERAL = re.compile(r"(?:Typed\w+\()?(-?\d{1,18}|True|False)(?:, dtype=\w+\))?
 
 @dataclass(slots=True)
 class Numbers:
-    """Evaluates integers on one device: `coordinates` along the mesh axes of the given `sizes`."""
+    """Evaluates integers on one device: `coordinates` along the mesh axes of the given `sizes`.
+
+    Of lists of `length` numbers it is the one at `element`.
+    """
 
     flow: Flow
     sizes: Mapping[str, int]
     coordinates: Mapping[str, int]
+    length: int = 1
+    element: int = 0
     left: int = field(default=MOST_STEPS)
 
     def value(self, at: At) -> int | None:
@@ -70,6 +77,9 @@ class Numbers:
             return self.value(At(body, outputs[position], (*at.calls, place))) if position < len(outputs) else None
         if equation.primitive == "axis_index":
             return self._position(equation.axes or ())
+        if equation.primitive == "iota":
+            dims = sorted(shape_of(equation.outputs[0].type) or ())
+            return self.element if dims and dims[-1] == self.length == math.prod(dims) else None
         operands = []
         for name in equation.inputs:
             operands.append(self.value(At(at.jaxpr, name, at.calls)))

@@ -71,14 +71,31 @@ class Flow:
             return None
         return found if len(self.jaxprs[found].inputs) == len(place.equation.inputs) else None
 
+    def inside(self, place: EquationPlace, position: int) -> Iterator[tuple[int, int]]:
+        """The bodies in which an operand is the same value all along, and which of their inputs it is there."""
+        bodies = dict(place.equation.bodies)
+        match place.equation.primitive, place.equation.loop:
+            case "scan", (constants, _) if "jaxpr" in bodies and position < constants:
+                found = [(bodies["jaxpr"], position)]
+            case "cond", _ if position > 0:
+                found = [(body, position - 1) for body in bodies.values()]
+            case _:
+                body = self.body(place)
+                found = [] if body is None else [(body, position)]
+        yield from (
+            (body, index)
+            for body, index in found
+            if 0 < body < len(self.jaxprs) and index < len(self.jaxprs[body].inputs)
+        )
+
     def uses(self, value: At) -> Iterator[Use | At | None]:
         """Each use of a value; the value that it is elsewhere, in a body or behind a call; None where it escapes."""
         for place, position in self.used.get((value.jaxpr, value.name), ()):
-            body = self.body(place)
-            if body is None:
+            bodies = tuple(self.inside(place, position))
+            for body, index in bodies:
+                yield At(body, self.jaxprs[body].inputs[index].name, (*value.calls, place))
+            if not bodies:
                 yield Use(place, position, value.calls)
-            else:
-                yield At(body, self.jaxprs[body].inputs[position].name, (*value.calls, place))
         for position, name in enumerate(self.jaxprs[value.jaxpr].outputs):
             if name == value.name:
                 yield from self._returned(value, position)
@@ -98,9 +115,13 @@ class Flow:
         """What an input of a body is where the body is called; None where that is not one thing."""
         names = [variable.name for variable in self.jaxprs[value.jaxpr].inputs]
         calls = value.calls[-1:] or tuple(self.callers.get(value.jaxpr, ()))
-        if value.name not in names or len(calls) != 1 or self.body(calls[0]) != value.jaxpr:
+        if value.name not in names or len(calls) != 1:
             return None
-        return At(calls[0].jaxpr, calls[0].equation.inputs[names.index(value.name)], value.calls[:-1])
+        inner = (value.jaxpr, names.index(value.name))
+        for position, name in enumerate(calls[0].equation.inputs):
+            if inner in self.inside(calls[0], position):
+                return At(calls[0].jaxpr, name, value.calls[:-1])
+        return None
 
     def type_of(self, value: At) -> str | None:
         """The type of a value, as JAX prints it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import pytest
 from shardscope.inspector.pipeline import inspect
 
@@ -9,6 +10,11 @@ from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
 
 EXPECTED = {
     "missing_reduce_scatter:faulty": [("SS01", "warning", "proved", ("x",), 23)],
+    "gather_then_slice:faulty": [("SS02", "warning", "proved", ("x",), 19)],
+    "ppermute:shift_open": [("SS19", "info", "proved", ("i",), 26)],  # its story: device 0 receives zeros
+    # Its story as well: what `once` does after the loop, the types, or the partitioner, do in it.
+    "grad_accumulation:each_time": [("SS07", "warning", "proved", ("batch",), 25)],
+    "grad_accumulation:automatic": [("SS07", "warning", "proved", ("batch",), 25)],
     "psum_of_invariant:faulty": [("SS04", "error", "proved", ("batch",), 25)],
     "unsound_invariance:faulty": [("SS05", "error", "likely", ("x",), 23)],
     "extra_backward_psum:faulty": [
@@ -23,11 +29,19 @@ EXPECTED = {
 }
 """Rule, severity, confidence, axes and line of each finding, by function; all others are clean."""
 
+if jax.__version_info__ < (0, 7, 2):  # the XLA of those does not say where it copies whole values
+    del EXPECTED["full_rematerialization:faulty"]
+
 
 @pytest.mark.parametrize("function", SAMPLE_FUNCTIONS)
 def test_findings(sample: SampleCapture, function: str) -> None:
     found = []
-    for each in inspect(sample(function)).findings:
+    report = inspect(sample(function))
+    for each in report.findings:
+        if each.rule == "SS23":
+            continue
         frame = each.place.source.frame
         found.append((each.rule, each.severity, each.confidence, each.axes, None if frame is None else frame.line))
     assert found == EXPECTED.get(function, [])
+    inserted = {c.kind for c in report.collectives if c.stage == "hlo" and c.origin == "partitioner"}
+    assert bool(inserted) == any(each.rule == "SS23" for each in report.findings)

@@ -22,6 +22,7 @@ from . import (
     jit_info,
     live,
     meshes,
+    ref_names,
     stacks,
     tagging,
     values,
@@ -60,10 +61,7 @@ def record(
 
     With a topology it is lowered and compiled for that, and not run. Arguments that are `given` need not be found.
     """
-    for path in (
-        failures.HERE,
-        "<string>",
-    ):  # Our own frames are below all others: they must not be in source locations.
+    for path in (failures.HERE, "<string>"):  # our own frames: they must not be in source locations
         register_exclusion(path)
     subject = Subject(request, found, channel, topology)
     for problem in filter(None, (probe() for probe in (_old_jax, jit_info.probe, avals.probe, stacks.probe))):
@@ -80,16 +78,20 @@ def record(
             overrides.complain()
         table = jaxpr_facts.Table(traced.jaxpr)
         channel.send("stage", table.encode(), name="jaxpr", seconds=_since(started))
-        channel.send("arguments", values=values.describe_arguments(call, traced))
-        channel.send("outputs", values=values.describe_results(call, traced))
+        described = values.describe_arguments(call, traced), values.describe_results(call, traced)
+        channel.send("arguments", values=described[0])
+        channel.send("outputs", values=described[1])
         arguments = jax.tree.leaves(call.dynamic())
         subject.add_meshes([*meshes.in_jaxpr(traced.jaxpr), *meshes.in_shardings(arguments)])
 
+        if request.only_trace:
+            return
         channel.enter("lower")
         with _compiler_messages(channel, workspace):
             started = time.perf_counter()
             lowered = _lower(traced, topology, channel)
-            untaggable = tagging.tag(lowered.compiler_ir("stablehlo"))
+            names = ref_names.names_of(lowered, *([value["path"] for value in side] for side in described))
+            untaggable = tagging.tag(lowered.compiler_ir("stablehlo"), names)
             stablehlo = lowered.as_text(debug_info=True).encode()
         channel.send("stage", stablehlo, name="stablehlo", seconds=_since(started))
 
@@ -167,7 +169,7 @@ def _run(
         return
     try:
         inputs = live.inputs_of(call, compiled, request.seed)
-        outputs, execution = live.run(compiled, inputs)
+        outputs, execution = live.run(compiled, inputs, request.fingerprints)
     except (TypeError, ValueError, AssertionError) as error:
         if failures.user_line(error):
             raise

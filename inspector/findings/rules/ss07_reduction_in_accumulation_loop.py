@@ -1,0 +1,82 @@
+"""SS07: a sum over devices in each iteration of a loop that adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...report import Collective, Finding, FindingPlace, Report
+from ...units import format_bytes, plural
+from ..compiled import is_compiled
+from ..hlo_loops import loops_of
+from ..in_loops import compiled_collectives
+from ..rule import Rule, finding
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """For each loop and line, the sums that are only added to what the loop carries, if they run in the loop."""
+    for loop in loops_of(report.capture):
+        summed = [each for each in loop.collectives if loop.accumulated(each) is not None]
+        there = compiled_collectives(report, summed)
+        groups: dict[tuple[tuple[str, ...], str, int], list[Collective]] = {}
+        for each in there:
+            if each.loops and each.executions != 1:
+                frame = each.source.frame
+                line = ("", 0) if frame is None else (frame.file, frame.line)
+                groups.setdefault((each.axes or (), *line), []).append(each)
+        for group in groups.values() if is_compiled(report) else ():
+            yield _found(report, group)
+
+
+def _found(report: Report, group: list[Collective]) -> Finding:
+    first, axes = group[0], group[0].axes or ()
+    along, trips = ", ".join(axes) or "?", first.executions
+    once = sum(each.wire_bytes or 0 for each in group)
+    seconds = [each.estimate.seconds for each in group if each.estimate is not None]
+    evidence = [
+        ("in the loop", ", ".join(f"{each.name} {', '.join(each.result_types)}" for each in group[:6])),
+        ("runs", "unknown" if trips is None else f"{plural(trips, 'time')}, {format_bytes(once)} sent each time"),
+    ]
+    if report.capture.subject is not None and report.capture.subject.platform == "cpu":
+        evidence.append(("target", "a TPU's compiler may move it behind the loop; compile for the target to see"))
+    return finding(
+        RULE,
+        FindingPlace(first.name, first.source, "hlo", first.span),
+        f"each iteration sums over {along} what is only added up: one sum after the loop gives the same",
+        confidence="proved",
+        axes=axes,
+        evidence=tuple(evidence),
+        fix=_fix(first, along),
+        saved_bytes=None if trips is None else once * (trips - 1),
+        saved_seconds=None if trips is None or len(seconds) < len(group) else sum(seconds) * (trips - 1),
+    )
+
+
+def _fix(collective: Collective, along: str) -> str:
+    axis = along.split(", ")[0]
+    after = f"lax.psum(total, {axis!r}) once after the loop"
+    if collective.origin == "user" and collective.direction == "backward":
+        return f"let each device call the parameters its own, lax.pcast(params, {axis!r}, to='varying'), and {after}"
+    if collective.origin == "user":
+        return f"add up without reducing, and {after}"
+    return f"put the loop in a shard_map over {axis!r}, in which each device adds up its own, and {after}"
+
+
+RULE = Rule(
+    id="SS07",
+    slug="reduction-in-accumulation-loop",
+    severity="warning",
+    finds="A sum over devices in every iteration of a loop that only adds up the results.",
+    why="Sums commute: one sum after the loop, of what each device has added up, gives the same with a fraction of the"
+    " traffic. Microbatches are the usual case. Types may ask for it: what all devices share has a shared gradient.",
+    proof="In the program out of the partitioner all that is done with the sum, up to constant factors, is to add it to"
+    " an element that the loop carries, of which nothing else is used; and the target's compiler left it in the loop.",
+    faulty="""def add(total, x):  # params are shared: so is their gradient
+    return jax.tree.map(jnp.add, total, jax.grad(loss)(params, x)), None
+total, _ = lax.scan(add, zeros, microbatches)""",
+    repaired="""own = jax.tree.map(lambda p: lax.pcast(p, "batch", to="varying"), params)
+def add(total, x):
+    return jax.tree.map(jnp.add, total, jax.grad(loss)(own, x)), None
+total, _ = lax.scan(add, zeros, microbatches)
+total = lax.psum(total, "batch")""",
+    check=check,
+)

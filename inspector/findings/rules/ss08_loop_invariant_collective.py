@@ -1,0 +1,94 @@
+"""SS08: the same communication in every iteration of a loop."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ....parsers.hlo import Instruction
+from ...collectives.kinds import PRIMITIVES
+from ...collectives.table import rules_named
+from ...report import Collective, Finding, FindingPlace, Report
+from ...units import format_bytes, plural
+from ..hlo_loops import Loop, loops_of
+from ..in_loops import compiled_collectives
+from ..rule import Rule, finding
+from ..user_calls import call_at
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Each collective of a loop on what does not change in it: still there, or hoisted with what that holds."""
+    seen = set()
+    for loop in loops_of(report.capture):
+        for instruction in loop.collectives:
+            if _is_invariant(loop, instruction):
+                for there in compiled_collectives(report, (instruction,)):
+                    if there not in seen and there.executions != 1:
+                        seen.add(there)
+                        yield _repeated(report, there)
+                    elif there not in seen and there.kind == "all-gather" and not there.loops:
+                        seen.add(there)
+                        yield _hoisted(there)
+
+
+def _is_invariant(loop: Loop, instruction: Instruction) -> bool:
+    operands = [loop.body.instruction(name) for name in instruction.operands]
+    return bool(operands) and all(each is not None and loop.is_invariant(each) for each in operands)
+
+
+def _repeated(report: Report, found: Collective) -> Finding:
+    trips = found.executions
+    functions = [name for primitive in PRIMITIVES for rule in rules_named(primitive) for name in rule.functions]
+    call = call_at(report.capture, found.source, set(functions)) if found.origin == "user" else None
+    here = f"the {found.kind}" if call is None else ast.unparse(call)
+    evidence = [
+        ("operand", "made of what the loop carries and does not change"),
+        ("runs", "unknown" if trips is None else f"{plural(trips, 'time')}, {format_bytes(found.wire_bytes)} each"),
+    ]
+    if report.capture.subject is not None and report.capture.subject.platform == "cpu":
+        evidence.append(("target", "another target's compiler may move it out of the loop; compile for it to see"))
+    return finding(
+        RULE,
+        FindingPlace(found.name, found.source, "hlo", found.span),
+        f"every iteration runs the same {found.kind} over {', '.join(found.axes or ())} on what does not change",
+        confidence="proved",
+        axes=found.axes or (),
+        evidence=tuple(evidence),
+        fix=f"do {here} before the loop, and hand in what it gives"
+        if found.origin == "user"
+        else "constrain the operand, before the loop, to the sharding that the loop needs",
+        saved_bytes=None if trips is None or found.wire_bytes is None else found.wire_bytes * (trips - 1),
+        saved_seconds=None if trips is None or found.estimate is None else found.estimate.seconds * (trips - 1),
+    )
+
+
+def _hoisted(found: Collective) -> Finding:
+    return finding(
+        RULE,
+        FindingPlace(found.name, found.source, "hlo", found.span),
+        f"the {found.kind} over {', '.join(found.axes or ())} stands in the loop and was moved before it:"
+        f" the whole copy, {format_bytes(found.bytes_out)} on each device, lives as long as the loop",
+        severity="info",
+        confidence="proved",
+        axes=found.axes or (),
+        evidence=(("held", f"{', '.join(found.result_types)} through the loop"),),
+        fix="if memory is short: gather in each iteration what that iteration needs, a layer's part and not all of it",
+    )
+
+
+RULE = Rule(
+    id="SS08",
+    slug="loop-invariant-collective",
+    severity="warning",
+    finds="A collective in a loop whose operand is the same in every iteration.",
+    why="The same bytes travel in each iteration. Where the compiler moves it before the loop, the gathered copy is"
+    " held until the loop ends, which is the price.",
+    proof="In the program out of the partitioner the operand is made of elements that the loop carries unchanged. A"
+    " `warning` where the compiled program has the collective in the loop, `info` where it was moved before it.",
+    faulty="""def step(h, _):
+    return jnp.tanh(h @ lax.all_gather(w, "x", tiled=True)), None
+h, _ = lax.scan(step, h, None, 10)""",
+    repaired="""whole = lax.all_gather(w, "x", tiled=True)
+h, _ = lax.scan(lambda h, _: (jnp.tanh(h @ whole), None), h, None, 10)""",
+    check=check,
+)

@@ -1,0 +1,107 @@
+"""SS10: what travels in a wide type and is needed in a narrow one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...collectives.table import rule_of
+from ...jaxpr_text import EquationPlace
+from ...report import Finding, Report
+from ..compiled import compiled_as, is_compiled
+from ..jaxpr_flow import At, Flow, Use, flow_of
+from ..reached import reached
+from ..rule import Rule, finding
+from ..shapes import type_bytes
+from ..user_calls import call_at
+
+MOVING = ("all-gather", "all-to-all", "collective-permute")
+"""What sends elements as they are, so that it may as well send narrower ones."""
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Each collective that only moves, and all of whose results are narrowed, or whose operand was just widened."""
+    flow, subject = flow_of(report), report.capture.subject
+    if flow is None or subject is None or subject.platform == "cpu":
+        return  # the CPU widens narrow floats by itself
+    for place in flow.text.equations:
+        known = rule_of(place.equation.primitive)
+        if known is not None and known.lowers_to in MOVING:
+            for number in range(len(place.equation.outputs)):
+                narrow = _narrowed(flow, place, number)
+                if narrow is not None:
+                    yield from _found(report, flow, place, number, *narrow)
+
+
+def _narrowed(flow: Flow, place: EquationPlace, number: int) -> tuple[str, str] | None:
+    """The narrower dtype that is enough, and how that is known."""
+    equation = place.equation
+    wide = equation.outputs[number].type.partition("[")[0]
+    made = flow.made.get((place.jaxpr, equation.inputs[number] if number < len(equation.inputs) else ""))
+    if made is not None and made[0].equation.primitive == "convert_element_type":
+        before = flow.type_of(At(place.jaxpr, made[0].equation.inputs[0])) or ""
+        dtype = before.partition("[")[0]
+        if _is_narrower(dtype, wide):
+            return dtype, f"{equation.inputs[number]} was widened from {before}"
+    found = reached(flow, At(place.jaxpr, equation.outputs[number].name), _is_cast)
+    if found is None or found.through:
+        return None
+    dtypes = {use.place.equation.outputs[0].type.partition("[")[0] for use in found.ends}
+    if len(dtypes) == 1 and _is_narrower(dtype := dtypes.pop(), wide):
+        return dtype, f"all that is done with {equation.outputs[number].name} is to make {dtype} of it"
+    return None
+
+
+def _is_cast(use: Use) -> bool:
+    return use.place.equation.primitive == "convert_element_type"
+
+
+def _is_narrower(narrow: str, wide: str) -> bool:
+    sizes = type_bytes(f"{narrow}[1]"), type_bytes(f"{wide}[1]")
+    return None not in sizes and sizes[0] < sizes[1] and narrow[:1] in "bf" and wide[:1] == "f"  # type: ignore[operator]
+
+
+def _found(report: Report, flow: Flow, place: EquationPlace, number: int, dtype: str, known: str) -> Iterator[Finding]:
+    equation, source = place.equation, flow.source(place)
+    type, rule = equation.outputs[number].type, rule_of(equation.primitive)
+    if rule is None or rule.lowers_to is None:
+        return
+    compiled = next(compiled_as(report, rule.lowers_to, equation.axes or (), type, source), None)
+    wide = type.partition("[")[0]
+    if is_compiled(report) and (compiled is None or not any(t.startswith(wide) for t in compiled.result_types)):
+        return  # the compiler narrows it before it travels
+    call = call_at(report.capture, source, rule.functions)
+    operand = equation.inputs[number] if call is None or not call.args else ast.unparse(call.args[0])
+    sizes = type_bytes(f"{dtype}[1]") or 0, type_bytes(f"{wide}[1]") or 1
+    saved = None
+    if compiled is not None and compiled.wire_bytes is not None and len(compiled.result_types) == 1:
+        saved = compiled.wire_bytes - compiled.wire_bytes * sizes[0] // sizes[1]
+    yield finding(
+        RULE,
+        flow.place(place),
+        f"{type.partition('{')[0]} travels over {', '.join(equation.axes or ())}, and {dtype} is all that is needed",
+        confidence="likely" if compiled is None else "proved",
+        axes=equation.axes or (),
+        evidence=(
+            ("needed", known),
+            ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}"),
+        ),
+        fix=f"send {operand}.astype(jnp.{_NAMES.get(dtype, dtype)}), and widen what arrives where that is needed",
+        saved_bytes=saved,
+    )
+
+
+_NAMES = {"bf16": "bfloat16", "f16": "float16", "f32": "float32"}
+
+RULE = Rule(
+    id="SS10",
+    slug="wide-dtype-collective",
+    severity="warning",
+    finds="A gather, exchange or permutation of a wide type, of which a narrower one is needed.",
+    why="It moves elements as they are: cast before it, they take half of the bytes, or less.",
+    proof="All that is done with the result is to narrow it, or the operand was widened right before; and the target's"
+    " compiler sends the wide type. Never told of CPUs, which widen narrow floats by themselves.",
+    faulty='w = lax.all_gather(weights, "x", tiled=True).astype(jnp.bfloat16)',
+    repaired='w = lax.all_gather(weights.astype(jnp.bfloat16), "x", tiled=True)',
+    check=check,
+)

@@ -1,0 +1,98 @@
+"""SS12: a large value of which devices hold the same copy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from ....parsers.mesh_syntax import AxisRef
+from ....parsers.mlir.sdy import DimensionSharding
+from ...report import Finding, FindingPlace, Report, ShardedValue
+from ...shardings.sharding import ArraySharding
+from ...shardings.spelled import as_spec
+from ...units import format_bytes
+from ..rule import Rule, finding
+from ..shapes import shape_of
+
+LEAST = 64 * 2**20
+"""Bytes of a device that lie elsewhere as well, from which on a value is large."""
+
+OF_DEVICE = 1 / 128
+"""Or, where that is more, which part of the memory of the target's devices."""
+
+ROLES = ("argument", "output")
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Each large argument and output that some axis of the mesh could cut and does not, worst first."""
+    capacity = None if report.peak is None else report.peak.capacity
+    least = max(LEAST, int((capacity or 0) * OF_DEVICE))
+    large = [v for v in report.shardings if v.role in ROLES and (v.replicated_bytes or 0) >= least and not v.manual]
+    told = set()
+    for value in sorted(large, key=lambda v: -(v.replicated_bytes or 0)):
+        cuts = tuple(_cuts(value))
+        twin = (value.type, value.spec, value.name.partition("[")[2])
+        if cuts and twin not in told:  # what is returned as it came is told once
+            told.add(twin)
+            yield _found(value, cuts, capacity)
+
+
+def _cuts(value: ShardedValue) -> Iterator[tuple[AxisRef, int, ArraySharding]]:
+    """The axes that might cut the value further, each with the dimension that it divides, and what it would be then."""
+    sharding, shape = value.sharding, shape_of(value.type)
+    if sharding is None or shape is None:
+        return
+    used = {axis.name for axis in (*sharding.sharded, *sharding.unreduced, *sharding.manual)}
+    for name, size in sharding.mesh.axes:
+        local = sharding.local_shape(shape)
+        dims = [dim for dim in range(len(shape)) if local[dim] % size == 0 and local[dim] >= size]
+        if name not in used and size > 1 and dims:
+            # The dimension that is cut least keeps the parts large.
+            dim = max(dims, key=lambda d: (not sharding.dims[d].axes, local[d]))
+            cut = list(sharding.dims)
+            cut[dim] = DimensionSharding((*cut[dim].axes, AxisRef(name)))
+            yield AxisRef(name), dim, ArraySharding(sharding.mesh, tuple(cut), (), sharding.unreduced, sharding.manual)
+
+
+def _found(value: ShardedValue, cuts: tuple[tuple[AxisRef, int, ArraySharding], ...], capacity: int | None) -> Finding:
+    assert value.sharding is not None
+    copies, replicated = value.sharding.copies, value.replicated_bytes or 0
+    size = replicated * copies // (copies - 1)
+    sizes = dict(value.sharding.mesh.axes)
+    evidence = [("sharding", f"{value.spec}: {value.local_type} on each device, {format_bytes(size)}")]
+    for axis, dim, _ in cuts:
+        saved = size - size // sizes[axis.name]
+        evidence.append(
+            (f"along {axis.name}", f"dimension {dim} in {sizes[axis.name]} parts saves {format_bytes(saved)}")
+        )
+    if capacity is not None:
+        evidence.append(("of a device", f"{100 * size / capacity:.1f}% of {format_bytes(capacity)}"))
+    best = max(cuts, key=lambda cut: sizes[cut[0].name])
+    names = tuple(axis.name for axis, _, _ in cuts)
+    least = math.prod(sizes[name] for name in names)
+    return finding(
+        RULE,
+        FindingPlace(value.name, value.source, value.stage, value.span),
+        f"{value.name}, {value.type}, is the same on {copies} devices: {format_bytes(replicated)} of each are copies"
+        f" that {', '.join(names)} could spread over {least}",
+        confidence="possible",
+        axes=names,
+        evidence=tuple(evidence),
+        fix=f"shard {value.name} as {as_spec(best[2])}, and gather it where it is used; if it is read all the time and"
+        " there is room, leave it",
+    )
+
+
+RULE = Rule(
+    id="SS12",
+    slug="replicated-large-value",
+    severity="warning",
+    finds="A large argument or output that is not cut along some axis of the mesh that divides it.",
+    why="Each device holds a copy of what one would be enough of. Often a spec that was forgotten: an optimizer's"
+    " state, an embedding.",
+    proof="The sharding after propagation. Large is what takes 64 MiB, or a 128th of a device's memory, in copies."
+    " `possible`, because copies may be meant: data parallelism is nothing else.",
+    faulty="table = jax.device_put(table, NamedSharding(mesh, P()))  # f32[32768,1024] on each device",
+    repaired='table = jax.device_put(table, NamedSharding(mesh, P("x")))',
+    check=check,
+)

@@ -1,0 +1,71 @@
+"""SS13: a reshape that takes a sharded dimension apart, or puts it together with others, across the cuts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...report import Collective, Finding, FindingPlace, Report, SourcePlace
+from ...shardings.situation import CollectiveCause
+from ..inserted import inserted_collectives
+from ..rule import Rule, finding
+from ..user_calls import call_at
+
+FUNCTIONS = ("reshape", "ravel", "flatten", "rearrange", "squeeze", "expand_dims")
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """For each reshape, the collectives that it, or what it cut in pieces of an axis, makes necessary."""
+    found: dict[tuple[SourcePlace, str], list[tuple[Collective, CollectiveCause]]] = {}
+    for collective, causes in inserted_collectives(report):
+        for cause in causes[:1]:
+            if cause.effect == "reshard" and (cause.operation == "reshape" or _is_of_pieces(collective, cause)):
+                found.setdefault((cause.place, cause.value), []).append((collective, cause))
+    for group in found.values():
+        yield _found(report, group)
+
+
+def _is_of_pieces(collective: Collective, cause: CollectiveCause) -> bool:
+    """Whether what a reshape gave is cut along parts of an axis, which nobody writes."""
+    return " reshape dim " in cause.value and any(":" in axis for axis in collective.axes or ())
+
+
+def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> Finding:
+    collective, cause = group[0]
+    axes = tuple(dict.fromkeys(axis.partition(":")[0] for each, _ in group for axis in each.axes or ()))
+    along = ", ".join(axes)
+    call = call_at(report.capture, cause.place, FUNCTIONS)
+    here = "the reshape" if call is None else ast.unparse(call)
+    bytes = [each.wire_bytes * each.executions for each, _ in group if each.wire_bytes and each.executions]
+    seconds = [each.estimate.seconds * each.executions for each, _ in group if each.estimate and each.executions]
+    return finding(
+        RULE,
+        FindingPlace(cause.operation, cause.place, "hlo", collective.span),
+        f"{cause.value} is cut along {along}, and what the reshape makes of that dimension cannot be: it is moved",
+        confidence="proved",
+        axes=axes,
+        evidence=(
+            ("rule", cause.rule or "none"),
+            ("cut as", cause.before or "?"),
+            ("compiled to", ", ".join(f"{each.kind} over {', '.join(each.axes or ('?',))}" for each, _ in group[:6])),
+        ),
+        fix=f"in {here}, keep the dimension that {along} cuts whole, or let it be the first of those that are put"
+        " together, and of a size that its devices divide where it is taken apart; else transpose before it is sharded",
+        saved_bytes=sum(bytes) if len(bytes) == len(group) else None,
+        saved_seconds=sum(seconds) if len(seconds) == len(group) else None,
+    )
+
+
+RULE = Rule(
+    id="SS13",
+    slug="reshape-splits-sharded-dim",
+    severity="warning",
+    finds="A reshape that splits or merges a sharded dimension so that the cuts do not fall between its parts.",
+    why="The blocks that the devices hold are no blocks of the result: the partitioner gathers, or exchanges pieces"
+    " along parts of the axis.",
+    proof="A collective of the compiled program belongs to the reshape, whose operand is cut along its axes,"
+    " or to the use of a result that is cut along parts of an axis.",
+    faulty='heads = x.reshape(tokens, 2, 16)  # the last dimension of x, 32, is cut along "x" of 4',
+    repaired="heads = x.reshape(tokens, 4, 8)",
+    check=check,
+)

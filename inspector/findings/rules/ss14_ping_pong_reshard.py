@@ -1,0 +1,76 @@
+"""SS14: a value that is cut along another dimension, and then as before."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...report import Finding, FindingPlace, Report
+from ...shardings.dataflow import Dataflow
+from ...shardings.explained import wording_of
+from ...shardings.spelled import as_spec
+from ...shardings.table import propagated
+from ..compiled import is_compiled
+from ..detours import CONSTRAINT, Detour, detours, kept_cut
+from ..inserted import inserted_for
+from ..rule import Rule, finding
+from ..user_calls import call_at
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Each dimension that an axis leaves for another one, and to which it returns before that makes a difference."""
+    _, flow = propagated(report.capture)
+    for detour in detours(report.capture):
+        if flow is not None and detour.elsewhere is not None:
+            yield from _found(report, flow, detour)
+
+
+def _found(report: Report, flow: Dataflow, detour: Detour) -> Iterator[Finding]:
+    exchange = inserted_for(report, flow, detour.nodes, "all-to-all", detour.axis.name)
+    if is_compiled(report) and exchange is None:
+        return
+    wording, axis = wording_of(flow), str(detour.axis)
+    blamed = next((row for row in (detour.lost, *detour.rows) if flow.rows[row].name == CONSTRAINT), detour.lost)
+    name, place = wording.places.operation(blamed)
+    node, dim = next(((node, dim) for node, dim in detour.nodes if node.row == blamed), detour.nodes[0])
+    kept = kept_cut(flow, detour, node, dim)
+    spec = f"dimension {dim} along {axis!r}" if kept is None else as_spec(kept)
+    call = call_at(report.capture, place, ("with_sharding_constraint", "reshard", "device_put"))
+    here = name if call is None else ast.unparse(call)
+    rows = [row for row in dict.fromkeys((*detour.rows, *detour.back)) if row != blamed]
+    places = [(wording.places.operation(row), wording.span(row)) for row in rows]
+    yield finding(
+        RULE,
+        FindingPlace(name, place, "sdy", wording.span(blamed)),
+        f"{axis} moves from dimension {detour.dim} of {wording.name(detour.source)} to dimension {detour.elsewhere},"
+        " and back: what is done in between works element by element",
+        confidence="likely" if exchange is None else "proved",
+        axes=(detour.axis.name,),
+        related=tuple(FindingPlace(what, where, "sdy", span) for (what, where), span in places),
+        evidence=(
+            ("in between", ", ".join(wording.name(node) for node, _ in detour.nodes[:6])),
+            ("back at", ", ".join(wording.places.operation(row)[0] for row in detour.back[:6])),
+            ("compiled to", "not compiled" if exchange is None else f"{exchange.kind} {exchange.name}, and another"),
+        ),
+        fix=f"leave out {here}, or let it ask for {spec}"
+        if flow.rows[blamed].name == CONSTRAINT
+        else f"constrain {here} to {spec}",
+        saved_bytes=None if exchange is None or exchange.wire_bytes is None else 2 * exchange.wire_bytes,
+        saved_seconds=None if exchange is None or exchange.estimate is None else 2 * exchange.estimate.seconds,
+    )
+
+
+RULE = Rule(
+    id="SS14",
+    slug="ping-pong-reshard",
+    severity="warning",
+    finds="A value that is cut along another dimension and, with only element by element work in between, as before.",
+    why="Two all-to-alls, each of which moves nearly all of the value. XLA does not cancel them.",
+    proof="After propagation an axis cuts one dimension of a value, another one of what is made of it element by"
+    " element, and the first one again of all that is made of that. `proved` when the compiled program has the"
+    " all-to-all; silent when the compiler did without it.",
+    faulty="""y = lax.with_sharding_constraint(2 * x, P(None, "x"))  # x is P("x", None)
+return lax.with_sharding_constraint(jnp.sin(y), P("x", None))""",
+    repaired='return lax.with_sharding_constraint(jnp.sin(2 * x), P("x", None))',
+    check=check,
+)

@@ -1,0 +1,79 @@
+"""SS16: a kernel that the partitioner knows nothing of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...report import Finding, FindingPlace, Report
+from ...shardings.dataflow import Dataflow, Node
+from ...shardings.explained import wording_of
+from ...shardings.table import propagated
+from ..detours import axes_of, rule_of_row
+from ..inserted import inserted_for, local_shape
+from ..rule import Rule, finding
+from ..shapes import shape_of
+
+_TARGET = re.compile(rb"custom_call @\"?([\w.$]+)")
+
+KNOWN = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.", "LayoutConstraint", "AllocateBuffer")
+"""Calls that are the partitioner's own."""
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Each custom call without a sharding rule that takes an operand that is cut, and a gather of that."""
+    _, flow = propagated(report.capture)
+    if flow is None or not flow.has("custom_call"):
+        return
+    for row, found in enumerate(flow.rows):
+        if found.name == "stablehlo.custom_call" and rule_of_row(flow, row) is None and not found.manual:
+            yield from _at(report, flow, row)
+
+
+def _at(report: Report, flow: Dataflow, row: int) -> Iterator[Finding]:
+    target = _TARGET.search(flow.text.source.data, flow.rows[row].start, flow.rows[row].own[0].end)
+    name = "a custom call" if target is None else target[1].decode("utf-8", "replace")
+    if name.startswith(KNOWN):
+        return
+    wording = wording_of(flow)
+    for node in flow.operands(row):
+        axes = () if node is None else tuple(axis for dim in axes_of(flow, node) for axis in dim)
+        if node is None or not axes:
+            continue
+        gather = inserted_for(report, flow, [(Node("result", row, 0), 0)], "all-gather", axes[0].name)
+        _, place = wording.places.operation(row)
+        if gather is None:
+            continue
+        # Some are taken apart before they are partitioned: then it is parts of the operand that are gathered there.
+        is_here = place.frame is not None and gather.source.frame == place.frame
+        if not is_here and local_shape(flow, node) not in map(shape_of, gather.operand_types):
+            continue
+        yield finding(
+            RULE,
+            FindingPlace(name, place, "sdy", wording.span(row)),
+            f"{name} has no sharding rule: {wording.name(node)}, cut along {', '.join(map(str, axes))}, is gathered for"
+            " it, and every device does all of the work",
+            confidence="proved",
+            axes=tuple(dict.fromkeys(axis.name for axis in axes)),
+            evidence=(("compiled to", f"{gather.kind} {gather.name}, {', '.join(gather.result_types)}"),),
+            fix=f"call it in a shard_map over {', '.join(repr(axis.name) for axis in axes)}, on each device's own part;"
+            " or give it a rule: jax.experimental.custom_partitioning",
+            saved_bytes=gather.wire_bytes,
+            saved_seconds=None if gather.estimate is None else gather.estimate.seconds,
+        )
+        return
+
+
+RULE = Rule(
+    id="SS16",
+    slug="custom-call-forces-gather",
+    severity="warning",
+    finds="A custom call or kernel without a sharding rule, for which a sharded operand is gathered.",
+    why="The partitioner cannot know that it works on each part alone. Every device receives the whole operand and does"
+    " all of the work.",
+    proof="The call has no rule in the propagated program, its operand is cut along an axis, and the compiled program"
+    " gathers what has the shape of the operand's parts along that axis.",
+    faulty='jnp.linalg.eigh(matrices)  # matrices is P("x"); on TPU',
+    repaired='jax.shard_map(jnp.linalg.eigh, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(matrices)',
+    check=check,
+)

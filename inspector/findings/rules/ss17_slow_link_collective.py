@@ -1,0 +1,119 @@
+"""SS17: mesh axes that lie across nodes or slices, where another order of them would keep more traffic inside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import permutations
+
+from ....parsers.mesh_syntax import MeshSyntax
+from ...cost.collectives import estimate
+from ...cost.places import Machine, machine_of
+from ...report import Collective, Finding, FindingPlace, Report
+from ...units import format_bytes, format_seconds
+from ..rule import Rule, finding
+
+MOST_AXES = 5
+"""Of a mesh whose orders are all tried."""
+
+LEAST = 0.1
+"""The part of the time of all communication that another order must save."""
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """The collectives over the network, if the model knows an order of the mesh's axes that is much faster."""
+    machine = None if report.capture.subject is None else machine_of(report.capture.subject)
+    found = [c for c in report.collectives if c.stage == "hlo" and c.estimate is not None and c.executions]
+    slow = [c for c in found if c.estimate is not None and c.estimate.link == "network"]
+    meshes = [mesh for mesh in report.meshes if mesh.size == report.partitions and 1 < len(mesh.axes) <= MOST_AXES]
+    if machine is None or not slow or len(meshes) != 1 or len(machine.devices) != report.partitions:
+        return
+    now = _total(found)
+    best, then = min(
+        ((order, _total(_placed(found, meshes[0], order, machine))) for order in _orders(meshes[0])),
+        key=lambda each: each[1],
+    )
+    if now - then > LEAST * now:
+        yield _found(report, meshes[0], slow, best, now, then)
+
+
+def _orders(mesh: MeshSyntax) -> Iterator[tuple[int, ...]]:
+    yield from permutations(range(len(mesh.axes)))
+
+
+def _placed(
+    collectives: Sequence[Collective], mesh: MeshSyntax, order: tuple[int, ...], machine: Machine
+) -> list[Collective]:
+    """The collectives with the times that they have when the axes are laid out, slowest link first, in that order."""
+    devices = sorted(machine.devices, key=lambda device: (device.slice, device.process, device.id))
+    sizes = [size for _, size in mesh.axes]
+    partitions = mesh.device_ids or range(mesh.size)
+    placed = list(machine.devices)
+    for position, partition in enumerate(partitions):
+        at = _unravel(position, sizes)
+        there = 0
+        for axis in order:
+            there = there * sizes[axis] + at[axis]
+        placed[partition] = devices[there]
+    other = replace(machine, devices=tuple(placed))
+    return [replace(each, estimate=estimate(each, other)) for each in collectives]
+
+
+def _unravel(position: int, sizes: Sequence[int]) -> list[int]:
+    at = []
+    for size in reversed(sizes):
+        position, coordinate = divmod(position, size)
+        at.append(coordinate)
+    return at[::-1]
+
+
+def _total(collectives: Sequence[Collective]) -> float:
+    """The time of all communication; infinite where some of it is not known."""
+    known = [(c.estimate, c.executions) for c in collectives]
+    return math.fsum(e.seconds * n if e is not None and n is not None else math.inf for e, n in known)
+
+
+def _found(
+    report: Report, mesh: MeshSyntax, slow: list[Collective], order: tuple[int, ...], now: float, then: float
+) -> Finding:
+    sent: dict[tuple[str, ...], int] = {}
+    for each in slow:
+        sent[each.axes or ()] = sent.get(each.axes or (), 0) + (each.wire_bytes or 0) * (each.executions or 0)
+    worst = max(slow, key=lambda c: c.estimate.seconds * (c.executions or 0) if c.estimate else 0)
+    names, sizes = [mesh.axes[axis][0] for axis in order], [mesh.axes[axis][1] for axis in order]
+    axes = tuple(dict.fromkeys(axis.partition(":")[0] for each in slow for axis in each.axes or ()))
+    fast = [name for name in names if name not in axes]
+    return finding(
+        RULE,
+        FindingPlace(worst.name, worst.source, "hlo", worst.span),
+        f"{', '.join(axes) or 'the groups'} lie across nodes, and what is sent over the network takes"
+        f" {format_seconds(now)}: with {names[-1]} on the fast links it is {format_seconds(then)}",
+        confidence="likely",
+        axes=axes,
+        evidence=(
+            *(
+                (f"over {', '.join(each) or '?'}", f"{format_bytes(count)} from each device through the network")
+                for each, count in sorted(sent.items(), key=lambda item: -item[1])
+            ),
+            ("inside a node", ", ".join(fast) or "none"),
+        ),
+        fix=f"lay the axes out in the order {', '.join(names)}, the last one on the fast links:"
+        f" jax.make_mesh({tuple(sizes)}, {tuple(names)}); specs name axes, and stay as they are",
+        saved_seconds=now - then,
+    )
+
+
+RULE = Rule(
+    id="SS17",
+    slug="slow-link-collective",
+    severity="warning",
+    finds="Collectives between nodes or slices that would stay inside them with another order of the mesh's axes.",
+    why="The network between nodes is many times slower than the links inside. The last axes of a mesh lie next to each"
+    " other: there belongs what sends most.",
+    proof="The cost model, for the program as it is and for every order of the axes: told when the best one saves more"
+    " than a tenth of the time of all communication.",
+    faulty='mesh = jax.make_mesh((4, 8), ("data", "model"))  # four nodes of 8, and gradients are most of what is sent',
+    repaired='mesh = jax.make_mesh((8, 4), ("model", "data"))',
+    check=check,
+)

@@ -1,0 +1,93 @@
+"""SS20: a donated argument whose memory is not used for a result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ....parsers.hlo import HloModule
+from ...capture.model import Value
+from ...program import read
+from ...report import Finding, FindingPlace, Report, Role, ShardedValue, SourcePlace
+from ...units import format_bytes
+from ..rule import Rule, finding
+from ..shapes import shape_of, type_bytes
+
+_ALIASED = re.compile(r":\s*\((\d{1,9}),")
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Each donated argument that the compiled program takes and gives no result's place."""
+    stage = report.capture.stage("hlo")
+    module = None if stage is None else read(stage)
+    if not isinstance(module, HloModule) or module.entry is None:
+        return
+    aliased = {int(number) for number in _ALIASED.findall(module.attributes.get("input_output_alias", ""))}
+    names = {
+        parameter.metadata.op_name: number
+        for number, parameter in enumerate(module.entry.parameters)
+        if parameter.metadata is not None
+    }
+    for argument in report.capture.arguments:
+        number = names.get(argument.path)
+        if argument.donated and number is not None and number not in aliased:
+            span = module.entry.parameters[number].span
+            yield _found(report, argument, FindingPlace(argument.path, SourcePlace(), "hlo", span))
+
+
+def _found(report: Report, argument: Value, place: FindingPlace) -> Finding:
+    sharded = {(value.role, value.name): value for value in report.shardings}
+    own = sharded.get(("argument", argument.path))
+    size = type_bytes(argument.type if own is None else own.local_type or argument.type)
+    why, fix = _why(report, argument, own, sharded)
+    return finding(
+        RULE,
+        place,
+        f"{argument.path} is donated, and no result takes its memory: {why}",
+        confidence="proved",
+        evidence=(
+            ("argument", f"{argument.type}, {'not known' if own is None else own.spec or 'not sharded'}"),
+            ("memory", f"{format_bytes(size)} on each device are held twice"),
+        ),
+        fix=fix,
+    )
+
+
+def _why(
+    report: Report, argument: Value, own: ShardedValue | None, sharded: dict[tuple[Role, str], ShardedValue]
+) -> tuple[str, str]:
+    outputs = report.capture.outputs
+    dtype = argument.type.partition("[")[0]
+    alike = [value for value in outputs if shape_of(value.type) == shape_of(argument.type)]
+    same = [value for value in alike if value.type.partition("[")[0] == dtype]
+    if same:
+        other = sharded.get(("output", same[0].path))
+        if own is not None and other is not None and own.spec != other.spec:
+            return (
+                f"{same[0].path} has its type, but is cut as {other.spec}, and the argument as {own.spec}",
+                f"give {same[0].path} the argument's sharding: out_shardings, or a constraint to {own.spec}",
+            )
+        return (
+            f"{same[0].path} has its type, but another argument's memory, or one of its own",
+            f"donate as many arguments of type {argument.type} as there are results of it",
+        )
+    if alike:
+        return (
+            f"{alike[0].path} has its shape, but another type: {alike[0].type}",
+            f"return {alike[0].path} as {dtype}, or do not donate {argument.path}",
+        )
+    return f"no result is a {argument.type}", f"do not donate {argument.path}, or return what replaces it"
+
+
+RULE = Rule(
+    id="SS20",
+    slug="donation-lost",
+    severity="warning",
+    finds="A donated argument whose memory no result takes.",
+    why="It is deleted for nothing: argument and result are both held, often the difference between fitting and not."
+    " JAX warns when the function is called, but not when it is compiled ahead of time.",
+    proof="The compiled program's own list of aliases, which has no entry for the argument.",
+    faulty="step = jax.jit(lambda x: (2 * x).astype(jnp.bfloat16), donate_argnums=0)  # x is float32",
+    repaired="step = jax.jit(lambda x: 2 * x, donate_argnums=0)",
+    check=check,
+)

@@ -1,0 +1,112 @@
+"""SS21: devices that take different branches, and wait for each other in different collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...collectives.table import rule_of
+from ...jaxpr_text import EquationPlace
+from ...report import Finding, Report
+from ..equal_operands import operands_over
+from ..jaxpr_flow import Flow, flow_of
+from ..rule import Rule, finding
+
+Sequence = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Each cond, and each while loop, that does not run the same collectives on devices that need each other."""
+    flow = flow_of(report)
+    for place in flow.text.equations if flow else ():
+        if flow is None:
+            continue
+        match place.equation.primitive:
+            case "cond":
+                operands = operands_over(flow, place)
+                varying = {held.axis for held in operands[0]} if operands else set()
+                bodies = [body for _, body in place.equation.bodies]
+                yield from _cond(flow, place, varying, bodies) if varying else ()
+            case "while":
+                yield from _while(report, flow, place)
+
+
+def _cond(flow: Flow, place: EquationPlace, varying: set[str], bodies: list[int]) -> Iterator[Finding]:
+    sequences = [_collectives(flow, body, varying, set()) for body in bodies]
+    if len(set(sequences)) < 2:
+        return
+    told = tuple((f"branch {number}", _words(each)) for number, each in enumerate(sequences))
+    axes = tuple(sorted({axis for each in sequences for _, over in each for axis in over} & varying))
+    yield finding(
+        RULE,
+        flow.place(place),
+        f"devices along {', '.join(axes)} may take different branches, which do not hold the same collectives:"
+        " those of one branch wait for those of another one, for ever",
+        confidence="likely",
+        axes=axes,
+        evidence=told,
+        fix="take the collectives out of the branches: compute what they need in each, and reduce once behind the"
+        f" cond; or reduce the predicate over {', '.join(map(repr, axes))}, so that all take the same branch",
+    )
+
+
+def _while(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Finding]:
+    bodies = dict(place.equation.bodies)
+    condition, body = bodies.get("cond_jaxpr", 0), bodies.get("body_jaxpr", 0)
+    if not (0 < condition < len(flow.jaxprs) and 0 < body < len(flow.jaxprs)):
+        return
+    tested = flow.jaxprs[condition].outputs[:1]
+    made = flow.made.get((condition, tested[0])) if tested else None
+    varying = {
+        axis
+        for value in report.variance
+        if made is not None and value.equation == made[0].id
+        for axis in (*value.varying, *value.hidden)
+    }
+    found = _collectives(flow, body, varying, set())
+    if not varying or not found:
+        return
+    axes = tuple(sorted({axis for _, over in found for axis in over} & varying))
+    yield finding(
+        RULE,
+        flow.place(place),
+        f"devices along {', '.join(axes)} may leave the loop at different times, and the loop holds collectives over"
+        " them: who stays waits for who has left, for ever",
+        confidence="likely",
+        axes=axes,
+        evidence=(("in the loop", _words(found)), ("condition", f"{tested[0]} varies over {', '.join(axes)}")),
+        fix=f"let all devices stop together: reduce what the condition tests over {', '.join(map(repr, axes))}",
+    )
+
+
+def _collectives(flow: Flow, body: int, varying: set[str], seen: set[int]) -> Sequence:
+    """The collectives over some axes that a body runs, in order."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    if body in seen or not 0 < body < len(flow.jaxprs):
+        return ()
+    for equation in flow.jaxprs[body].equations:
+        rule = rule_of(equation.primitive)
+        axes = tuple(axis for axis in equation.axes or () if axis in varying)
+        if rule is not None and rule.lowers_to is not None and axes:
+            found.append((equation.primitive, axes))
+        for _, inner in equation.bodies:
+            found += _collectives(flow, inner, varying, seen | {body})
+    return tuple(found)
+
+
+def _words(sequence: Sequence) -> str:
+    return ", ".join(f"{name} over {', '.join(axes)}" for name, axes in sequence) or "none"
+
+
+RULE = Rule(
+    id="SS21",
+    slug="collective-order-divergence",
+    severity="error",
+    finds="Branches, or a loop, in which devices that need each other do not run the same collectives.",
+    why="A collective waits for all devices of its group. Where some of them have taken another branch, or have left"
+    " the loop, it waits for ever, or meets another collective.",
+    proof="The predicate, followed back to the in_specs and to axis_index, varies over an axis, and the branches'"
+    " collectives over that axis are not the same.",
+    faulty='lax.cond(jnp.sum(block) > 0, lambda b: lax.psum(b, "x"), lambda b: b, block)',
+    repaired='lax.psum(jnp.where(jnp.sum(block) > 0, block, 0), "x")',
+    check=check,
+)

@@ -1,0 +1,132 @@
+"""SS22: a dimension that is gathered and summed away."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ...collectives.kinds import wire_bytes
+from ...cost.collectives import estimate
+from ...cost.places import machine_of
+from ...jaxpr_text import EquationPlace
+from ...report import Collective, Finding, Report
+from ..axis_sizes import axis_sizes
+from ..compiled import compiled_as, is_compiled
+from ..equal_operands import operands_over
+from ..jaxpr_flow import At, Flow, Use, flow_of
+from ..reached import reached
+from ..rule import Rule, finding
+from ..shapes import numbers_of, type_bytes
+from ..user_calls import call_at, renamed
+from .ss02_gather_then_slice import GATHERS
+
+INSTEAD = {"reduce_sum": ("psum", "sum"), "reduce_max": ("pmax", "max"), "reduce_min": ("pmin", "min")}
+"""The collective, and the function of `jnp` for one device's part, by the primitive that reduces."""
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Each all_gather whose result is only ever reduced over the gathered dimension."""
+    flow = flow_of(report)
+    for place in flow.text.equations if flow else ():
+        if flow is not None and place.equation.primitive in GATHERS:
+            for number in range(len(place.equation.outputs)):
+                yield from _checked(report, flow, place, number)
+
+
+def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> Iterator[Finding]:
+    equation, sizes = place.equation, axis_sizes(report)
+    axes = equation.axes or ()
+    if not axes or any(axis not in sizes for axis in axes):
+        return
+    parts = math.prod(sizes[axis] for axis in axes)
+    found = reached(flow, At(place.jaxpr, equation.outputs[number].name), _is_reduction)
+    (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
+    if found is None or parts == 1 or len({use.place.equation.primitive for use in found.ends}) != 1:
+        return
+    for use in found.ends:
+        value = At(use.place.jaxpr, use.place.equation.inputs[0], use.calls)
+        dims = numbers_of(use.place.equation, "axes")
+        operands = operands_over(flow, use.place)
+        if not operands or {held.axis for held in operands[0]} & set(axes):
+            return  # each device weighs the blocks in its own way
+        if not any(found.dimension(flow, [(value, dim)], parts) == gathered for dim in dims):
+            return
+    reductions = tuple(dict.fromkeys(use.place for use in found.ends))
+    compiled = next(compiled_as(report, "all-gather", axes, equation.outputs[number].type, flow.source(place)), None)
+    if not is_compiled(report) or compiled is not None:
+        yield _found(report, flow, place, number, reductions, compiled)
+
+
+def _is_reduction(use: Use) -> bool:
+    return use.place.equation.primitive in INSTEAD
+
+
+def _found(
+    report: Report,
+    flow: Flow,
+    place: EquationPlace,
+    number: int,
+    reductions: tuple[EquationPlace, ...],
+    compiled: Collective | None,
+) -> Finding:
+    equation, axes = place.equation, place.equation.axes or ()
+    collective, local = INSTEAD[reductions[0].equation.primitive]
+    call = call_at(report.capture, flow.source(place), ("all_gather",))
+    operand, name = equation.inputs[number], f"lax.{collective}"
+    if call is not None and call.args:
+        operand, name = ast.unparse(call.args[0]), renamed(call, collective)
+    along = repr(axes[0]) if len(axes) == 1 else repr(axes)
+    is_tiled = dict(equation.params).get("tiled") == "True"
+    (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
+    inner = f"jnp.{local}({operand}, axis={gathered})" if is_tiled else operand
+    saved, seconds = _saved(report, reductions, compiled)
+    return finding(
+        RULE,
+        flow.place(place),
+        f"all blocks along {', '.join(axes)} are gathered, and then {equation.outputs[number].type.partition('{')[0]}"
+        f" is reduced along that dimension: a {collective} of each device's own {local} moves less",
+        confidence="likely" if compiled is None else "proved",
+        axes=axes,
+        related=tuple(map(flow.place, reductions)),
+        evidence=(
+            ("reduced by", ", ".join(flow.place(each).what for each in reductions)),
+            ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}"),
+        ),
+        fix=f"{name}({inner}, {along}), without the gather",
+        saved_bytes=saved,
+        saved_seconds=seconds,
+    )
+
+
+def _saved(
+    report: Report, reductions: tuple[EquationPlace, ...], compiled: Collective | None
+) -> tuple[int | None, float | None]:
+    """Against one all-reduce of what comes out, for each of the reductions."""
+    sizes = [type_bytes(each.equation.outputs[0].type) for each in reductions]
+    if compiled is None or compiled.wire_bytes is None or None in sizes:
+        return None, None
+    size = sum(each for each in sizes if each is not None)
+    group = max(map(len, compiled.groups), default=2)
+    then = replace(compiled, kind="all-reduce", bytes_in=size, bytes_out=size)
+    saved = compiled.wire_bytes - (wire_bytes("all-reduce", group, size, size) or 0)
+    machine = machine_of(report.capture.subject)
+    cost = None if machine is None else estimate(then, machine)
+    seconds = None if cost is None or compiled.estimate is None else compiled.estimate.seconds - cost.seconds
+    return (saved, seconds) if saved > 0 else (None, None)
+
+
+RULE = Rule(
+    id="SS22",
+    slug="gather-then-reduce",
+    severity="warning",
+    finds="An all-gather whose gathered dimension is at once summed away.",
+    why="Every device receives all blocks, to compute what a psum of its own block's sum gives as well, with a fraction"
+    " of the bytes and of the work.",
+    proof="All uses of what was gathered are followed: each ends in a reduction over the gathered dimension, of the"
+    " same values on all devices. `proved` when the compiled program has the all-gather as well.",
+    faulty='jnp.sum(lax.all_gather(x, "x", tiled=True), axis=0)',
+    repaired='lax.psum(jnp.sum(x, axis=0), "x")',
+    check=check,
+)

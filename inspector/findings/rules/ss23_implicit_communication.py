@@ -1,0 +1,72 @@
+"""SS23: communication that nobody wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...report import Collective, Finding, FindingPlace, Report
+from ...shardings.situation import CollectiveCause, Effect
+from ...units import format_bytes, plural
+from ..inserted import inserted_collectives
+from ..rule import Rule, finding
+
+DOES: dict[Effect, str] = {
+    "sum": "adds up the parts of a sum",
+    "reshard": "brings a value into another sharding",
+    "move": "works across a dimension that is cut",
+    "own": "is how the partitioner divides the work",
+}
+
+INSTEAD: dict[Effect, str] = {
+    "sum": "leave the summed dimension whole",
+    "reshard": "let both sides ask for the same sharding",
+    "move": "leave that dimension whole",
+    "own": "say by a constraint how it is to be divided",
+}
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """For each line, kind and axes, the collectives that the partitioner inserted."""
+    groups: dict[tuple[object, ...], list[tuple[Collective, CollectiveCause | None]]] = {}
+    for collective, causes in inserted_collectives(report):
+        frame = collective.source.frame
+        line = None if frame is None else (frame.file, frame.line)
+        key = (collective.kind, collective.axes, line)
+        groups.setdefault(key, []).append((collective, causes[0] if causes else None))
+    for group in groups.values():
+        yield _found(group)
+
+
+def _found(group: list[tuple[Collective, CollectiveCause | None]]) -> Finding:
+    first, cause = group[0]
+    known = dict.fromkeys(each for _, each in group if each is not None)
+    sizes = [None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions for c, _ in group]
+    total = None if None in sizes else sum(size for size in sizes if size is not None)
+    axes = first.axes or ()
+    return finding(
+        RULE,
+        FindingPlace(first.name, first.source, "hlo", first.span),
+        f"{plural(len(group), first.kind)} over {', '.join(axes) or '?'}, {format_bytes(total)} sent by each device,"
+        " that nobody wrote",
+        confidence="proved",
+        axes=axes,
+        evidence=tuple((each.operation, f"{DOES[each.effect]}: {each.value}") for each in list(known)[:6])
+        or (("operation", "not known"),),
+        fix=("" if cause is None else f"{INSTEAD[cause.effect]}; or ")
+        + "say that it is meant: # shardscope: ignore[SS23] on the line",
+    )
+
+
+RULE = Rule(
+    id="SS23",
+    slug="implicit-communication",
+    severity="info",
+    finds="A collective that the partitioner inserted.",
+    why="It is what propagation is for, and mostly right. But it may come with any change of a line elsewhere: with"
+    " --strict it is an error where it is not allowed by name.",
+    proof="It is in what came out of the partitioner, and not in what went in. The operations that it is there for are"
+    " found by their sharding rules.",
+    faulty='jnp.mean(x, axis=0)  # x is P("x"): an all-reduce',
+    repaired='lax.psum(jnp.sum(x, axis=0), "x") / rows  # in a shard_map over "x": it is written',
+    check=check,
+)

@@ -1,0 +1,138 @@
+"""SS04: reductions of what is equal already, in many spellings, beside what only looks like them."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+specs = {"mesh": mesh, "in_specs": (P(), P("x")), "out_specs": P("x")}
+unchecked = partial(jax.shard_map, **specs, check_vma=False)
+checked = partial(jax.shard_map, **specs)
+programs, FOUND, CLEAN = [], {}, []
+
+
+def faulty(rule, mapped=unchecked):
+    def register(function):
+        FOUND[function.__name__] = rule
+        programs.append(mapped(function))
+        return function
+
+    return register
+
+
+def clean(function):
+    CLEAN.append(function.__name__)
+    programs.append(unchecked(function))
+    return function
+
+
+@faulty("SS04")
+def plain(w, a):
+    return a + lax.psum(w, "x")
+
+
+@faulty("SS04", checked)
+def with_the_check(w, a):
+    return a + lax.psum(jnp.sum(w**2), "x")
+
+
+@faulty("SS04")
+def cast(w, a):
+    return a + lax.psum(w.astype(jnp.bfloat16), "x").astype(jnp.float32)
+
+
+@faulty("SS04")
+def of_a_sum(w, a):
+    return a + lax.psum(jnp.sin(lax.psum(a, "x")), "x")
+
+
+@faulty("SS04")
+def of_a_gathered(w, a):
+    return a + lax.psum(lax.all_gather(a, "x", tiled=True)[::4], "x")
+
+
+@faulty("SS04")
+def one_of_two(w, a):
+    return a + lax.psum(a * 2, ("x", "y"))
+
+
+@faulty("SS04")
+def pair(w, a):
+    total, extra = lax.psum((a, w * 3), "x")
+    return a + total + extra
+
+
+@faulty("SS04")
+def mean(w, a):
+    return a + lax.pmean(jnp.cos(w), "x")
+
+
+@faulty("SS04")
+def largest(w, a):
+    return a + lax.pmax(w.T, "x").T
+
+
+@faulty("SS04")
+def in_scan(w, a):
+    return lax.scan(lambda c, _: (c + lax.psum(w, "x"), None), a, None, 3)[0]
+
+
+@faulty("SS04")
+def nested(w, a):
+    return a + jax.jit(lambda v: lax.psum(jnp.reshape(v, -1), "x"))(w).reshape(w.shape)
+
+
+@faulty("SS04")
+def remat(w, a):
+    return a + jax.checkpoint(lambda v: lax.psum(jnp.tanh(v), "x"))(w)
+
+
+@faulty("SS04")
+def custom(w, a):
+    @jax.custom_vjp
+    def total(v):
+        return lax.psum(v * 5, "x")
+
+    total.defvjp(lambda v: (total(v), None), lambda _, g: (g,))
+    return a + total(w)
+
+
+@clean
+def of_what_differs(w, a):
+    return a + lax.psum(a, "x")
+
+
+@clean
+def of_what_an_index_makes_differ(w, a):
+    return a + lax.psum(w * lax.axis_index("x"), "x")
+
+
+@clean
+def of_a_part(w, a):
+    return a + lax.psum(lax.dynamic_slice_in_dim(w, lax.axis_index("x"), 1), "x")
+
+
+@clean
+def counted(w, a):
+    return a * lax.psum(1, "x") + lax.psum(jnp.ones(()), "x")
+
+
+@clean
+def chosen(w, a):
+    return a + lax.psum(jnp.where(lax.axis_index("x") == 0, w, 0), "x")
+
+
+@clean
+def carried(w, a):
+    return a + lax.psum(lax.scan(lambda c, _: (c + a, None), w, None, 3)[0], "x")
+
+
+def program(w, a):
+    return [each(w * (1 + number), a) for number, each in enumerate(programs)]
+
+
+program_inputs = (jnp.ones((4, 4)), jnp.arange(64.0).reshape(16, 4))

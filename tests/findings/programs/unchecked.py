@@ -1,0 +1,15 @@
+"""SS06: what leaves an unchecked shard_map, which a run shows."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+unchecked = partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)
+left_out = unchecked(lambda v: jnp.sum(v))
+summed = unchecked(lambda v: lax.psum(jnp.sum(v), "x"))
+left_out_inputs = summed_inputs = (jnp.arange(8.0),)
