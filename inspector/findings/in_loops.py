@@ -10,11 +10,11 @@ from .. import hlo_types
 from ..collectives.kinds import HLO_OPCODES
 from ..op_tags import tags_in
 from ..report import Collective, Report
-from .shapes import shape_of
+from .shapes import elements_of
 
 
 def compiled_collectives(report: Report, instructions: Iterable[Instruction]) -> tuple[Collective, ...]:
-    """The collectives of the compiled program that come from these: of their kind, with a result of their shape.
+    """The collectives of the compiled program that come from these: of their kind, with as many elements.
 
     They are told by the numbers of the operations that they come from; without such, by their lines, else by names.
     """
@@ -38,7 +38,7 @@ def _is_like(collective: Collective, instruction: Instruction) -> bool:
     if HLO_OPCODES.get(instruction.opcode) != collective.kind:
         return False
     try:
-        wanted = {shape_of(hlo_types.short(leaf)) for leaf in hlo_types.leaves(instruction.type)}
+        wanted = {elements_of(hlo_types.short(leaf)) for leaf in hlo_types.leaves(instruction.type)}
     except ParseError:
         return False
-    return bool(wanted & set(map(shape_of, collective.result_types)))
+    return bool(wanted & set(map(elements_of, collective.result_types)))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
-from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.model import Capture, Device
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Finding
@@ -91,3 +92,13 @@ def test_unchecked_out_specs(function: str, expected: list[str]) -> None:
 )
 def test_whole_functions(function: str, expected: list[tuple[str, str]]) -> None:
     assert [(found.rule, found.place.what) for found in wrong(captured("faults", function))] == expected
+
+
+@pytest.mark.parametrize(("function", "expected"), [("across", ["SS17"]), ("inside", [])])
+def test_slow_links(function: str, expected: list[str]) -> None:
+    """The same program, on devices that are said to be two nodes of four GPUs."""
+    program = captured("slices", function)
+    assert program.subject is not None
+    devices = tuple(Device(number, (), slice=number // 4, process=number // 4) for number in range(8))
+    there = replace(program, subject=replace(program.subject, device_kind="NVIDIA H100 80GB HBM3", devices=devices))
+    assert [found.rule for found in wrong(there)] == expected
