@@ -34,6 +34,7 @@ class DiffScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "app.quit", "quit"),
         Binding("question_mark", "help", "help"),
+        Binding("escape", "back", "back", show=False),
     ]
 
     def __init__(self, found: Diff) -> None:
@@ -67,6 +68,11 @@ class DiffScreen(Screen[None]):
         """Say what the keys do."""
         parts = (("everywhere", self), ("in the table", RowTable), ("in a text", TextView))
         self.app.push_screen(Help([(name, part.BINDINGS) for name, part in parts]))
+
+    def action_back(self) -> None:
+        """Go back to where one came from, if this is not all there is."""
+        if len(self.app.screen_stack) > 1:
+            self.app.pop_screen()
 
     @on(RowTable.Moved)
     def _selected(self, event: RowTable.Moved) -> None:
