@@ -76,7 +76,7 @@ def propagate(stablehlo_text: bytes, with_origins: bool) -> bytes:
             _pass("sdy-constant-or-scalar-merger"),
             _pass("sdy-sink-data-flow-edges"),
             _pass("sdy-update-non-divisible-input-output-shardings"),
-            _pass("sdy-remove-sub-axes-in-input-output-shardings"),
+            *_known("sdy-remove-sub-axes-in-input-output-shardings"),
             _pass("sdy-close-shardings"),
         )
         _join_operands(module)
@@ -115,6 +115,14 @@ def _pass(name: str, options: str = "") -> str:
             continue
         return spelling
     raise ValueError(f"this jaxlib has no pass {name}")
+
+
+def _known(name: str) -> tuple[str, ...]:
+    """A pass that older versions of jaxlib do not have: nothing there."""
+    try:
+        return (_pass(name),)
+    except ValueError:
+        return ()
 
 
 def _inline_calls(module: ir.Module) -> None:

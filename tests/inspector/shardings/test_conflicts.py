@@ -90,4 +90,5 @@ def test_sub_axes(script: Path) -> None:
     specs = {value.name: value.spec for value in values(found)}
     assert specs["reshape"] == specs["tanh"] == "P('x:(1)2', 'x:(2)4', None)"
     output = next(value for value in borders(found) if value.role == "output")
-    assert (output.spec, output.local_type) == ("P('x:(1)2', 'x:(2)4', None)", "f32[1,2,4]")
+    # XLA gives no parts of axes to what leaves the program.
+    assert (output.spec, output.local_type) == ("P(None, None, None)", "f32[2,8,4]")
