@@ -70,7 +70,7 @@ def _before(report: Report, request: Request, policy: Policy, tell: Callable[[st
     if run is None or any(output.digest for output in run.outputs) or not run.outputs:
         return report
     tell("running it as it is")
-    again = _last(_lean(request))
+    again = last_capture(_lean(request))
     return replace(report, capture=replace(report.capture, execution=again.execution or run))
 
 
@@ -129,7 +129,7 @@ def captured_with(known: Capture, request: Request, edits: Iterable[Edit]) -> Ca
         return None
     with tempfile.TemporaryDirectory(prefix="shardscope-") as folder:
         pairs = list(_written(texts, Path(folder), request.directory or os.getcwd()))
-        return _last(replace(request, replaced=tuple(pairs), devices=_devices(known, request)))
+        return last_capture(replace(request, replaced=tuple(pairs), devices=_devices(known, request)))
 
 
 def _devices(known: Capture, request: Request) -> int | None:
@@ -137,7 +137,8 @@ def _devices(known: Capture, request: Request) -> int | None:
     return known.subject.device_count if request.target == "cpu" and known.subject is not None else request.devices
 
 
-def _last(request: Request) -> Capture:
+def last_capture(request: Request) -> Capture:
+    """All that a request gives, when it is over."""
     last = Capture()
     for latest in capture(request):
         last = latest

@@ -6,15 +6,21 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
+from textual import work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from ..inspector.capture.errors import CaptureError
 from ..inspector.capture.model import Capture
 from ..inspector.capture.spawn import Cancellation, Request, capture
+from ..inspector.diff.diff import diff
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.improved import improved
+from ..inspector.pipeline import inspect
+from ..inspector.render.printable import printable
 from ..inspector.report import Report
+from .diff_screen import DiffScreen
 from .feed import Feed
 from .main_screen import MainScreen
 from .palette import DARK, LIGHT, variables
@@ -58,6 +64,7 @@ class ShardscopeApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "next_target", "next target"),
         Binding("T", "side_by_side", "side by side"),
+        Binding("d", "diff", "what differs"),
     ]
 
     def __init__(
@@ -95,7 +102,7 @@ class ShardscopeApp(App[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Targets can be switched where there are several, and nothing lies over the screen."""
-        if action in ("next_target", "side_by_side"):
+        if action in ("next_target", "side_by_side", "diff"):
             return len(self.feeds) > 1 and isinstance(self.screen, MainScreen)
         return super().check_action(action, parameters)
 
@@ -107,6 +114,19 @@ class ShardscopeApp(App[None]):
     def action_side_by_side(self) -> None:
         """Show the collectives of all targets in one table."""
         self.push_screen(SideBySide([feed.latest for feed in self.feeds]))
+
+    def action_diff(self) -> None:
+        """Show what differs between the first target and the one that is shown, else the second."""
+        self._diff(self.feeds[0].latest, self.feeds[self._shown or 1].latest)
+
+    @work(thread=True, exclusive=True)
+    def _diff(self, before: Capture, after: Capture) -> None:
+        try:
+            found = diff(inspect(before, self._policy), inspect(after, self._policy))
+        except CaptureError as error:  # one of them has not come so far
+            self.call_from_thread(self.notify, printable(str(error)), severity="warning", markup=False)
+            return
+        self.call_from_thread(self.push_screen, DiffScreen(found))
 
 
 def _mode(number: int) -> str:

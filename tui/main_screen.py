@@ -113,7 +113,13 @@ class MainScreen(Screen[None]):
         self.report = event.report
         self.query_one(TitleBar).analysing = _analysed(event.report.capture) != _analysed(self.capture)
         self.query_one(SourcePane).mark(event.report.collectives, self._hues)
-        if not self._place_chosen and (first := self.query_one(CollectivesPane).first) is not None:
+        if isinstance(self.selected, Finding):
+            before = self.selected
+            same = (f for f in event.report.findings if (f.rule, f.place) == (before.rule, before.place))
+            self.selected = next(same, before)
+        if not self._place_chosen and event.report.explanation is not None:
+            self.selected = event.report.capture.failure
+        elif not self._place_chosen and (first := self.query_one(CollectivesPane).first) is not None:
             self.selected = first
         self._ask()
 

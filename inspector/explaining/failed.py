@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..capture.model import Capture, Failure
 from ..findings.mending.changes import imports
-from ..jaxpr_text import EquationPlace, JaxprText
-from ..program import read
-from ..report import Edit, Report, StoryStep
+from ..jaxpr_text import EquationPlace
+from ..program import jaxpr_of
+from ..report import Report, StoryStep
 from ..source_files import source_of
-from .functions import shard_map_calls
 from .story import story_of
 
 
@@ -46,7 +44,7 @@ class Failed:
     def story_at(self, primitives: tuple[str, ...], axis: str) -> tuple[StoryStep, ...]:
         """How what a loop at the line of the failure carries came to vary over an axis."""
         report = self.unchecked()
-        text = None if report is None else _text(report)
+        text = None if report is None else jaxpr_of(report.capture)
         lines = {(frame.file, frame.line) for frame in self.failure.stack}
         if report is None or text is None:
             return ()
@@ -60,23 +58,9 @@ class Failed:
                         return story_of(report, place, found[0], axis)
         return ()
 
-    def without_checks(self) -> tuple[Edit, ...]:
-        """The edits that turn off all checks of shard_maps, for a program that is only looked at."""
-        edits = []
-        for file, call in shard_map_calls(self.capture):
-            keyword = next((each for each in call.keywords if each.arg in ("check_vma", "check_rep")), None)
-            if keyword is not None:
-                value = keyword.value
-                edits.append(Edit(file, value.lineno, value.col_offset, *_end(value), "False"))
-            elif call.args or call.keywords:
-                arguments = [*call.args, *(each.value for each in call.keywords)]
-                line, column = max(map(_end, arguments))
-                edits.append(Edit(file, line, column, line, column, ", check_vma=False"))
-        return tuple(dict.fromkeys(edits))
-
 
 def _shard_map_of(report: Report, function: str) -> tuple[EquationPlace, tuple[str, ...]] | None:
-    text = _text(report)
+    text = jaxpr_of(report.capture)
     if text is None:
         return None
     mapped = [place for place in text.equations if place.equation.shard_map is not None]
@@ -86,13 +70,3 @@ def _shard_map_of(report: Report, function: str) -> tuple[EquationPlace, tuple[s
         if function in names or len(mapped) == 1:
             return place, body.outputs
     return None
-
-
-def _text(report: Report) -> JaxprText | None:
-    stage = report.capture.stage("jaxpr")
-    text = None if stage is None else read(stage)
-    return text if isinstance(text, JaxprText) else None
-
-
-def _end(node: ast.expr) -> tuple[int, int]:
-    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset

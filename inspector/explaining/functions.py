@@ -75,7 +75,7 @@ def wrapped(placed: Placed, before: str, after: str) -> tuple[Edit, ...]:
 
 def as_operand(placed: Placed, after: str) -> tuple[Edit, ...]:
     """An expression with what follows it bound to all of it: `(a + b)[None]`."""
-    bare = isinstance(placed[1], BARE) and not isinstance(placed[1], ast.Tuple)
+    bare = isinstance(placed[1], BARE)
     return wrapped(placed, "" if bare else "(", after if bare else f"){after}")
 
 

@@ -22,7 +22,10 @@ def story_of(unchecked: Report, place: EquationPlace, name: str, axis: str) -> t
         return ()
     values = {each.value: each for each in unchecked.variance}
     steps = list(_back(flow, values, place, name, axis))
-    shown = steps if len(steps) <= MOST else [*steps[: MOST // 2], *steps[-MOST // 2 :]]
+    shown = steps
+    if len(steps) > MOST:
+        more = StoryStep(f"… {len(steps) - MOST} more steps")
+        shown = [*steps[: MOST // 2], more, *steps[-MOST // 2 :]]
     entry = next((e for e in (values[name].entered if name in values else ()) if e.axis == axis), None)
     first = () if entry is None else (StoryStep(f"{axis} enters by {entry.by}", entry.source),)
     return (*first, *reversed(shown))
@@ -46,10 +49,8 @@ def _back(
         value = values.get(name)
         operands = [one for one in equation.inputs if axis in _axes(values.get(one))]
         if not equation.bodies:
-            type = value.type if value is not None else ""
-            yield StoryStep(
-                f"{name}:{type}{{V:{axis}}} = {equation.primitive} {' '.join(equation.inputs)}", flow.source(made)
-            )
+            text = f"{name}:{_typed(value)} = {equation.primitive} {' '.join(equation.inputs)}"
+            yield StoryStep(text, flow.source(made))
         inputs = [one for one in equation.inputs if ":" not in one and one not in values]
         following = operands or inputs
         if not following:
@@ -67,6 +68,14 @@ def _outside(flow: Flow, name: str, place: EquationPlace) -> str | None:
             position = names.index(name) + max(offset, 0)
             return callers[0].equation.inputs[position] if position < len(callers[0].equation.inputs) else None
     return None
+
+
+def _typed(value: VariableVariance | None) -> str:
+    """The type with the axes over which the value varies, as JAX prints it where the check is on."""
+    if value is None:
+        return ""
+    axes = ",".join(value.varying)
+    return f"{value.type}{{V:{axes if len(value.varying) < 2 else f'({axes})'}}}"
 
 
 def _axes(value: VariableVariance | None) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from ..capture.child.request import Request
 from ..pipeline import inspect
 from ..report import Explanation, Remedy, Report
-from ..trying import captured_with
+from ..trying import captured_with, last_capture
 from . import carries, out_specs, reductions, sizes
 from .failed import Failed
 
@@ -42,8 +42,8 @@ def explained(report: Report, request: Request, tell: Callable[[str], None] = la
     @lru_cache(maxsize=1)
     def unchecked() -> Report | None:
         tell("tracing without checks")
-        found = captured_with(report.capture, tracing, failed.without_checks())
-        return None if found is None or found.failure is not None else inspect(found)
+        found = last_capture(replace(tracing, overrides=("check_vma=off",)))
+        return None if found.failure is not None else inspect(found)
 
     failed = Failed(report.capture, failure, unchecked)
     explanation = next(filter(None, (explain(failed) for explain in EXPLAINERS)), None)

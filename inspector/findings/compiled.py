@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..cost.collectives import estimate
 from ..cost.places import machine_of
 from ..report import Collective, Kind, Report, SourcePlace
-from .shapes import shape_of
+from .shapes import elements_of, shape_of
 
 
 def is_compiled(report: Report) -> bool:
@@ -21,21 +21,21 @@ def compiled_as(
 ) -> Iterator[Collective]:
     """The collectives of the compiled program of that kind, axes and shape, from that line if any says so.
 
-    A compiler may widen element types, and make one collective of several, with the line of one of them.
+    A compiler may widen element types, and make one collective of several, with the line of one of them. Where none has
+    that shape, those that have as many elements: a TPU's compiler keeps the blocks of a gather apart.
     """
     wanted, shape = set(axes), shape_of(type)
-    found = [
+    there = [
         c
         for c in report.collectives
-        if c.stage == "hlo"
-        and c.kind == kind
-        and c.axes is not None
-        and set(c.axes) == wanted
-        and (shape in map(shape_of, c.result_types))
+        if c.stage == "hlo" and c.kind == kind and c.axes is not None and set(c.axes) == wanted
     ]
+    found = [c for c in there if shape in map(shape_of, c.result_types)]
+    found = found or [c for c in there if elements_of(type) in map(elements_of, c.result_types)]
     lines = {(frame.file, frame.line) for frame in source.stack[:1]}
     here = [c for c in found if {(frame.file, frame.line) for frame in c.source.stack[:1]} & lines]
-    yield from here or found
+    # One that stands alone on another line is another one.
+    yield from here or [c for c in found if len(c.result_types) > 1 or not c.source.stack]
 
 
 def saved_seconds(report: Report, now: Collective, instead: Kind) -> float | None:

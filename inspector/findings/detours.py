@@ -6,7 +6,7 @@ the operations' sharding rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -110,7 +110,7 @@ def _from(flow: Dataflow, source: Node, dim: int, axis: AxisRef) -> Iterator[Det
     for row in flow.users(source):
         if axis.name in flow.rows[row].manual:
             continue
-        after = _after(flow, row, source, dim)
+        after = _after(flow, row, source, dim, axis, {})
         if after is None or after[0].kind != "result" or _is_cut(flow, *after, axis):
             continue
         way = _followed(flow, after, axis)
@@ -129,7 +129,7 @@ def _followed(flow: Dataflow, first: tuple[Node, int], axis: AxisRef) -> _Way | 
         if not users or len(way.nodes) > MOST_STEPS:
             return None
         for row in users:
-            after = _after(flow, row, node, dim)
+            after = _after(flow, row, node, dim, axis, way.nodes)
             if after is None:
                 return None
             if _is_cut(flow, *after, axis):
@@ -149,7 +149,9 @@ def _is_cut(flow: Dataflow, node: Node, dim: int, axis: AxisRef) -> bool:
     return dim < len(dims) and axis in dims[dim]
 
 
-def _after(flow: Dataflow, row: int, node: Node, dim: int) -> tuple[Node, int] | None:
+def _after(
+    flow: Dataflow, row: int, node: Node, dim: int, axis: AxisRef, way: Mapping[Node, int]
+) -> tuple[Node, int] | None:
     """What an operation makes of a dimension of its operand; None where it needs more than a part of that."""
     operands = flow.operands(row)
     position = operands.index(node)
@@ -168,8 +170,41 @@ def _after(flow: Dataflow, row: int, node: Node, dim: int) -> tuple[Node, int] |
     factors = tensor[dim] if dim < len(tensor) else ()
     if len(factors) != 1 or factors[0] in (*rule.need_replication, *rule.permutation, *rule.reduction):
         return None
+    for number, operand in enumerate(operands):
+        if operand is not None and not _agrees(flow, rule, number, operand, factors, axis, operand in way):
+            return None
     place = next((place for place, other in enumerate(rule.results[0]) if other == factors), None)
     return None if place is None else (Node("result", row, 0), place)
+
+
+def _agrees(
+    flow: Dataflow,
+    rule: ShardingRule,
+    number: int,
+    operand: Node,
+    followed: tuple[str, ...],
+    axis: AxisRef,
+    is_on_the_way: bool,
+) -> bool:
+    """Whether nothing of an operand speaks for cutting the operation along the axis elsewhere than it was cut before.
+
+    Where the axis cuts another dimension of a value on the way, that dimension must not be summed.
+    """
+    kept = {factors for result in rule.results for factors in result}
+    tensor = () if number >= len(rule.operands) or _is_constant(flow, operand) else rule.operands[number]
+    for factors, axes in zip(tensor, axes_of(flow, operand), strict=False):
+        if axis in axes and factors != followed and not (is_on_the_way and factors in kept):
+            return False
+    return True
+
+
+def _is_constant(flow: Dataflow, node: Node) -> bool:
+    """Whether a value may as well be cut in any other way: a constant, or a scalar spread."""
+    if node.kind != "result":
+        return False
+    name, rule = flow.rows[node.row].name, rule_of_row(flow, node.row)
+    spread = name == "stablehlo.broadcast_in_dim" and rule is not None and rule.operands == ((),)
+    return spread or name.endswith("constant")
 
 
 def rule_of_row(flow: Dataflow, row: int) -> ShardingRule | None:

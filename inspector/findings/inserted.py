@@ -49,7 +49,7 @@ def local_shape(flow: Dataflow, node: Node) -> tuple[int, ...] | None:
     try:
         return shape if sharding is None else sharding.local_shape(shape)
     except ValueError:
-        return None
+        return shape  # on one device alone
 
 
 def _name(axis: str) -> str:

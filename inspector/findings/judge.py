@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..capture.model import Capture
-from ..jaxpr_text import JaxprText
-from ..program import read
+from ..program import jaxpr_of
 from ..report import Finding, Report, Suppressed, Suppression
 from ..source_files import source_of
 from .mending.table import changes
@@ -106,8 +105,6 @@ def _ids(names: Iterable[str]) -> list[str]:
 
 def _lines(capture: Capture) -> set[tuple[str, int]]:
     """The lines that something in the program comes from."""
-    stage = capture.stage("jaxpr")
-    text = None if stage is None else read(stage)
-    if not isinstance(text, JaxprText):
-        return set()
-    return {(os.path.normpath(frame.file), frame.line) for frame in text.program.frames}
+    text = jaxpr_of(capture)
+    frames = () if text is None else text.program.frames
+    return {(os.path.normpath(frame.file), frame.line) for frame in frames}

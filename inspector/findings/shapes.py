@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ...parsers.errors import ParseError
 from ...parsers.jax_arrays import parse_array_type
 from ..jaxpr import Equation
@@ -14,6 +16,12 @@ def shape_of(type: str) -> tuple[int, ...] | None:
         return parse_array_type(type).shape
     except ParseError:
         return None
+
+
+def elements_of(type: str) -> int | None:
+    """How many elements an array of that type has; None where that is not known."""
+    shape = shape_of(type)
+    return None if shape is None else math.prod(shape)
 
 
 def type_bytes(type: str) -> int | None:

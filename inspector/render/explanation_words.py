@@ -1,10 +1,19 @@
-"""What is told of the changes that may let a function trace."""
+"""What is told of a function that failed, and of the changes that may let it trace."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..report import Explanation, Remedy
+from ..report import Explanation, Remedy, Report
+
+
+def failure_text(report: Report) -> str:
+    """Why a capture ended, what to do next, and what is known of it; a line each."""
+    failure, found = report.capture.failure, report.explanation
+    lines = [] if failure is None else [failure.message, failure.hint]
+    if found is not None:
+        lines += [found.title, *(f"{verdict(remedy)}: {remedy.what}" for remedy in remedies_shown(found))]
+    return "\n".join(filter(None, lines))
 
 
 def remedies_shown(found: Explanation) -> Sequence[Remedy]:

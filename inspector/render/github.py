@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..report import Finding, Report, Severity
+from .explanation_words import failure_text
 from .finding_facts import facts
 from .printable import printable
 
@@ -41,8 +42,11 @@ def _finding(found: Finding, report: Report) -> str:
 def _failure(report: Report) -> str:
     failure = report.capture.failure
     assert failure is not None
-    text = "\n".join(filter(None, (failure.message, failure.hint)))
-    return command("error", [("title", "shardscope could not capture it")], text)
+    properties = [("title", "shardscope could not capture it")]
+    if failure.stack:
+        frame = failure.stack[0]
+        properties = [("file", relative(frame.file)), ("line", str(max(frame.line, 1))), *properties]
+    return command("error", properties, failure_text(report))
 
 
 def command(name: str, properties: Iterable[tuple[str, str]], message: str) -> str:

@@ -16,6 +16,7 @@ from ..findings.rule import Rule
 from ..findings.table import RULES
 from ..report import Edit, Finding, FindingPlace, Report, Severity, Suppression
 from ..source_files import source_of
+from .explanation_words import failure_text
 from .finding_facts import facts
 from .printable import printable
 
@@ -40,8 +41,10 @@ def _run(report: Report, version: str) -> Json:
     failure, subject = report.capture.failure, report.capture.subject
     invocation: Json = {"executionSuccessful": failure is None}
     if failure is not None:
-        text = "\n".join(filter(None, (failure.message, failure.hint)))
-        invocation["toolExecutionNotifications"] = [{"level": "error", "message": _message(text)}]
+        notification: Json = {"level": "error", "message": _message(failure_text(report))}
+        if failure.stack:
+            notification["locations"] = [_physical(failure.stack[0], report.capture)]
+        invocation["toolExecutionNotifications"] = [notification]
     run = {
         "tool": {"driver": {"name": "shardscope", "version": version, "rules": [_rule(rule) for rule in RULES]}},
         "columnKind": "unicodeCodePoints",

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from shardscope.commands.capturing import settings_of
 from shardscope.commands.git_revision import checked_out
-from shardscope.commands.output import exit_code, write, write_text
+from shardscope.commands.output import chosen_format, exit_code, write, write_text
 from shardscope.commands.sides import add_capture_options, capture_side, complain, is_kept, report_of, request_of
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.child.failures import UsageError
@@ -32,7 +32,7 @@ from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.diff.diff import Diff, diff
 from shardscope.inspector.diff.outline import Outline
 
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("tui", "text", "json", "markdown")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -53,13 +53,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
             help=f"change {side.upper()} from outside: check_vma=on, check_vma=off, mesh=x:2,y:4",
         )
     add_capture_options(parser)
+    parser.add_argument(
+        "--around", type=int, default=0, metavar="N", help="show the text around the N largest changes, in text"
+    )
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 when communication differs")
-    add_format_options(parser)
-
-
-def add_format_options(parser: argparse.ArgumentParser) -> None:
-    """`--format` and `-o` of what is no report."""
-    parser.add_argument("--format", choices=FORMATS, default="text", help="what to show it as (default: text)")
+    parser.add_argument("--format", choices=FORMATS, help="what to show it as (default: tui on a terminal, else text)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the result to a file")
 
 
@@ -100,7 +98,11 @@ def _request(options: argparse.Namespace, function: str, side: str) -> Request:
 
 def write_diff(found: Diff, options: argparse.Namespace) -> None:
     """In the format that the options ask for."""
-    match options.format:
+    match chosen_format(options):
+        case "tui":
+            from shardscope.tui.diff_app import show_diff
+
+            show_diff(found)
         case "json":
             from shardscope.inspector.render.json.diff import diff_to_json
 
@@ -112,7 +114,7 @@ def write_diff(found: Diff, options: argparse.Namespace) -> None:
         case _:
             from shardscope.inspector.render.text.diff import print_diff
 
-            write_text(lambda console: print_diff(found, console), options.output)
+            write_text(lambda console: print_diff(found, console, max(options.around, 0)), options.output)
 
 
 def _at_revision(request: Request, given: str, revision: str, stack: ExitStack) -> Request:

@@ -21,7 +21,16 @@ from shardscope.inspector.render.markdown import to_markdown
 from shardscope.inspector.render.markdown_text import code, plain
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.sarif import to_sarif
-from shardscope.inspector.report import Finding, FindingPlace, Report, SourcePlace, Suppressed, Suppression
+from shardscope.inspector.report import (
+    Explanation,
+    Finding,
+    FindingPlace,
+    Remedy,
+    Report,
+    SourcePlace,
+    Suppressed,
+    Suppression,
+)
 from shardscope.parsers.source_frames import Frame
 
 from tests.conftest import SampleCapture
@@ -198,9 +207,13 @@ def test_github_of_a_finding(sample: SampleCapture) -> None:
 
 
 def test_github_of_a_failure() -> None:
-    report = Report(Capture(failure=Failure("function", "ValueError: no", "trace", hint="try")))
-    ((name, _, data),) = commands(to_github((report,)))
-    assert (name, data) == ("error", "ValueError: no\ntry")
+    failure = Failure("function", "ValueError: no", "trace", hint="try", stack=(Frame("f,g.py", "f", 7),))
+    explanation = Explanation("why", remedies=(Remedy("cast it", works=True), Remedy("or not", works=False)))
+    report = Report(Capture(failure=failure), explanation=explanation)
+    ((name, properties, data),) = commands(to_github((report,)))
+    assert (name, data) == ("error", "ValueError: no\ntry\nwhy\ntraces: cast it")
+    assert (properties["file"], properties["line"]) == ("f,g.py", "7")
+    assert sarif(report)["invocations"][0]["toolExecutionNotifications"][0]["locations"]
 
 
 @given(HOSTILE, HOSTILE, HOSTILE)

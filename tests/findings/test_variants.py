@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
-from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.model import Capture, Device
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Finding
@@ -29,8 +31,8 @@ def expected_of(file: str) -> dict[str, set[str]]:
 
 
 @cache
-def captured(file: str, function: str, *, live: bool = False) -> Capture:
-    *_, last = capture(Request(f"{PROGRAMS / file}.py:{function}", live=live))
+def captured(file: str, function: str, *, target: str = "cpu", live: bool = False) -> Capture:
+    *_, last = capture(Request(f"{PROGRAMS / file}.py:{function}", target=target, live=live))
     assert last.complete, last.failure
     return last
 
@@ -40,7 +42,7 @@ def wrong(capture: Capture) -> list[Finding]:
     return [finding for finding in inspect(capture).findings if finding.rule != "SS23"]
 
 
-def found_in(file: str) -> dict[str, list[Finding]]:
+def found_in(file: str, target: str = "cpu") -> dict[str, list[Finding]]:
     """The findings by the decorated functions in whose lines they are."""
     tree = ast.parse((PROGRAMS / f"{file}.py").read_bytes())
     lines = {
@@ -50,11 +52,14 @@ def found_in(file: str) -> dict[str, list[Finding]]:
         for line in range(node.lineno, (node.end_lineno or 0) + 1)
     }
     found: dict[str, list[Finding]] = {name: [] for name in expected_of(file)}
-    for finding in wrong(captured(file, "program")):
+    for finding in wrong(captured(file, "program", target=target)):
         names = [lines[frame.line] for frame in finding.place.source.stack if frame.line in lines]
         found.setdefault(names[0] if names else "elsewhere", []).append(finding)
     return found
 
+
+TPU = "tpu:v5p:2x2x2"
+libtpu = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed")
 
 FILES = ("own_blocks", "detours", "backward", "reductions", "faults")
 
@@ -91,3 +96,34 @@ def test_unchecked_out_specs(function: str, expected: list[str]) -> None:
 )
 def test_whole_functions(function: str, expected: list[tuple[str, str]]) -> None:
     assert [(found.rule, found.place.what) for found in wrong(captured("faults", function))] == expected
+
+
+@pytest.mark.parametrize(("function", "expected"), [("across", ["SS17"]), ("inside", [])])
+def test_slow_links(function: str, expected: list[str]) -> None:
+    """The same program, on devices that are said to be two nodes of four GPUs."""
+    program = captured("slices", function)
+    assert program.subject is not None
+    devices = tuple(Device(number, (), slice=number // 4, process=number // 4) for number in range(8))
+    there = replace(program, subject=replace(program.subject, device_kind="NVIDIA H100 80GB HBM3", devices=devices))
+    assert [found.rule for found in wrong(there)] == expected
+
+
+@libtpu
+def test_wide_types_on_a_tpu() -> None:
+    found = {name: {each.rule for each in findings} for name, findings in found_in("narrow", TPU).items()}
+    assert found == expected_of("narrow")
+
+
+def test_wide_types_on_a_cpu() -> None:
+    """It widens narrow floats by itself: there is nothing to say."""
+    assert not any(found_in("narrow").values())
+
+
+@libtpu
+def test_what_the_target_makes_of_it_decides() -> None:
+    """A TPU's compiler moves the one sum behind the loop, and leaves in it what the CPU's gathers before."""
+    there = found_in("faults", TPU)
+    assert there["summed_each_time"] == []
+    assert [(each.rule, each.severity) for each in there["gathered_each_time"]] == [("SS08", "warning")]
+    assert [each.severity for each in found_in("faults")["gathered_each_time"]] == ["info"]
+    assert all(each.saved_seconds for each in there["gathered_each_time"])

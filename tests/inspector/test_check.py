@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.check.budget import parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
 from shardscope.inspector.check.verdict import judge
@@ -63,6 +65,21 @@ def test_a_golden_keeps_what_is_compared(sample: SampleCapture, tmp_path: Path) 
     assert again.changes is not None
     assert again.changes.same == 11
     assert not judge("loss", inspect(sample("tensor_parallel:loss")), read_golden(str(path)), ()).passed
+
+
+@pytest.mark.parametrize("name", ["tensor_parallel:grad", "moe:grad"])
+def test_a_golden_of_another_jax(sample: SampleCapture, tmp_path: Path, name: str) -> None:
+    other = os.environ.get("SHARDSCOPE_OTHER_PYTHON")
+    if not other:
+        pytest.skip("SHARDSCOPE_OTHER_PYTHON names no interpreter with another JAX")
+    here = sample(name)
+    assert here.subject is not None
+    *_, there = capture(Request(f"{here.subject.script}:{here.subject.function}", live=False, python=other))
+    assert there.subject is not None
+    assert there.subject.jax != here.subject.jax
+    path = tmp_path / "golden.json"
+    path.write_bytes(golden_of(judge(name, inspect(there), None, ()).found))
+    assert judge(name, inspect(here), read_golden(str(path)), ()).passed
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": "shardscope.golden/1"}', '{"schema": "other"}', "\xff"])

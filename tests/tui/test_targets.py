@@ -67,3 +67,17 @@ async def test_one_target_has_nothing_to_switch(opened: Opened, sample: SampleCa
         await driver.press("t", "T")
         assert driver.app.screen is first
         assert "next target" not in driver.text
+
+
+async def test_what_differs_between_two_targets(sample: SampleCapture) -> None:
+    here = sample("fsdp_tp:grad")
+    app = ShardscopeApp((here,), others=[Feed((on_tpus(here),), lambda: None)])
+    async with app.run_test(size=(150, 45)) as pilot:
+        driver = Driver(app, pilot)
+        await driver.until(lambda: "all-gather" in driver.text)
+        first = app.screen
+        await driver.press("d")
+        await driver.until(lambda: "no change in communication" in driver.text)
+        assert "tpu:v5p:2x2x2" in driver.text
+        await driver.press("escape")
+        await driver.until(lambda: app.screen is first)

@@ -76,7 +76,7 @@ def propagate(stablehlo_text: bytes, with_origins: bool) -> bytes:
             _pass("sdy-constant-or-scalar-merger"),
             _pass("sdy-sink-data-flow-edges"),
             _pass("sdy-update-non-divisible-input-output-shardings"),
-            *_known("sdy-remove-sub-axes-in-input-output-shardings"),
+            *_pass_if_there("sdy-remove-sub-axes-in-input-output-shardings"),
             _pass("sdy-close-shardings"),
         )
         _join_operands(module)
@@ -117,8 +117,8 @@ def _pass(name: str, options: str = "") -> str:
     raise ValueError(f"this jaxlib has no pass {name}")
 
 
-def _known(name: str) -> tuple[str, ...]:
-    """A pass that older versions of jaxlib do not have: nothing there."""
+def _pass_if_there(name: str) -> tuple[str, ...]:
+    """A pass that the first jaxlibs with Shardy do without."""
     try:
         return (_pass(name),)
     except ValueError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 
 from ....parsers.source import Source
 from ...capture.model import Capture
@@ -11,8 +12,10 @@ from ...report import Edit, SourcePlace
 from ...source_files import source_of
 from ..user_calls import call_in, tree_of
 
-BARE = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.Tuple, ast.List, ast.Dict)
+BARE = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.List, ast.Dict)
 """Expressions that mean the same wherever they stand."""
+
+STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
 
 
 def without_call(capture: Capture, place: SourcePlace, functions: Collection[str]) -> tuple[Edit, ...]:
@@ -22,9 +25,8 @@ def without_call(capture: Capture, place: SourcePlace, functions: Collection[str
         return ()
     file, call = found
     operand = call.args[0]
-    left, right = ("", "") if isinstance(operand, BARE) else ("(", ")")
-    if isinstance(operand, ast.Tuple):
-        left, right = "(", ")"  # the place of a tuple may be without its own parentheses
+    bare = isinstance(operand, BARE) or (_stands_alone(capture, file, call) and operand.lineno == operand.end_lineno)
+    left, right = ("", "") if bare else ("(", ")")
     start, end = _end(operand)
     return (
         Edit(file, call.lineno, call.col_offset, operand.lineno, operand.col_offset, left),
@@ -58,10 +60,9 @@ def keyword_changes(capture: Capture, files: Collection[str], names: Collection[
     """Each keyword argument of such a name, with a value that it does not have."""
     for file in dict.fromkeys(files):
         source = source_of(capture, file)
-        for node in () if source is None else ast.walk(tree_of(source)):
-            match node:
-                case ast.keyword(arg=str(name), value=now) if name in names and ast.unparse(now) != value:
-                    yield Edit(file, now.lineno, now.col_offset, *_end(now), value)
+        for name, now in () if source is None else _keywords(source):
+            if name in names and ast.unparse(now) != value:
+                yield Edit(file, now.lineno, now.col_offset, *_end(now), value)
 
 
 def imports(source: Source, name: str) -> bool:
@@ -77,6 +78,26 @@ def is_expression(text: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
+
+
+def _stands_alone(capture: Capture, file: str, call: ast.Call) -> bool:
+    """Whether a call is all that a statement assigns or returns."""
+    source = source_of(capture, file)
+    return source is not None and (call.lineno, call.col_offset, *_end(call)) in _values(source)
+
+
+@lru_cache(maxsize=16)
+def _values(source: Source) -> frozenset[tuple[int, int, int, int]]:
+    """Where calls stand that are all of what a statement assigns or returns."""
+    statements = (node for node in ast.walk(tree_of(source)) if isinstance(node, STATEMENTS))
+    calls = (node.value for node in statements if isinstance(node.value, ast.Call))
+    return frozenset((call.lineno, call.col_offset, *_end(call)) for call in calls)
+
+
+@lru_cache(maxsize=16)
+def _keywords(source: Source) -> tuple[tuple[str, ast.expr], ...]:
+    nodes = (node for node in ast.walk(tree_of(source)) if isinstance(node, ast.keyword))
+    return tuple((node.arg, node.value) for node in nodes if node.arg is not None)
 
 
 def _end(node: ast.expr) -> tuple[int, int]:

@@ -32,8 +32,8 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _is_invariant(loop: Loop, instruction: Instruction) -> bool:
-    operands = [loop.body.instruction(name) for name in instruction.operands]
-    return bool(operands) and all(each is not None and loop.is_invariant(each) for each in operands)
+    operands = loop.operands(instruction)
+    return bool(operands) and all(map(loop.is_invariant, operands))
 
 
 def _repeated(report: Report, found: Collective) -> Finding:

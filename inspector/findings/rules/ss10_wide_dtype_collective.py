@@ -86,7 +86,9 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, dtype:
             ("needed", known),
             ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}"),
         ),
-        fix=f"send {operand}.astype(jnp.{_NAMES.get(dtype, dtype)}), and widen what arrives where that is needed",
+        fix=f"send {operand} before it is widened, and widen what arrives"
+        if "widened" in known
+        else f"send ({operand}).astype(jnp.{_NAMES.get(dtype, dtype)})",
         saved_bytes=saved,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from ...report import Collective, Finding, FindingPlace, Report
@@ -10,7 +9,7 @@ from ...shardings.situation import CollectiveCause
 from ..gathering import IDIOMS, only_on, targets_that_gather
 from ..inserted import inserted_collectives
 from ..rule import Rule, finding
-from ..shapes import shape_of
+from ..shapes import elements_of
 
 LOOKUPS = ("gather", "scatter", "scatter-add")
 
@@ -22,17 +21,14 @@ def check(report: Report) -> Iterator[Finding]:
         for cause in causes[:1] if collective.kind == "all-gather" else ():
             known = cause.operation in IDIOMS
             crosses = cause.effect == "move" or (cause.effect in ("reshard", "own") and known)
-            is_whole = cause.elements in [_elements(type) for type in collective.operand_types]
+            is_whole = cause.value.startswith("operand") and cause.elements in [
+                elements_of(type) for type in collective.operand_types
+            ]
             if cause.operation in LOOKUPS and all(type[:1] in "iu" for type in collective.operand_types):
                 continue  # where to look, which is little, and not what is looked up
             if crosses and is_whole and (known or cause.rule) and (cause.operation, cause.value) not in seen:
                 seen.add((cause.operation, cause.value))
                 yield _found(report, collective, cause)
-
-
-def _elements(type: str) -> int | None:
-    shape = shape_of(type)
-    return None if shape is None else math.prod(shape)
 
 
 def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Finding:

@@ -34,7 +34,7 @@ def check(report: Report) -> Iterator[Finding]:
         ((order, _total(_placed(found, meshes[0], order, machine))) for order in _orders(meshes[0])),
         key=lambda each: each[1],
     )
-    if now - then > LEAST * now:
+    if now - then > report.thresholds.get(RULE.id, LEAST) * now:
         yield _found(report, meshes[0], slow, best, now, then)
 
 
@@ -116,4 +116,6 @@ RULE = Rule(
     faulty='mesh = jax.make_mesh((4, 8), ("data", "model"))  # four nodes of 8, and gradients are most of what is sent',
     repaired='mesh = jax.make_mesh((8, 4), ("model", "data"))',
     check=check,
+    threshold=LEAST,
+    threshold_is="part of the time of all communication that another order saves",
 )

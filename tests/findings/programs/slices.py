@@ -1,0 +1,34 @@
+"""SS17: a model axis across two slices, and inside them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import NamedSharding
+from jax.sharding import AxisType, Mesh
+from jax.sharding import PartitionSpec as P
+
+devices = np.array(jax.devices())
+
+
+def inputs(*names):
+    mesh = Mesh(devices.reshape(2, -1), names, axis_types=(AxisType.Auto,) * 2)
+
+    def array(shape, *spec):
+        return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, P(*spec)))
+
+    return array((8192, 1024), "data"), array((1024, 4096), None, "model"), array((4096, 1024), "model")
+
+
+def activations(x, w1, w2):
+    return jax.nn.relu(x @ w1) @ w2
+
+
+across = inside = activations
+
+
+def across_inputs():
+    return inputs("model", "data")
+
+
+def inside_inputs():
+    return inputs("data", "model")
