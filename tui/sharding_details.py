@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from textual.content import Content
 
 from ..inspector.render.sharding_grid import grid_lines
-from ..inspector.render.why_lines import line_text, origin_text
+from ..inspector.render.why_lines import conflict_lines, line_text, origin_text
 from ..inspector.report import Report, ShardedValue
+from ..inspector.shardings.conflicts import conflicts_of
 from ..inspector.shardings.explained import Why, why
 from ..inspector.units import format_bytes
 from ..parsers.errors import ParseError
@@ -33,6 +34,18 @@ def sharding_details(report: Report, value: ShardedValue, width: int) -> Iterato
     for found in why(report.capture, value):
         yield Content("")
         yield from _tree(found, report, hues, width)
+    yield from _conflicts(report, value, width)
+
+
+def _conflicts(report: Report, value: ShardedValue, width: int) -> Iterator[Content]:
+    """Where it met values that are cut otherwise."""
+    found = conflicts_of(report.capture, value)
+    if found:
+        yield Content("")
+        yield title("conflicts")
+    for conflict in found:
+        for number, line in enumerate(conflict_lines(conflict, report)):
+            yield from folded(data(line, "bold" if number == 0 else ""), width)
 
 
 def _drawing(report: Report, value: ShardedValue, width: int) -> Iterator[Content]:

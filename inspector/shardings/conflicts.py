@@ -14,11 +14,11 @@ from ...parsers.garbage import collection_paused
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.source import Span
 from ..capture.model import Capture
-from ..report import SourcePlace
+from ..report import ShardedValue, SourcePlace
 from .dataflow import Dataflow, Node
 from .explained import Why, why_axis, wording_of
 from .recorded import sharding_at
-from .table import propagated
+from .table import node_of, propagated
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,18 @@ def conflicts(capture: Capture) -> tuple[Conflict, ...]:
     """All of them, in text order."""
     _, flow = propagated(capture)
     return () if flow is None else _conflicts(flow)
+
+
+def conflicts_of(capture: Capture, value: ShardedValue) -> tuple[Conflict, ...]:
+    """Those at the operations that make or use a value, and in which it is a side."""
+    _, flow = propagated(capture)
+    node = None if flow is None else node_of(flow, value)
+    if flow is None or node is None:
+        return ()
+    rows = dict.fromkeys((*((node.row,) if node.kind == "result" else ()), *flow.users(node)))
+    own = f"{wording_of(flow).name(node)} dim "
+    found = (conflict for row in rows for conflict in _at(flow, row))
+    return tuple(each for each in found if any(side.value.startswith(own) for side in (each.won, *each.lost)))
 
 
 @lru_cache(maxsize=4)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import ShardedValue
 from shardscope.tui.inspect_pane import InspectPane
 from shardscope.tui.row_table import RowTable
+from shardscope.tui.sharding_details import sharding_details
 from shardscope.tui.shardings_listing import FILTERS
 from shardscope.tui.shardings_pane import ShardingsPane
 from textual.widgets import Static
@@ -107,3 +109,11 @@ async def test_what_a_collective_is_there_for(sample: SampleCapture, opened: Ope
         await driver.until(lambda: driver.screen.linked is not None)
         await driver.until(lambda: "what for" in details(driver))
         assert "sums over a dimension that is cut" in details(driver).replace("\n", " ")
+
+
+def test_conflicts_stand_with_the_values_that_they_are_about(sample: SampleCapture) -> None:
+    report = inspect(sample("transformer:train_step"))
+    value = next(value for value in report.shardings if value.name == "state[0]['embedding']")
+    text = " ".join(" ".join(line.plain.split()) for line in sharding_details(report, value, 60))
+    assert "conflicts sharding_constraint" in text
+    assert "has j cut differently won %1 sharding_constraint dim 1: whole lost state[0]['embedding'] dim" in text

@@ -9,7 +9,7 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.why_lines import conflict_lines
-from shardscope.inspector.shardings.conflicts import conflicts
+from shardscope.inspector.shardings.conflicts import conflicts, conflicts_of
 from shardscope.inspector.shardings.table import borders, values
 
 from tests.conftest import SampleCapture
@@ -66,6 +66,11 @@ def test_one_axis_for_two_dimensions(script: Path) -> None:
     """x cuts the rows of a and the columns of b: the product can have it once, and one of them loses."""
     found = captured(script, "product")
     (conflict,) = conflicts(found)
+    # Both values that it is about tell of it, and no other.
+    every = (*borders(found), *values(found))
+    about = {value.value for value in every if conflicts_of(found, value)}
+    assert about == {"%arg0" if conflict.factor == "i" else "%arg1", "%0"}
+    assert {each for value in every for each in conflicts_of(found, value)} == {conflict}
     assert (conflict.operation, conflict.rule) == ("dot_general", "ik,kj->ij")
     (lost,) = conflict.lost
     losing = {"i": "a dim 0", "j": "b dim 1"}
@@ -90,4 +95,5 @@ def test_sub_axes(script: Path) -> None:
     specs = {value.name: value.spec for value in values(found)}
     assert specs["reshape"] == specs["tanh"] == "P('x:(1)2', 'x:(2)4', None)"
     output = next(value for value in borders(found) if value.role == "output")
-    assert (output.spec, output.local_type) == ("P('x:(1)2', 'x:(2)4', None)", "f32[1,2,4]")
+    # XLA gives no parts of axes to what leaves the program.
+    assert (output.spec, output.local_type) == ("P(None, None, None)", "f32[2,8,4]")
