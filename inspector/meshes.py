@@ -14,12 +14,19 @@ from .program import read
 
 
 def meshes_of(capture: Capture) -> tuple[MeshSyntax, ...]:
-    """The user's meshes, each once; for a capture made of bare texts, the meshes that the texts declare."""
+    """The user's meshes, each once; for a capture made of bare texts, the meshes that the texts declare.
+
+    Those that the texts declare come first: a script may have several over the same devices.
+    """
     subject = capture.subject
-    if subject is not None and subject.meshes:
-        found = (_over_partitions(mesh, subject) for mesh in subject.meshes)
-        return tuple(dict.fromkeys(mesh for mesh in found if mesh is not None))
-    return tuple(dict.fromkeys(_declared(capture)))
+    if subject is None or not subject.meshes:
+        return tuple(dict.fromkeys(_declared(capture)))
+    mapped = (_over_partitions(mesh, subject) for mesh in subject.meshes)
+    found = dict.fromkeys(mesh for mesh in mapped if mesh is not None)
+    if len(found) < 2:
+        return tuple(found)
+    used = {mesh.axes for mesh in _declared(capture)}
+    return tuple(sorted(found, key=lambda mesh: mesh.axes not in used))
 
 
 def partition_count(capture: Capture) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
-from ..parsers.hlo import HloModule, Instruction
+from ..parsers.hlo import HloModule
 from ..parsers.source_frames import Frame
 from .capture.model import Capture, Message, Stage
 from .collectives.neighbours import neighbours_of
@@ -16,7 +17,7 @@ from .report import PlacedMessage, SourcePlace
 STAGES = ("hlo-before", "hlo-spmd", "hlo")
 """Modules that a message of the compiler may be about, in the order in which they are asked."""
 
-MOST = 200
+MOST = 64
 """Messages for which places are looked for."""
 
 MOST_INSTRUCTIONS = 32
@@ -48,25 +49,30 @@ def _placed(capture: Capture, message: Message) -> PlacedMessage:
     if message.phase != "compile":
         return PlacedMessage(message)
     instruction = _INSTRUCTION.search(message.text)
+    named = instruction[1] if instruction else None
     for name in STAGES:
         stage = capture.stage(name)
-        for found in () if stage is None else _instructions(stage, instruction, op_name):
-            return PlacedMessage(message, about or found[0].name, found[1])
-    return PlacedMessage(message, about or (instruction[1] if instruction else None))
+        found = None if stage is None else _place_in(stage, named, about)
+        if found is not None:
+            return PlacedMessage(message, about or named, found)
+    return PlacedMessage(message, about or named)
 
 
-def _instructions(
-    stage: Stage, named: re.Match[str] | None, op_name: re.Match[str] | None
-) -> Iterator[tuple[Instruction, SourcePlace]]:
-    """Instructions that a message may mean, with their lines; or with those of what uses them."""
+@lru_cache(maxsize=256)
+def _place_in(stage: Stage, named: str | None, op_name: str | None) -> SourcePlace | None:
+    """The lines of an instruction by its own name or by what JAX calls it, or of what uses it; stages do not change."""
+    return next(_places(stage, named, op_name), None)
+
+
+def _places(stage: Stage, named: str | None, op_name: str | None) -> Iterator[SourcePlace]:
     module = read(stage)
     if not isinstance(module, HloModule):
         return
     patterns = []
     if op_name is not None:
-        patterns.append(re.escape(op_name[0].encode()))
-    if named is not None and (op_name is None or named[1].partition(".")[0] not in ("param", "parameter")):
-        patterns.insert(0, rb"%?(?<![\w.-])" + re.escape(named[1].encode()) + rb" = ")
+        patterns.append(re.escape(f'op_name="{op_name}"'.encode()))
+    if named is not None and (op_name is None or named.partition(".")[0] not in ("param", "parameter")):
+        patterns.insert(0, rb"(?<![\w.-])" + re.escape(named.encode()) + rb" = ")
     for pattern in patterns:
         matches = re.finditer(pattern, stage.source.data)
         found = [
@@ -75,10 +81,10 @@ def _instructions(
         here = [instruction for instruction in found if instruction is not None]
         for instruction in here:
             if instruction.frames:
-                yield instruction, SourcePlace(instruction.frames, "name")
-        for instruction, around in neighbours_of(module, here, differentiated=False).items():
+                yield SourcePlace(instruction.frames, "name")
+        for around in neighbours_of(module, here, differentiated=False).values():
             if around.source.stack:
-                yield instruction, around.source
+                yield around.source
 
 
 def _donation(capture: Capture, message: Message) -> PlacedMessage:

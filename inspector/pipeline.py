@@ -13,6 +13,7 @@ from .collectives.jaxpr_sources import with_jaxpr_sources
 from .collectives.origin import Partitioning, partitioning_of
 from .collectives.setting import Setting
 from .collectives.stablehlo import stablehlo_collectives
+from .collectives.stacks import with_stacks
 from .cost.collectives import with_estimates
 from .cost.estimate import FunctionCost
 from .cost.function import cost_of
@@ -69,7 +70,7 @@ def collectives_of(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
         _partitioning(capture.stage("hlo-before"), capture.stage("hlo-spmd")),
         _is_differentiated(capture),
     )
-    return _collectives(stage, setting, jaxpr_of(capture))
+    return _collectives(stage, setting, jaxpr_of(capture), capture.stage("stablehlo"))
 
 
 def _estimated(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
@@ -97,11 +98,14 @@ def _cost_of_stage(stage: Stage, collectives: tuple[Collective, ...], machine: M
 
 
 @lru_cache(maxsize=16)
-def _collectives(stage: Stage, setting: Setting, jaxpr: JaxprText | None) -> tuple[Collective, ...]:
+def _collectives(
+    stage: Stage, setting: Setting, jaxpr: JaxprText | None, stablehlo: Stage | None
+) -> tuple[Collective, ...]:
     """The collectives of one stage. A capture grows stage by stage, and those that are there do not change."""
     match read(stage):
         case HloModule() as module:
             found = hlo_collectives(stage.name, module, setting)
+            found = found if stablehlo is None else tuple(with_stacks(found, stage, stablehlo))
         case MlirModule() as module:
             found = stablehlo_collectives(stage.name, module, setting)
         case JaxprText() | Problem():

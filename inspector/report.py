@@ -320,6 +320,33 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change that may let a function trace: in words, as edits, and whether it did; None where it was not tried."""
+
+    what: str
+    edits: tuple[Edit, ...] = ()
+    works: bool | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoryStep:
+    """One step of how a value came to be what it is: in words, and where."""
+
+    what: str
+    source: SourcePlace = field(default_factory=SourcePlace)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a function does not trace: in short, how it came to that, and what may mend it."""
+
+    title: str
+    steps: tuple[StoryStep, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PlacedMessage:
     """What the compiler or JAX said, what it is `about`, and where that stands in the user's source."""
 
@@ -374,7 +401,14 @@ class Report:
     cost: FunctionCost | None = None
     peak: PeakMemory | None = None
     messages: tuple[PlacedMessage, ...] = ()
+    explanation: Explanation | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
     idle: tuple[Suppression, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from .render.notebook import report_to_html
+
+        return report_to_html(self)

@@ -1,11 +1,19 @@
 """See how JAX shards a function, what it communicates, and from which line."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardscope.version import __version__ as __version__
 
+if TYPE_CHECKING:
+    from shardscope.inspector.report import Report
+
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+Allowed = int | Mapping[str | tuple[str, ...], int]
+"""How many collectives of a kind there are: in all, or by the mesh axes that they go over, `"y"` or `("x", "y")`."""
 
 
 def inputs(*args: Any, **kwargs: Any) -> Callable[[_F], _F]:
@@ -20,3 +28,66 @@ def inputs(*args: Any, **kwargs: Any) -> Callable[[_F], _F]:
         return function
 
     return mark
+
+
+def inspect(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
+    """Trace, lower and compile a call in this process, without running it, and report what is in the program.
+
+    Arguments are arrays or `jax.ShapeDtypeStruct`s. In a notebook the report shows itself. What tracing or compiling
+    raises is raised.
+    """
+    from shardscope.api import inspect_call
+
+    return inspect_call(function, args, kwargs)
+
+
+def assert_collectives(
+    function: Callable[..., Any] | Report,
+    /,
+    *args: Any,
+    all_reduce: Allowed | None = None,
+    reduce_scatter: Allowed | None = None,
+    all_gather: Allowed | None = None,
+    all_to_all: Allowed | None = None,
+    collective_permute: Allowed | None = None,
+    collective_broadcast: Allowed | None = None,
+    ragged_all_to_all: Allowed | None = None,
+    send_recv: Allowed | None = None,
+    **kwargs: Any,
+) -> Report:
+    """Fail unless the compiled program of a call has just these collectives; kinds that are not named are not counted.
+
+        assert_collectives(step, params, batch, all_reduce={"y": 1}, all_gather=0)
+
+    Counted are the collectives in the text of the optimized program: one in a loop once, and those that the compiler
+    combined as one. Gives the report; a report that there is already may stand in place of function and arguments.
+
+    Raises:
+        AssertionError: there are others; it lists them, with their lines in the source and what causes them.
+    """
+    from shardscope.api import check_collectives
+
+    expected = {
+        "all-reduce": all_reduce,
+        "reduce-scatter": reduce_scatter,
+        "all-gather": all_gather,
+        "all-to-all": all_to_all,
+        "collective-permute": collective_permute,
+        "collective-broadcast": collective_broadcast,
+        "ragged-all-to-all": ragged_all_to_all,
+        "send-recv": send_recv,
+    }
+    return check_collectives(function, args, kwargs, {kind: n for kind, n in expected.items() if n is not None})
+
+
+def assert_no_implicit_communication(function: Callable[..., Any] | Report, /, *args: Any, **kwargs: Any) -> Report:
+    """Fail if the compiled program of a call has a collective that its source does not ask for.
+
+    Gives the report; a report that there is already may stand in place of function and arguments.
+
+    Raises:
+        AssertionError: there are; it lists them, with their lines in the source and what causes them.
+    """
+    from shardscope.api import check_no_implicit
+
+    return check_no_implicit(function, args, kwargs)

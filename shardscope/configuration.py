@@ -42,6 +42,7 @@ class Configuration(Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
         None
     )
     strict: Annotated[bool, Meta(description="true or false")] = False
+    verify: Annotated[bool, Meta(description="true or false")] = False
     per_path_ignores: Annotated[
         dict[str, tuple[str, ...]], Meta(description="a table of lists of rules, as in {'tests/*' = ['SS04']}")
     ] = {}

@@ -15,7 +15,7 @@ from textual.message import Message
 
 from ..inspector.capture.model import Capture
 from ..inspector.findings.policy import Policy
-from ..inspector.linked import Linked, Place, collectives_in, linked
+from ..inspector.linked import Linked, Place, StagePlace, collectives_in, linked
 from ..inspector.links import text_of
 from ..inspector.pipeline import inspect
 from ..inspector.report import Collective, Report
@@ -27,7 +27,7 @@ from ..parsers.source import Source
 class View:
     """One stage as it is to be shown: its text, the collectives in it, and what is linked to the selected place.
 
-    `source` is the user's file in which the innermost frame of that place lies.
+    `line` is what stands there, of a place in a stage; `source` the user's file in which its innermost frame lies.
     """
 
     stage: str
@@ -35,6 +35,7 @@ class View:
     text: Source
     collectives: tuple[Collective, ...]
     linked: Linked | None
+    line: str
     source: Source | None
 
 
@@ -59,9 +60,16 @@ class Analyst:
 
         what: str
 
-    def __init__(self, post: Callable[[Message], object], policy: Policy) -> None:
+    def __init__(
+        self,
+        post: Callable[[Message], object],
+        policy: Policy,
+        improve: Callable[[Report], Report] | None = None,
+    ) -> None:
+        """`improve` makes a better report of one that is complete, in a thread of its own, as it may take minutes."""
         self._post = post
         self._policy = policy
+        self._improve = improve
         self._capture: Capture | None = None
         self._wanted: tuple[Report, str, Place | None] | None = None
         self._awake = threading.Condition()
@@ -108,6 +116,21 @@ class Analyst:
                 answer = self.Broke(f"{type(error).__name__}: {error}")
             if not self._over:
                 self._post(answer)
+            if self._improve is not None and isinstance(answer, self.Reported) and _is_over(answer.report):
+                threading.Thread(target=self._better, args=(self._improve, answer.report), daemon=True).start()
+                self._improve = None
+
+    def _better(self, improve: Callable[[Report], Report], report: Report) -> None:
+        try:
+            answer: Message = self.Reported(improve(report))
+        except Exception as error:
+            answer = self.Broke(f"{type(error).__name__}: {error}")
+        if not self._over:
+            self._post(answer)
+
+
+def _is_over(report: Report) -> bool:
+    return report.capture.complete or report.capture.failure is not None
 
 
 def view_of(report: Report, stage: str, place: Place | None) -> View:
@@ -123,5 +146,16 @@ def view_of(report: Report, stage: str, place: Place | None) -> View:
         text=text_of(found),
         collectives=collectives_in(report, found),
         linked=links,
+        line=_line_at(report, place) if isinstance(place, StagePlace) else "",
         source=None if frame is None else source_of(report.capture, frame.file),
     )
+
+
+def _line_at(report: Report, place: StagePlace) -> str:
+    """The line of a stage's text in which a place lies."""
+    stage = report.capture.stage(place.stage)
+    if stage is None:
+        return ""
+    data = text_of(stage).data
+    start, end = data.rfind(b"\n", 0, place.offset) + 1, data.find(b"\n", place.offset)
+    return data[start : len(data) if end < 0 else end].decode("utf-8", "replace")

@@ -13,6 +13,8 @@ from textual.screen import Screen
 from ..inspector.capture.model import Capture
 from ..inspector.capture.spawn import Cancellation, Request, capture
 from ..inspector.findings.policy import EVERYTHING, Policy
+from ..inspector.improved import improved
+from ..inspector.report import Report
 from .feed import Feed
 from .main_screen import MainScreen
 from .palette import DARK, LIGHT, variables
@@ -24,10 +26,16 @@ def show(captured: Capture, policy: Policy = EVERYTHING) -> None:
     ShardscopeApp((captured,), policy=policy).run()
 
 
-def show_live(request: Request, policy: Policy = EVERYTHING) -> Capture:
-    """Capture, and show it as it grows, until the user leaves; that ends the capture too. Gives what there is of it."""
-    (last,) = show_targets((request,), policy)
-    return last
+def show_live(request: Request, policy: Policy = EVERYTHING, *, verify: bool = False) -> Capture:
+    """Capture, and show it as it grows, until the user leaves; that ends the capture too. Gives what there is of it.
+
+    A function that does not trace is explained; `verify` tries the changes that mend findings.
+    """
+    cancellation = Cancellation()
+    feed = Feed(capture(request, cancellation), cancellation.cancel)
+    improve = partial(improved, request=request, policy=policy, verify=verify)
+    ShardscopeApp(feed, policy=policy, improve=improve).run()
+    return feed.stop()
 
 
 def show_targets(requests: Sequence[Request], policy: Policy = EVERYTHING) -> tuple[Capture, ...]:
@@ -58,10 +66,12 @@ class ShardscopeApp(App[None]):
         cancel: Callable[[], None] = lambda: None,
         others: Sequence[Feed] = (),
         policy: Policy = EVERYTHING,
+        improve: Callable[[Report], Report] | None = None,
     ) -> None:
         self.feed = captures if isinstance(captures, Feed) else Feed(captures, cancel)
         self.feeds = (self.feed, *others)
         self._policy = policy
+        self._improve = improve
         self._shown = 0
         super().__init__()
         self.register_theme(DARK)
@@ -72,7 +82,7 @@ class ShardscopeApp(App[None]):
                 self.add_mode(_mode(number), partial(MainScreen, feed, self._policy))
 
     def get_default_screen(self) -> Screen[None]:
-        return MainScreen(self.feed, self._policy) if len(self.feeds) == 1 else Screen()
+        return MainScreen(self.feed, self._policy, self._improve) if len(self.feeds) == 1 else Screen()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables(self.current_theme)

@@ -1,13 +1,13 @@
-"""A finding in full: what is wrong, how that is known, and the change that mends it."""
+"""A finding in full: what is wrong, the change that mends it, and how that is known."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from textual.content import Content
 
 from ..inspector.findings.edits import diff_of
-from ..inspector.render.finding_facts import facts
+from ..inspector.render.finding_facts import evidence, remedy
 from ..inspector.report import Finding, Report
 from .findings_listing import COLOURS
 from .pieces import data, folded, title
@@ -29,10 +29,7 @@ def finding_details(report: Report, found: Finding, width: int) -> Iterator[Cont
         yield from folded(data(f"suppressed in {place}: {known.reason or 'no reason given'}", "$aside"), width)
     yield Content("")
     yield from folded(data(found.message), width)
-    for label, text in facts(found):
-        yield Content("")
-        yield title(label)
-        yield from folded(data(text), width)
+    yield from _labelled(remedy(found), width)
     diff = diff_of(report.capture, found.edits)
     if diff:
         yield Content("")
@@ -41,3 +38,11 @@ def finding_details(report: Report, found: Finding, width: int) -> Iterator[Cont
             yield from folded(data(line, SIGNS.get(line[:1], "")), width)
         if len(diff) > MOST_DIFF:
             yield Content.styled(f"and {len(diff) - MOST_DIFF} more lines", "$aside")
+    yield from _labelled(evidence(found), width)
+
+
+def _labelled(facts: Iterable[tuple[str, str]], width: int) -> Iterator[Content]:
+    for label, text in facts:
+        yield Content("")
+        yield title(label)
+        yield from folded(data(text), width)

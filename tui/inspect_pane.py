@@ -12,11 +12,13 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
+from ..inspector.capture.model import Failure
 from ..inspector.linked import Linked, ProbePlace, SourceLine, StagePlace
 from ..inspector.report import Collective, Finding, Report, ShardedValue
 from .collective_details import collective_details
 from .device_details import Window, device_details
 from .entry_details import entry_details
+from .explanation_details import explanation_details
 from .finding_details import finding_details
 from .place_details import frames, line_text, place_details
 from .selected import Selected
@@ -108,5 +110,8 @@ class InspectPane(VerticalScroll, can_focus=True):
                     yield from frames(linked.stack, found.place.source.confidence, width)
             case ShardedValue() | Finding():
                 return
+            case Failure() as failure if self.report is not None:
+                yield from explanation_details(self.report, width)
+                yield from entry_details(failure, width)
             case entry:
                 yield from entry_details(entry, width)

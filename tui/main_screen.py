@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -66,12 +67,15 @@ class MainScreen(Screen[None]):
     selected: reactive[Selected | None] = reactive(None)
     linked: reactive[Linked | None] = reactive(None)
 
-    def __init__(self, feed: Feed, policy: Policy = EVERYTHING) -> None:
+    def __init__(
+        self, feed: Feed, policy: Policy = EVERYTHING, improve: Callable[[Report], Report] | None = None
+    ) -> None:
         super().__init__()
         self._feed = feed
-        self._analyst = Analyst(self.post_message, policy)
+        self._analyst = Analyst(self.post_message, policy, improve)
         self._stage_chosen = False
         self._place_chosen = False
+        self._place_to_show: StagePlace | None = None
 
     def compose(self) -> ComposeResult:
         yield TitleBar().data_bind(MainScreen.capture, MainScreen.report)
@@ -109,7 +113,13 @@ class MainScreen(Screen[None]):
         self.report = event.report
         self.query_one(TitleBar).analysing = _analysed(event.report.capture) != _analysed(self.capture)
         self.query_one(SourcePane).mark(event.report.collectives, self._hues)
-        if not self._place_chosen and (first := self.query_one(CollectivesPane).first) is not None:
+        if isinstance(self.selected, Finding):
+            before = self.selected
+            same = (f for f in event.report.findings if (f.rule, f.place) == (before.rule, before.place))
+            self.selected = next(same, before)
+        if not self._place_chosen and event.report.explanation is not None:
+            self.selected = event.report.capture.failure
+        elif not self._place_chosen and (first := self.query_one(CollectivesPane).first) is not None:
             self.selected = first
         self._ask()
 
@@ -121,8 +131,12 @@ class MainScreen(Screen[None]):
             pane.show(view.text)
             pane.mark(view.collectives, self._hues)
             if view.place == self.selected or view.place is None:
+                if isinstance(view.place, StagePlace):
+                    self.query_one(InspectPane).line = view.line
                 self.linked = view.linked
                 self._show_source(view)
+                if view.place is not None and view.place == self._place_to_show and view.place.stage == self.stage:
+                    pane.view.go_to(pane.view.index.line_at(view.place.offset))
 
     @on(Analyst.Broke)
     def _broke(self, event: Analyst.Broke) -> None:
@@ -138,10 +152,12 @@ class MainScreen(Screen[None]):
 
     @on(TextView.Moved, "#stage-text")
     def _stage_moved(self, event: TextView.Moved) -> None:
+        self._place_to_show = None
         self._select(StagePlace(self.stage, _first_byte(event.view, event.line)))
 
     @on(TablesPane.Picked)
     def _picked(self, event: TablesPane.Picked) -> None:
+        self._place_to_show = event.what if isinstance(event.what, StagePlace) else None
         self._select(event.what)
         if event.opened:
             match event.what:
@@ -192,13 +208,10 @@ class MainScreen(Screen[None]):
             self._analyst.view(report, self.stage, selected if isinstance(selected, Place) else None)
 
     def _line_of(self, selected: Selected | None) -> str:
-        """The text at a place."""
+        """The text at a place; that of a stage comes with its view."""
         match selected:
             case SourceLine(line=line):
                 return self.query_one(SourcePane).view.text_of(line - 1)
-            case StagePlace(offset=offset):
-                view = self.query_one(StagePane).view
-                return view.text_of(view.index.line_at(offset))
             case Collective(stage=name, span=span) if (stage := self.capture.stage(name)) is not None:
                 return stage.source.text(span)
             case _:

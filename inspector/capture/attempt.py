@@ -26,7 +26,7 @@ from .errors import CaptureError
 from .events import fold
 from .model import Capture, Failure, Message, Progress
 from .process import Process
-from .propagation import Propagated, Propagation, has_mesh
+from .propagation import Propagated, Propagation, has_mesh, with_propagation
 
 SLOWEST_START = 60.0
 """Seconds in which an interpreter must say that it is one."""
@@ -125,7 +125,7 @@ class Attempt:
                 self._pending = True
             case Propagated():
                 self._pending = False
-                self._growing = _with_propagation(self._growing, item)
+                self._growing = with_propagation(self._growing, item)
             case Ending() | OSError() | ValueError():
                 self._ending = item
         if isinstance(item, Frame):
@@ -173,15 +173,6 @@ class Attempt:
         if self._late and self.request.timeout is not None:
             return endings.timed_out(self.request.timeout, phase, ending, self._workspace)
         return endings.died(phase, ending, self._workspace)
-
-
-def _with_propagation(growing: Capture, found: Propagated) -> Capture:
-    if found.text is not None:
-        growing = fold(growing, Frame({"event": "stage", "name": "sdy", "seconds": found.seconds}, found.text))
-    if found.problem is not None:
-        message = Message("info", found.problem, "propagation")
-        growing = replace(growing, messages=(*growing.messages, message))
-    return growing
 
 
 def _without_probes(growing: Capture, why: Failure) -> Capture:

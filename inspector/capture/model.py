@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ...parsers.source import Source
+from ...parsers.source_frames import Frame
 from .values import Compared, Probe, Probed, Reference, Timing
 
 Dialect = Literal["jaxpr", "mlir", "hlo"]
@@ -167,7 +168,7 @@ class Failure:
     `kind`: `usage` (what was asked for cannot be done: no such file, function, arguments, interpreter, too few
     devices), `function` (the user's code or its compilation raised), `died` (the process ended by itself, by a signal
     or a limit). `details` is the traceback with JAX's own frames folded, or the process's last words; `hint` is what
-    to do next.
+    to do next. `said` is the exception's own text, and `stack` are the user's frames, innermost first.
     """
 
     kind: Literal["usage", "function", "died"]
@@ -175,13 +176,16 @@ class Failure:
     phase: Phase
     details: str = ""
     hint: str | None = None
+    said: str = ""
+    stack: tuple[Frame, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class OutputSummary:
     """One output of a live run. The statistics are over finite elements; None for types that have none.
 
-    `spec` is how it came out; `values` are all of them, where they are few.
+    `spec` is how it came out; `values` are all of them, where they are few. Where runs are to be compared, `digest` is
+    the same for the same bits, and `projections` are the norm and the products with two fixed random vectors.
     """
 
     path: str
@@ -192,6 +196,8 @@ class OutputSummary:
     maximum: float | None = None
     non_finite: int | None = None
     values: str | None = None
+    digest: str | None = None
+    projections: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .child import bootstrap
+from .child.frames import Frame
+from .events import fold
+from .model import Capture, Message
 
 LONGEST = 120.0
 """Seconds that one run may take."""
@@ -142,3 +145,13 @@ def _missing(problems: list[str]) -> str | None:
     if not problems:
         return None
     return f"{LOST[len(problems)]} are not known: Shardy, asked to record them, ended with {'; then '.join(problems)}"
+
+
+def with_propagation(growing: Capture, found: Propagated) -> Capture:
+    """The capture with the stage, and with a message where something is missing in it."""
+    if found.text is not None:
+        growing = fold(growing, Frame({"event": "stage", "name": "sdy", "seconds": found.seconds}, found.text))
+    if found.problem is not None:
+        message = Message("info", found.problem, "propagation")
+        growing = replace(growing, messages=(*growing.messages, message))
+    return growing

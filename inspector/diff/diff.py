@@ -61,13 +61,16 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """All that differs; `changes` are those of communication, the largest first. `same` is how many collectives are
-    the same on both sides."""
+    """All that differs; `changes` are those of communication, the largest first.
+
+    `same` is how many collectives are the same on both sides, `unmistakable` are those of them that are there once.
+    """
 
     before: Outline
     after: Outline
     changes: tuple[Change, ...]
     same: int
+    unmistakable: tuple[tuple[Transfer, Transfer], ...]
     borders: tuple[BorderChange, ...]
     insides: tuple[InsideChange, ...]
     concerns: tuple[ConcernChange, ...]
@@ -100,13 +103,25 @@ def compare_outlines(before: Outline, after: Outline) -> Diff:
         after=after,
         changes=tuple(sorted(changes, key=lambda change: -abs(change.wire_bytes or 0))),
         same=sum(pair.count for pair in pairs if _change(pair) is None),
+        unmistakable=tuple(_unmistakable(pairs, before, after)),
         borders=tuple(_border_changes(before.borders, after.borders)),
         insides=inside_changes(before.insides, after.insides),
         concerns=tuple(_concern_changes(before, after)),
         sizes=_amounts(before.sizes, after.sizes),
-        costs=_amounts(before.costs, after.costs),
+        costs=tuple(amount for amount in _amounts(before.costs, after.costs) if _is_worth_telling(amount)),
         opcodes=_amounts(before.opcodes, after.opcodes, missing=0),
     )
+
+
+def _unmistakable(
+    pairs: Sequence[Pair[Transfer]], before: Outline, after: Outline
+) -> Iterator[tuple[Transfer, Transfer]]:
+    once = [{transfer for transfer, count in side.transfers if count == 1} for side in (before, after)]
+    for pair in pairs:
+        match pair:
+            case Pair(Transfer() as one, Transfer() as other, _) if one in once[0] and other in once[1]:
+                if _change(pair) is None:
+                    yield one, other
 
 
 def _concern_changes(before: Outline, after: Outline) -> Iterator[ConcernChange]:
@@ -153,6 +168,12 @@ def _border_changes(before: Sequence[Border], after: Sequence[Border]) -> list[B
 
 def _layout(border: Border | None) -> tuple[str, str | None] | None:
     return None if border is None else (border.type, border.spec)
+
+
+def _is_worth_telling(amount: Amount) -> bool:
+    """Estimates that differ by less than one in a thousand are the same."""
+    one, other = amount.before, amount.after
+    return one is None or other is None or abs(one - other) >= 1e-3 * max(abs(one), abs(other))
 
 
 def _amounts(

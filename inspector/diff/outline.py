@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ...parsers.source import Span
 from ..capture.errors import CaptureError
 from ..capture.model import Capture, Stage
 from ..collectives.op_name import last_components
@@ -74,6 +75,7 @@ class Transfer:
     where: str = field(compare=False)
     name: str = field(compare=False, default="")
     in_loop: bool = field(compare=False, default=False)
+    span: Span | None = field(compare=False, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ class Outline:
 
     `transfers` are in the order of the text, each with how often it is there; `insides` are the values inside that are
     sharded, `concerns` the findings. `opcodes` counts the operations of the
-    stage, `sizes` are bytes of memory per device, `costs` what the model says, by name.
+    stage, `sizes` are bytes of memory per device, `costs` what the model says, by name. `text` is the stage itself,
+    None of what is kept without it.
     """
 
     title: str
@@ -104,6 +107,7 @@ class Outline:
     sizes: dict[str, int] = field(default_factory=dict)
     costs: dict[str, float] = field(default_factory=dict)
     opcodes: dict[str, int] = field(default_factory=dict)
+    text: Stage | None = None
 
     @property
     def count(self) -> int:
@@ -151,6 +155,7 @@ def outline(report: Report, stage: Stage) -> Outline:
         sizes=_sizes(report),
         costs=_costs(report),
         opcodes={} if summary is None else dict(summary.opcodes),
+        text=stage,
     )
 
 
@@ -166,18 +171,20 @@ def _transfer(collective: Collective, report: Report, lines: Lines) -> Transfer:
         executions=collective.executions,
         is_async=collective.is_async,
         partners=_partners(collective),
-        fused_form=collective.fused_form,
+        fused_form=(collective.fused_form or "").partition(".")[0] or None,
     )
-    name = _INDEX.sub("[*]", argument_of(collective) or collective.op_name or "")
+    called = _INDEX.sub("[*]", argument_of(collective) or collective.op_name or "")
     frame = collective.source.frame
     place = Place(
-        frames=lines.of(collective.source.stack) or ((name, ""),),
+        frames=lines.of(collective.source.stack) or ((called, ""),),
         operation=", ".join(sorted(set(last_components(collective.op_name or "")))),
         direction=collective.direction,
     )
-    where = name if frame is None else f"{place_text(frame, report)} {frame.function}".rstrip()
+    where = called if frame is None else f"{place_text(frame, report)} {frame.function}".rstrip()
     in_loop = bool(collective.loops) or collective.executions not in (None, 1)
-    return Transfer(work, place, collective.origin, types_text(collective), where, collective.name, in_loop)
+    return Transfer(
+        work, place, collective.origin, types_text(collective), where, collective.name, in_loop, collective.span
+    )
 
 
 def _partners(collective: Collective) -> str:

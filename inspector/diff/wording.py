@@ -36,10 +36,30 @@ def _communication(found: Diff) -> str:
     phrases = [
         f"{sign}{count} {noun if count == 1 else f'{noun}s'}{rest}" for (sign, noun, rest), count in counted.items()
     ]
+    if len(phrases) > MOST and (census := _census(found)):
+        phrases = census
     others = len(phrases) - MOST
-    listed = ", ".join(phrases[:MOST]) + (f", and {plural(others, 'other change')}" if others > 0 else "")
+    more = phrases[-1] if others == 1 else plural(others, "other change")
+    listed = ", ".join(phrases[:MOST]) + (f", and {more}" if others > 0 else "")
     before, after = found.before.total_wire, found.after.total_wire
     return listed if before == after is not None else f"{listed}: {bytes_delta(before, after)} per device and run"
+
+
+def _census(found: Diff) -> list[str]:
+    """How many there are of each kind over the same axes, where that differs, what weighs most first; then the rest.
+
+    For sides that have little in common, as those of two targets.
+    """
+    tallies: dict[tuple[str, str], list[int]] = {}
+    for place, side in enumerate((found.before, found.after)):
+        for transfer, count in side.transfers:
+            tally = tallies.setdefault((transfer.work.kind, axes_words(transfer.work)), [0, 0, 0])
+            tally[place] += count
+            tally[2] += (1, -1)[place] * count * (transfer.work.total_wire or 0)
+    differing = sorted((abs(tally[2]), key, tally) for key, tally in tallies.items() if tally[0] != tally[1])
+    told = [f"{kind}s over {axes} {tally[0]} → {tally[1]}" for _, (kind, axes), tally in reversed(differing)]
+    changed = sum(change.count for change in found.changes if change.kind == "changed")
+    return [*told[:MOST], *([f"{changed} changed"] if told and changed else [])]
 
 
 def _besides(found: Diff) -> Iterator[str]:

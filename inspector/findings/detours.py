@@ -15,9 +15,10 @@ from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import ShardingRule
 from ...parsers.mlir.sdy import DimensionSharding
 from ..capture.model import Capture
-from ..shardings.collective_causes import ACROSS
 from ..shardings.dataflow import Dataflow, Node
+from ..shardings.recorded import sharding_at
 from ..shardings.sharding import ArraySharding
+from ..shardings.situation import ACROSS
 from ..shardings.spelled import from_sdy
 from ..shardings.table import propagated
 
@@ -71,13 +72,13 @@ def _detours(flow: Dataflow) -> tuple[Detour, ...]:
 
 def axes_of(flow: Dataflow, node: Node) -> tuple[tuple[AxisRef, ...], ...]:
     """The axes that cut each dimension of a value; none where nothing is said of it."""
-    sharding = flow.sharding(node)
+    sharding = sharding_at(flow, node)
     return () if sharding is None else tuple(dim.axes for dim in sharding.dims)
 
 
 def array_sharding(flow: Dataflow, node: Node) -> ArraySharding | None:
     """The sharding of a value; None where nothing is said of it."""
-    sharding = flow.sharding(node)
+    sharding = sharding_at(flow, node)
     try:
         return None if sharding is None else from_sdy(sharding, flow.module.meshes).closed()
     except ValueError:

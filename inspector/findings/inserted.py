@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from ...parsers.mlir.types import TensorType
 from ..report import Collective, Kind, Report
-from ..shardings.collective_causes import CollectiveCause, causes_of
+from ..shardings.collective_causes import causes_of
 from ..shardings.dataflow import Dataflow, Node
 from ..shardings.explained import wording_of
+from ..shardings.situation import CollectiveCause
 from .detours import array_sharding
 from .shapes import shape_of
 

@@ -11,13 +11,14 @@ from ..jaxpr_text import JaxprText
 from ..program import read
 from ..report import Finding, Report, Suppressed, Suppression
 from ..source_files import source_of
+from .mending.table import changes
 from .policy import Policy
 from .rules import ss00_useless_suppression
 from .suppressions import suppressions_in
 from .table import RULES, findings, rule_named
 
-STRICT = {"SS23": "error"}
-"""Rules whose findings are worse where the reader is strict."""
+STRICT = ("SS23",)
+"""Rules whose findings are errors where the reader is strict."""
 
 
 def with_findings(report: Report, policy: Policy) -> Report:
@@ -36,12 +37,22 @@ def with_findings(report: Report, policy: Policy) -> Report:
             by = Suppression(policy.settings, 0, (found.rule,), f"per-path-ignores of {pattern}")
             suppressed.append(Suppressed(found, by))
         else:
-            told.append(replace(found, severity="error") if policy.strict and found.rule in STRICT else found)
+            told.append(_with_change(report, replace(found, severity="error") if _is_worse(found, policy) else found))
     idle = tuple(_idle(comments.all() - used, policy, _lines(report.capture)))
     report = replace(report, suppressed=tuple(suppressed), idle=idle)
     rule = ss00_useless_suppression.RULE
     more = rule.check(report) if policy.wants(rule.id) else ()
     return replace(report, findings=(*told, *more))
+
+
+def _is_worse(found: Finding, policy: Policy) -> bool:
+    return policy.strict and found.rule in STRICT
+
+
+def _with_change(report: Report, found: Finding) -> Finding:
+    """The finding with the change that mends it, where there is but one that can be written."""
+    alternatives = changes(report, found)
+    return replace(found, edits=alternatives[0]) if len(alternatives) == 1 else found
 
 
 class _Comments:

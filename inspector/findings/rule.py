@@ -29,10 +29,6 @@ class Rule:
     threshold: float | None = None
     threshold_is: str = ""
 
-    def threshold_in(self, report: Report) -> float:
-        """The rule's threshold, or the user's own."""
-        return report.thresholds.get(self.id, self.threshold or 0.0)
-
 
 def finding(
     rule: Rule,

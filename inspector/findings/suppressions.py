@@ -14,6 +14,9 @@ from ..report import Suppression
 
 MARK = b"shardscope:"
 
+LONGEST = 1000
+"""Characters of a comment that are read."""
+
 _COMMENT = re.compile(r"#\s*shardscope:\s*ignore\b\s*(?:\[([^\]]*)\])?[\s:,–-]*(.*?)\s*(?=$|\s#)")
 
 NO_PYTHON = (tokenize.TokenError, SyntaxError, UnicodeDecodeError, RecursionError, MemoryError)
@@ -53,7 +56,7 @@ def _read(source: Source) -> Iterator[Suppression]:
 
 
 def _suppression(file: str, comment: tokenize.TokenInfo, first: int, last: int) -> Iterator[Suppression]:
-    said = _COMMENT.search(comment.string)
+    said = _COMMENT.search(comment.string[:LONGEST])
     if said is not None:
         names = tuple(filter(None, (name.strip() for name in (said[1] or "").split(","))))
         yield Suppression(file, comment.start[0], names, said[2], min(first, comment.start[0]), last)

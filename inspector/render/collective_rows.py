@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ...parsers.source_frames import Frame
 from ..report import Collective, Report
-from ..units import format_bytes, format_seconds
+from ..units import format_bytes, format_seconds, plural
 
 MOST_TYPES = 2
 """Operands of one collective that are spelled out."""
@@ -134,7 +134,7 @@ def kind_text(collective: Collective) -> str:
 def axes_text(collective: Collective) -> str:
     """The axes by name; for groups that no axes form, how many there are."""
     if collective.axes is None:
-        return f"{len(collective.groups)} groups" if collective.groups else "?"
+        return plural(len(collective.groups), "group") if collective.groups else "?"
     return ", ".join(collective.axes) or "none"
 
 

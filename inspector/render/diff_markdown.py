@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ..diff.diff import Change, Diff
 from ..diff.wording import (
@@ -21,38 +20,36 @@ from ..diff.wording import (
     transfer_text,
 )
 from .collective_rows import SHORT_PASS
-from .printable import printable
+from .markdown_text import plain, table
 
 MOST = 60
 """Rows of each table."""
 
 MOST_OPCODES = 12
 
-_MARKUP = re.compile(r"([\\`*_\[\]<>|#~&@!])")
-
 
 def diff_to_markdown(found: Diff) -> str:
     """The headline, and tables under it; what is only for the curious is folded."""
-    parts = [f"**{_plain(headline(found))}**", f"{_plain(found.before.title)} → {_plain(found.after.title)}"]
+    parts = [f"**{plain(headline(found))}**", f"{plain(found.before.title)} → {plain(found.after.title)}"]
     if found.changes:
         columns = ("", "collective", "axes", "per device", "wire", "pass", "from")
-        parts.append(_table(columns, [_row(change) for change in found.changes[:MOST]]))
+        parts.append(table(columns, [_row(change) for change in found.changes[:MOST]]))
         rest = len(found.changes) - MOST
         parts += [f"and {rest} more changes"] if rest > 0 else []
         parts += [f"The same on both sides: {found.same}."] if found.same else []
     if found.borders:
         rows = [(border_name(change), border_text(change)) for change in found.borders[:MOST]]
-        parts.append(_table(("", "sharding"), rows))
+        parts.append(table(("", "sharding"), rows))
     if found.concerns:
-        parts.append(_table(("finding", ""), map(concern_text, found.concerns[:MOST])))
+        parts.append(table(("finding", ""), map(concern_text, found.concerns[:MOST])))
     if found.insides:
-        shown = _table(("inside the program", "sharding"), map(inside_text, found.insides[:MOST]))
+        shown = table(("inside the program", "sharding"), map(inside_text, found.insides[:MOST]))
         parts.append(f"<details><summary>Shardings inside the program</summary>\n\n{shown}\n\n</details>")
     rows = [(f"{amount.name} memory", amount_text(amount)) for amount in found.sizes]
     rows += [(f"{amount.name} time", amount_text(amount, seconds=True)) for amount in found.costs]
     rows += [("operations", opcode_words(found.opcodes, MOST_OPCODES))] if found.opcodes else []
     if rows:
-        shown = _table(("", ""), rows)
+        shown = table(("", ""), rows)
         parts.append(f"<details><summary>Memory, time, operations</summary>\n\n{shown}\n\n</details>")
     return "\n\n".join(parts) + "\n"
 
@@ -72,13 +69,3 @@ def _row(change: Change) -> Sequence[str]:
         SHORT_PASS[present.place.direction],
         present.where,
     )
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *([_plain(cell) for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _plain(text: str) -> str:
-    """Text from outside, on one line: no markup, links or mentions are taken from it."""
-    return _MARKUP.sub(r"\\\1", " ".join(printable(text).split()))

@@ -23,12 +23,23 @@ def counted(report: Report) -> str:
 
 
 def facts(found: Finding) -> list[tuple[str, str]]:
-    """Its evidence, where else to look, the fix, what that saves, and what came of trying it."""
+    """All of it: how it is known, and what mends it."""
+    return [*evidence(found), *remedy(found)]
+
+
+def evidence(found: Finding) -> list[tuple[str, str]]:
+    """How it is known, and where else to look."""
     lines = list(found.evidence)
     if found.related:
         places = dict.fromkeys(f"{place.what} {place_text(place.source)}".rstrip() for place in found.related)
         more = f" and {len(places) - MOST_RELATED} more" if len(places) > MOST_RELATED else ""
         lines.append(("see", "; ".join(list(places)[:MOST_RELATED]) + more))
+    return lines
+
+
+def remedy(found: Finding) -> list[tuple[str, str]]:
+    """The fix, what it saves, and what came of trying it."""
+    lines = []
     if found.fix is not None:
         lines.append(("fix", found.fix))
     if found.saved_bytes is not None:

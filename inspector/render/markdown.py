@@ -8,8 +8,10 @@ from ..findings.edits import diff_of
 from ..report import Finding, Report
 from ..units import format_bytes, format_seconds
 from .collective_rows import rows_of
+from .explanation_words import remedies_shown, verdict
 from .finding_facts import counted, facts, where
 from .markdown_text import code, plain, table
+from .source_place import place_text
 from .subject_line import subject_line
 
 MOST = 40
@@ -30,6 +32,7 @@ def _parts(report: Report) -> Iterator[str]:
         yield f"**Stopped:** {plain(failure.message)}"
         if failure.details:
             yield _folded("Traceback", code(failure.details.rstrip("\n")))
+        yield from _explanation(report)
     elif not report.findings:
         yield "No findings."
     if report.findings or report.suppressed:
@@ -42,6 +45,19 @@ def _parts(report: Report) -> Iterator[str]:
         rows = [(f"{k.finding.rule} {k.finding.slug}", where(k.finding), k.by.reason) for k in report.suppressed[:MOST]]
         yield _folded("Suppressed", table(("finding", "where", "reason"), rows))
     yield from _collectives(report)
+
+
+def _explanation(report: Report) -> Iterator[str]:
+    found = report.explanation
+    if found is None:
+        return
+    steps = (f"{plain(step.what)} {plain(place_text(step.source))}".rstrip() for step in found.steps)
+    yield "\n".join([f"**Why:** {plain(found.title)}", "", *(f"{n}. {step}" for n, step in enumerate(steps, 1))])
+    for remedy in remedies_shown(found):
+        yield f"**{plain(verdict(remedy))}:** {plain(remedy.what)}"
+        diff = diff_of(report.capture, remedy.edits)
+        if diff:
+            yield code("\n".join(diff), "diff")
 
 
 def _finding(found: Finding, report: Report) -> str:

@@ -12,10 +12,16 @@ WIDTH = 100
 
 def rule_text(rule: Rule) -> str:
     """One rule, in full."""
-    parts = (("finds", rule.finds), ("why", rule.why), ("proof", rule.proof))
+    parts = [("finds", rule.finds), ("why", rule.why), ("proof", rule.proof)]
+    if rule.threshold is not None:
+        parts.append(("settings", _threshold(rule)))
     words = "".join(f"{fill(f'  {name:<9}{text}', WIDTH, subsequent_indent=' ' * 11)}\n" for name, text in parts)
     code = f"  faulty\n{indent(rule.faulty, ' ' * 6)}\n  repaired\n{indent(rule.repaired, ' ' * 6)}\n"
     return f"{rule.id} {rule.slug} ({rule.severity})\n{words}{code}"
+
+
+def _threshold(rule: Rule) -> str:
+    return f"[tool.shardscope.thresholds] {rule.id} = {rule.threshold:.0f}: {rule.threshold_is}"
 
 
 def rules_text(rules: Iterable[Rule]) -> str:
@@ -31,8 +37,9 @@ def rules_page(rules: Iterable[Rule]) -> str:
 
 
 def _page(rule: Rule) -> str:
+    settings = "" if rule.threshold is None else f"**Settings.** `{_threshold(rule)}`\n\n"
     return (
         f"\n## {rule.id} {rule.slug}\n\n{fill(rule.finds, 120)}\n\n**Severity:** {rule.severity}\n\n"
-        f"{fill(f'**Why.** {rule.why}', 120)}\n\n{fill(f'**What proves it.** {rule.proof}', 120)}\n\n"
+        f"{fill(f'**Why.** {rule.why}', 120)}\n\n{fill(f'**What proves it.** {rule.proof}', 120)}\n\n{settings}"
         f"```python\n# faulty\n{rule.faulty}\n\n# repaired\n{rule.repaired}\n```\n"
     )

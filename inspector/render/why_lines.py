@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..report import Report, SourcePlace
-from ..shardings.collective_causes import CollectiveCause
 from ..shardings.conflicts import Conflict
 from ..shardings.explained import ExplainedStep, Why
+from ..shardings.situation import CollectiveCause
 from .collective_rows import place_text
 
 MOST_STEPS = 4

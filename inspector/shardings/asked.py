@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -14,6 +15,9 @@ from .placement import same
 from .sharding import ArraySharding
 from .spelled import from_spec, from_type
 
+_HELD = re.compile(r"Ref\{(.*)\}", re.DOTALL)
+"""The type of a mutable array, around the one of what it holds."""
+
 
 def asked_of(value: Value, meshes: Iterable[MeshSyntax]) -> ArraySharding | None:
     """What an argument or a result was asked to be: by its spec, or by its type on an explicit mesh.
@@ -21,7 +25,7 @@ def asked_of(value: Value, meshes: Iterable[MeshSyntax]) -> ArraySharding | None
     None where nothing was asked, and where no mesh has the axes that were.
     """
     try:
-        type = parse_array_type(value.type)
+        type = parse_array_type(_HELD.sub(r"\1", value.type))
         spec = None if value.spec is None else parse_spec(value.spec)
     except ParseError:
         return None

@@ -16,6 +16,7 @@ from ..capture.model import Capture
 from ..report import SourcePlace
 from .dataflow import Dataflow, Node
 from .explained import Why, why_axis, wording_of
+from .recorded import sharding_at
 from .table import propagated
 
 
@@ -71,7 +72,7 @@ def _at(flow: Dataflow, row: int) -> Iterator[Conflict]:
     results = tuple(Node("result", row, index) for index in range(len(flow.rows[row].results)))
     for nodes, tensors, is_result in ((flow.operands(row), rule.operands, False), (results, rule.results, True)):
         for node, tensor in zip(nodes, tensors, strict=False):
-            sharding = None if node is None else flow.sharding(node)
+            sharding = None if node is None else sharding_at(flow, node)
             for dim, factors in enumerate(tensor):
                 # Of a dimension of several factors it is not told which of them an axis cuts.
                 if node is not None and len(factors) == 1:

@@ -1,31 +1,24 @@
-"""The values of a propagated module, and the ways that an axis can take from one to another.
+"""The values of a propagated module: what each name means where it stands, and which operations use it.
 
-Shardy moves axes between an operation's operands and results, and, where an operation has regions, along data-flow
-edges: what a loop, a branch or a shard_map carries is one value under several names. Each such edge has
-sources and a target.
-
-Source: shardy/dialect/sdy/ir/data_flow_utils.cc and shardy/dialect/sdy/ir/op_interface.td.
+What a loop carries is one value under several names; those of a branch's or a shard_map's region are values of their
+own.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
 
 from ...parsers.errors import ParseError
-from ...parsers.mesh_syntax import AxisRef
-from ...parsers.mlir import Function, MlirModule, Operation, Origins, PropagationStep, Sharding, ValueRef
-from ...parsers.mlir.lists import entries
-from ...parsers.mlir.sdy_parser import parse_origins, parse_propagation
+from ...parsers.mlir import Function, MlirModule, Operation
 from ...parsers.mlir.value_rows import ValueRow, value_rows
 
-_NAME = re.compile(rb"%[\w$.\-]+(?:#\d+)?")
-
-_BY_ATTRIBUTE = frozenset({"sdy.sharding_constraint", "sdy.manual_computation", "sdy.reshard"})
+NAME = re.compile(rb"%[\w$.\-]+(?:#\d+)?")
+"""A value's name in an operation's text."""
 
 Kind = Literal["argument", "result", "block", "output"]
 
@@ -41,28 +34,13 @@ class Node:
     region: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """At a step of the propagation an axis went from one value of an operation to others.
-
-    `row` is the operation's, or -1 where a function's result takes what is returned.
-    """
-
-    step: int
-    axis: AxisRef
-    source: Node
-    targets: tuple[Node, ...]
-    row: int
-
-
 class Dataflow:
-    """The main function of a module with what Shardy recorded of its propagation. Everything is read when asked for."""
+    """The operations and values of a module's main function. Everything is read when asked for."""
 
     def __init__(self, module: MlirModule, function: Function) -> None:
         self.module = module
         self.text = function.operation.text
         self.function = function
-        self._moves: dict[int, tuple[Move, ...]] = {}
 
     @cached_property
     def rows(self) -> Sequence[ValueRow]:
@@ -191,38 +169,6 @@ class Dataflow:
         last = len(self.rows) - 1
         return self.operands(last) if last >= 0 and not self.rows[last].results else ()
 
-    def moves_to(self, node: Node) -> Iterator[Move]:
-        """The moves that brought an axis to a value."""
-        rows = {node.row} if node.kind in ("result", "block") else set()
-        for name in self.names(node):
-            rows.update(self._mentions.get(name, ()))
-        if node.kind == "output" or node in self.returned:
-            rows.add(-1)
-        for row in sorted(rows):
-            yield from (move for move in self.moves(row) if node in move.targets)
-
-    @cached_property
-    def _moving(self) -> tuple[int, ...]:
-        """The rows whose operations Shardy moved something at."""
-        data = self.text.source.data
-        return tuple(
-            number
-            for number, row in enumerate(self.rows)
-            if any(data.find(b"propagation_edges", piece.start, piece.end) >= 0 for piece in row.own)
-        )
-
-    @cached_property
-    def _mentions(self) -> Mapping[str, tuple[int, ...]]:
-        """The same rows by the names of values in their text, and in what their regions return."""
-        found: dict[str, list[int]] = {}
-        for number in self._moving:
-            last = [self._last_in[region] for region in self._regions_of.get(number, []) if region in self._last_in]
-            for row in (number, *last):
-                piece = self.rows[row].own[0]
-                for name in set(_NAME.findall(self.text.source.data, piece.start, piece.end)):
-                    found.setdefault(name.decode(), []).append(number)
-        return {name: tuple(rows) for name, rows in found.items()}
-
     def users(self, node: Node) -> tuple[int, ...]:
         """The operations that a value goes into."""
         rows = {row for name in self.names(node) for row in self._uses.get(name, ())}
@@ -233,159 +179,17 @@ class Dataflow:
         """The rows by the names of values in their text."""
         found: dict[str, list[int]] = {}
         for number, row in enumerate(self.rows):
-            for name in set(_NAME.findall(self.text.source.data, row.own[0].start, row.own[0].end)):
+            for name in set(NAME.findall(self.text.source.data, row.own[0].start, row.own[0].end)):
                 found.setdefault(name.decode(), []).append(number)
         return {name: tuple(rows) for name, rows in found.items()}
 
-    @cached_property
-    def all_moves(self) -> tuple[Move, ...]:
-        """Every move of the propagation, in its order."""
-        return tuple(
-            sorted((move for row in (-1, *self._moving) for move in self.moves(row)), key=lambda move: move.step)
-        )
-
-    def moves(self, row: int) -> tuple[Move, ...]:
-        """The moves at an operation; at the function's end for -1."""
-        if row not in self._moves:
-            self._moves[row] = tuple(self._of_results() if row < 0 else self._of_operation(row))
-        return self._moves[row]
-
-    def _of_results(self) -> Iterator[Move]:
-        for index, result in enumerate(self.function.results):
-            node = Node("output", -1, index)
-            given = self.returned[index] if index < len(self.returned) else None
-            try:
-                steps = result.annotations.propagation or ()
-            except ParseError:
-                continue
-            yield from _resolved(steps, (given,), (node,), -1)
-
-    def _of_operation(self, row: int) -> Iterator[Move]:
-        operation = self.operation(row)
-        try:
-            steps = operation.annotations.propagation
-            attributes = operation.attributes
-        except ParseError:
-            return
-        if steps:
-            results = tuple(Node("result", row, index) for index in range(len(self.rows[row].results)))
-            yield from _resolved(steps, self.operands(row), results, row)
-        for side in ("result", "block_arg"):
-            written = attributes.get(f"shardscope.{side}_propagation_edges")
-            if written:
-                for number, edge in entries(written).items():
-                    yield from self._along_edge(row, side, int(re.sub(r"\D", "", number) or 0), edge)
-
-    def _along_edge(self, row: int, side: str, index: int, written: str) -> Iterator[Move]:
-        try:
-            steps = parse_propagation(written)
-        except ParseError:
-            return
-        sources, target = self.edge(row, side, index)
-        yield from _resolved(steps, sources, (target,), row)
-
-    def edge(self, row: int, side: str, index: int) -> tuple[tuple[Node | None, ...], Node]:
-        """The sources and the target of one of the data-flow edges of an operation."""
-        name = self.rows[row].name
-        operands = self.operands(row)
-        given = (operands[index] if index < len(operands) else None,)
-        if side == "block_arg":
-            return given, Node("block", row, index, 0)
-        returned = self._returned_in(row)
-        ends = tuple(each[index] if index < len(each) else None for each in returned)
-        owner = Node("result", row, index)
-        if name.endswith("while"):
-            return (*given, *ends[-1:]), owner
-        if name.endswith("optimization_barrier"):
-            return given, owner
-        return ends, owner
-
-    def _returned_in(self, row: int) -> list[tuple[Node | None, ...]]:
-        """What each region of an operation returns."""
-        return [
-            self.operands(self._last_in[region]) for region in self._regions_of.get(row, []) if region in self._last_in
-        ]
+    def ends(self, row: int) -> tuple[int, ...]:
+        """The rows that end the regions of an operation, with what these return."""
+        return tuple(self._last_in[region] for region in self._regions_of.get(row, []) if region in self._last_in)
 
     @cached_property
     def _last_in(self) -> Mapping[int, int]:
         return {row.regions[-1]: number for number, row in enumerate(self.rows)}
-
-    def origin_name(self, row: int) -> str | None:
-        """The name by which origins refer to a constraint or a shard_map."""
-        try:
-            return self.operation(row).annotations.origin_name
-        except ParseError:
-            return None
-
-    def sharding(self, node: Node) -> Sharding | None:
-        """The sharding of a value after propagation; None where nothing is said, which means replicated."""
-        try:
-            match node.kind:
-                case "argument":
-                    return self.function.arguments[node.index].annotations.sharding
-                case "output":
-                    return self.function.results[node.index].annotations.sharding
-                case "block":
-                    listed = self.operation(node.row).annotations.in_shardings or ()
-                case "result":
-                    listed = self.shardings(node.row)
-        except ParseError:
-            return None
-        return listed[node.index] if node.index < len(listed) else None
-
-    def shardings(self, row: int) -> tuple[Sharding, ...]:
-        """The shardings of an operation's results; constraints and shard_maps have them in attributes of their own."""
-        found = self.rows[row]
-        if found.shardings is not None or found.name not in _BY_ATTRIBUTE:
-            return found.shardings or ()
-        annotations = self.operation(row).annotations
-        try:
-            if found.name == "sdy.manual_computation":
-                return annotations.out_shardings or ()
-            return () if annotations.target is None else (annotations.target,)
-        except ParseError:
-            return ()
-
-    def origins(self, node: Node) -> Origins:
-        """Where the axes of a value come from, as Shardy says."""
-        try:
-            match node.kind:
-                case "argument":
-                    found = _one(self.function.arguments[node.index].attributes)
-                case "output":
-                    found = _one(self.function.results[node.index].attributes)
-                case "block" if not self.rows[node.row].name.endswith("manual_computation"):
-                    found = self._listed(self.operation(node.row).annotations.origins, node.index)
-                case "block":
-                    found = self._listed(self.operation(node.row).annotations.block_argument_origins, node.index)
-                case "result":
-                    found = self._listed(self.operation(node.row).annotations.origins, node.index)
-        except ParseError:
-            return ()
-        return found
-
-    def _listed(self, listed: tuple[Origins, ...] | None, index: int) -> Origins:
-        return listed[index] if listed is not None and index < len(listed) else ()
-
-
-def _one(attributes: Mapping[str, str]) -> Origins:
-    written = attributes.get("sdy.sharding_origins")
-    return () if written is None else parse_origins(written)
-
-
-def _resolved(
-    steps: Sequence[PropagationStep], operands: Sequence[Node | None], results: Sequence[Node], row: int
-) -> Iterator[Move]:
-    def found(ref: ValueRef) -> Node | None:
-        side: Sequence[Node | None] = operands if ref.kind == "operand" else results
-        return side[ref.index] if ref.index < len(side) else None
-
-    for step in steps:
-        for edge in step.edges:
-            source = found(edge.source)
-            targets = tuple(node for ref in edge.targets if (node := found(ref)) is not None)
-            if source is not None and targets:
-                yield Move(step.index, edge.axis, source, targets, row)
 
 
 @lru_cache(maxsize=8)

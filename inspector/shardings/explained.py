@@ -17,6 +17,7 @@ from ..capture.model import Capture
 from ..report import ShardedValue, SourcePlace
 from .dataflow import Dataflow, Node
 from .places import Places
+from .recorded import origin_name, sharding_at
 from .table import node_of, propagated
 from .why import Cause, cause, causes, overlap
 
@@ -124,7 +125,7 @@ class Wording:
 
     def dim(self, node: Node, axis: AxisRef) -> int | None:
         """The dimension of a value that is cut along an axis."""
-        sharding = self.flow.sharding(node)
+        sharding = sharding_at(self.flow, node)
         dims = () if sharding is None else sharding.dims
         return next((index for index, dim in enumerate(dims) if any(overlap(own, axis) for own in dim.axes)), None)
 
@@ -183,7 +184,7 @@ def _named_rows(flow: Dataflow) -> Mapping[str, int]:
     found = {}
     for number, row in enumerate(flow.rows):
         if row.name in ("sdy.sharding_constraint", "sdy.manual_computation"):
-            name = flow.origin_name(number)
+            name = origin_name(flow, number)
             if name is not None:
                 found[name] = number
     return found

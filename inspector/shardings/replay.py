@@ -8,7 +8,9 @@ from functools import lru_cache
 
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
-from .dataflow import Dataflow, Move, Node
+from .dataflow import Dataflow, Node
+from .moves import Move, moves_of
+from .recorded import origins_at, sharding_at
 from .why import overlap
 
 BEFORE = -1
@@ -22,7 +24,7 @@ class Replay:
         self.flow = flow
         moves: dict[int, list[Move]] = {}
         arrivals: dict[Node, list[tuple[int, AxisRef]]] = {}
-        for move in flow.all_moves:
+        for move in moves_of(flow).all:
             moves.setdefault(move.step, []).append(move)
             for node in move.targets:
                 arrivals.setdefault(node, []).append((move.step, move.axis))
@@ -32,7 +34,7 @@ class Replay:
 
     def arrival(self, node: Node, axis: AxisRef) -> int:
         """The step that brought an axis to a value; `BEFORE` for one that it had from the beginning."""
-        own = next((origin for known, origin in self.flow.origins(node) if overlap(known, axis)), None)
+        own = next((origin for known, origin in origins_at(self.flow, node) if overlap(known, axis)), None)
         if own is not None and own.kind == "self":
             return BEFORE
         came = [step for step, moved in self._arrivals.get(node, ()) if overlap(moved, axis)]
@@ -45,7 +47,7 @@ class Replay:
 
     def after(self, node: Node, step: int) -> Sharding | None:
         """The sharding of a value after a step."""
-        final = self.flow.sharding(node)
+        final = sharding_at(self.flow, node)
         if final is None:
             return None
         dims = [

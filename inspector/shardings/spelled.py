@@ -79,13 +79,19 @@ def from_gspmd(sharding: gspmd.Sharding, rank: int, mesh: MeshSyntax) -> ArraySh
 
 
 def as_spec(sharding: ArraySharding) -> str:
-    """JAX's spelling. Parts of axes print as Shardy prints them, `x:(1)2`; a dimension that is open, with `…`."""
+    """JAX's spelling. Parts of axes print as Shardy prints them, `x:(1)2`; a dimension that is open, with `…`.
+
+    Priorities print as the Shardy guide proposes them, `P('x', 'y', priorities=(0, 1))`.
+    """
     entries = [_entry(dim) for dim in sharding.dims]
     if not sharding.mesh.axes:
         return f"device {partitions_of(sharding.mesh)[0]}"
     if sharding.unreduced:
         kind = "" if sharding.reduction == "sum" else f"{sharding.reduction} "
         entries.append(f"unreduced={kind}{{{', '.join(repr(str(axis)) for axis in sharding.unreduced)}}}")
+    priorities = tuple(dim.priority for dim in sharding.dims)
+    if any(priority is not None for priority in priorities):
+        entries.append(f"priorities={priorities}")
     return f"P({', '.join(entries)})"
 
 

@@ -23,6 +23,7 @@ from ..units import bytes_of
 from .asked import agrees, asked_of
 from .dataflow import Dataflow, Node, dataflow_of
 from .places import Places
+from .recorded import sharding_at, shardings_at
 from .sharding import ArraySharding
 from .spelled import as_spec, from_sdy
 
@@ -107,7 +108,7 @@ class _Maker:
         by_path = {value.path: value for value in told}
         for number, argument in enumerate(self.flow.function.arguments):
             name = self.places.argument(number)
-            sharding = self.flow.sharding(Node("argument", -1, number))
+            sharding = sharding_at(self.flow, Node("argument", -1, number))
             span = Span(self.flow.function.span.start, self.flow.function.span.start + 1)
             told_of = by_path.get(name)
             asked = None if told_of is None else asked_of(told_of, self.meshes)
@@ -128,7 +129,7 @@ class _Maker:
         by_path = {value.path: value for value in told}
         for number, result in enumerate(self.flow.function.results):
             name = self.places.output(number)
-            sharding = self.flow.sharding(Node("output", -1, number))
+            sharding = sharding_at(self.flow, Node("output", -1, number))
             span = Span(self.flow.function.span.start, self.flow.function.span.start + 1)
             told_of = by_path.get(name)
             asked = None if told_of is None else asked_of(told_of, self.meshes)
@@ -146,7 +147,7 @@ class _Maker:
         )
         targets = written if len(written) == len(rows) else [None] * len(rows)
         for (number, row), target in zip(rows, targets, strict=True):
-            got = self.flow.sharding(Node("result", number, 0))
+            got = sharding_at(self.flow, Node("result", number, 0))
             name, place = self.places.at(row.location)
             asked = self._sharding(target or got, row.manual, len(got.dims) if got else 0)
             # JAX puts constraints that leave everything open behind each operation in a partly automatic shard_map.
@@ -169,7 +170,7 @@ class _Maker:
             operands = zip(operation.operands, self.flow.operands(number), types, wanted, strict=False)
             for name, node, type, sharding in operands:
                 asked = self._sharding(sharding, row.manual, len(sharding.dims))
-                got = None if node is None else self.flow.sharding(node)
+                got = None if node is None else sharding_at(self.flow, node)
                 yield self._row("shard_map input", name, "shard_map", span, type, got, row.manual, place, asked)
             for name, type, sharding in zip(row.results, row.types, given, strict=False):
                 yield self._row("shard_map output", name, "shard_map", span, type, sharding, row.manual, place, None)
@@ -179,7 +180,7 @@ class _Maker:
         for number, row in enumerate(self.flow.rows):
             if row.name in SILENT or not row.results:
                 continue
-            shardings = self.flow.shardings(number)
+            shardings = shardings_at(self.flow, number)
             name, place = self.places.at(row.location)
             span = Span(row.start, row.own[-1].end)
             for index, value in enumerate(row.results):

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import Origin
 from .dataflow import Dataflow, Node
+from .moves import moves_of
+from .recorded import origin_name, origins_at, sharding_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,13 @@ class Cause:
 
 def causes(flow: Dataflow, node: Node) -> tuple[Cause, ...]:
     """The cause of each axis in a value's sharding, as Shardy lists them."""
-    return tuple(cause(flow, node, axis) for axis, _ in flow.origins(node))
+    sharding = sharding_at(flow, node)
+    if sharding is None:
+        return ()
+    # Of what leaves the program XLA takes axes away in the end: those that do not divide it, and parts of axes.
+    used = [*sharding.unreduced, *(axis for dim in sharding.dims for axis in dim.axes)]
+    listed = (axis for axis, _ in origins_at(flow, node))
+    return tuple(cause(flow, node, axis) for axis in listed if any(overlap(axis, own) for own in used))
 
 
 def cause(flow: Dataflow, node: Node, axis: AxisRef) -> Cause:
@@ -53,7 +61,7 @@ def cause(flow: Dataflow, node: Node, axis: AxisRef) -> Cause:
     here, latest = node, 1 << 62
     # What stands in a value's own sharding did not come from elsewhere.
     while not _is_own(flow, here, axis):
-        moves = [move for move in flow.moves_to(here) if move.step < latest and overlap(move.axis, axis)]
+        moves = [move for move in moves_of(flow).to(here) if move.step < latest and overlap(move.axis, axis)]
         # What a shard_map in a loop wants of a loop's value is recorded as if the value had got it.
         moves = [
             move for move in moves if full_origin(flow, move.source, axis) == full_origin(flow, here, axis)
@@ -83,7 +91,7 @@ def _across_return(flow: Dataflow, node: Node, axis: AxisRef) -> Node | None:
 
 def origin_of(flow: Dataflow, node: Node, axis: AxisRef) -> Origin | None:
     """The origin of an axis in a value's sharding, by Shardy's record."""
-    return next((origin for own, origin in flow.origins(node) if overlap(own, axis)), None)
+    return next((origin for own, origin in origins_at(flow, node) if overlap(own, axis)), None)
 
 
 def full_origin(flow: Dataflow, node: Node, axis: AxisRef) -> Origin | None:
@@ -96,7 +104,7 @@ def full_origin(flow: Dataflow, node: Node, axis: AxisRef) -> Origin | None:
             return Origin("input", None, node.index)
         case "output":
             return Origin("output", None, node.index)
-    name = flow.origin_name(node.row)
+    name = origin_name(flow, node.row)
     if not flow.rows[node.row].name.endswith("manual_computation"):
         return Origin("constraint", name)
     return Origin("input" if node.kind == "block" else "output", name, node.index)

@@ -28,6 +28,8 @@ CALLING = (
 
 _PARENTHESES = re.compile(ANYWHERE.parentheses.encode(), re.DOTALL)
 _OPERAND = re.compile(rf"(?<![\w.\-])({NAME})((?:#\d{{1,9}})*+)\s*+(?=,|\Z)", re.ASCII)
+# Of a layout, `{0:T(8,128)S(1)}`, the parts with parentheses follow a colon or one another.
+_NESTED = re.compile(rf"(?<![\w.\-:)])({NAME})\s*+{ANYWHERE.parentheses}", re.DOTALL | re.ASCII)
 _NAMES = re.compile(rf"[\s{{%,]*+{NAME}(?:[\s,%]++{NAME})*+[\s}}]*+", re.ASCII)
 _NAME = re.compile(NAME, re.ASCII)
 
@@ -38,6 +40,9 @@ class Operand:
 
     `%loop#1` is element 1 of `%loop`, and `%loop#1#0` that one's element 0: dumps print it so where other texts have
     get-tuple-element instructions.
+
+    People also write an instruction in place of an operand, `negate(f32[] constant(0))`. It is not among those of the
+    computation, and the name here is the one that XLA gives to the first of its kind, `constant.anon`.
     """
 
     name: str
@@ -55,9 +60,8 @@ class Call:
     @property
     def operands(self) -> tuple[Operand, ...]:
         """What is in the parentheses, where these are operands."""
-        return tuple(
-            Operand(name, tuple(map(int, index.split("#")[1:]))) for name, index in _OPERAND.findall(self.inside)
-        )
+        inside = _NESTED.sub(r"\1.anon", self.inside) if "(" in self.inside else self.inside
+        return tuple(Operand(name, tuple(map(int, index.split("#")[1:]))) for name, index in _OPERAND.findall(inside))
 
     def computations(self, key: str) -> tuple[str, ...]:
         """The computations that an attribute names; none where it holds a whole computation instead."""

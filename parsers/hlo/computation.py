@@ -36,6 +36,9 @@ class Owner(Protocol):
     def frames(self, stack_frame_id: int) -> tuple[Frame, ...]:
         """The call stack of that number."""
 
+    def computation(self, name: str) -> Computation | None:
+        """The computation of that name."""
+
 
 class Instruction:
     """One instruction. Its parts are texts until they are asked for; equal texts are read once."""

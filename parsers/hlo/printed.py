@@ -20,7 +20,8 @@ from .patterns import IN_LINE, NAME
 
 _START = rb"(?:ROOT )?%?([^ ]++) = "
 # A tuple type ends where the opcode begins: with a parenthesis, a space and a letter.
-_TYPE = rb"(?:\((?:[^)\n]*+\)(?! [a-z]))*+[^)\n]*+\)|[^ (\n][^ ]*+)"
+# The parenthesis of an instruction without a type comes before any bracket.
+_TYPE = rb"(?:\((?:[^)\n]*+\)(?! [a-z]))*+[^)\n]*+\)|(?:b\()?+[^ (\n\[]++\[[^ ]*+)"
 _OPCODE = rb"[A-Za-z][\w\-]*+"
 _HEADER = rb"(?P<entry>ENTRY )?+%?(?P<name>[\w.\-]++) [^\n]*+(?<= \{)"
 

@@ -17,7 +17,7 @@ from . import printed
 from .computation import Computation, Instruction
 from .fields import attributes
 
-BLOCK = 1 << 18
+BLOCK = 1 << 15
 """Bytes of text whose rows are taken at once: many enough to keep the loop cheap, few enough for the cache."""
 
 

@@ -63,7 +63,9 @@ BRACES = rf"\{{(?={_ATTRIBUTES})" + _up_to(r"\}", r"\{", _IN_BRACES, BRACE_DEPTH
 REGION = rf"\{{(?!{_ATTRIBUTES})"
 """The brace that opens a region."""
 
-_STOP = rf"(?:{HEAD}|\}}|\^[\w$.\-]++\s*+[(:]|{ALIAS}|\{{-#|\Z)"
+_CUT_OFF = rf'(?:{RESULTS}\s*+,?+\s*+=?+|[\^#!"]?+[\w$.\-]*+"?+)[ \t]*+\Z'
+"""The start of an operation, a label or an alias with which a text ends in the middle of a line."""
+_STOP = rf"(?:{HEAD}|\}}|\^[\w$.\-]++\s*+[(:]|{ALIAS}|\{{-#|{_CUT_OFF})"
 REST = rf'(?:[^{{}}"\n/]++|{STRING}|//[^\n]*+|/|\n{TRIVIA}(?!{_STOP})|{BRACES})*+'
 """What follows a head, a closing brace or an alias: up to a region's brace, or to what starts anew on a later line."""
 

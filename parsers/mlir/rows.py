@@ -10,24 +10,28 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
 
 from ..errors import ParseError
+from ..garbage import collection_paused
 from .operation import Operation, operation_from, operations_in
 from .statement import FUNCTION
 from .structure import Nest
 from .text import MlirText, nests_in
 
-BLOCK = 1 << 18
+BLOCK = 1 << 15
 """Bytes of text whose rows are taken at once: many enough to keep the loop cheap, few enough for the cache."""
 
-# Lines of loops and reductions that start with these words go on with the operation above.
-_LINE = re.compile(
-    r'\n[ \t]*+(?!cond\b|reducer\b)(?:(%[^\s=]*+(?: %[^\s=]*+)*+)\s*+=\s*+)?+("?+(?(1)[A-Za-z_][\w$.]*+'
-    r'|(?:[A-Za-z_][\w$]*+\.[\w$.]++|(?<=")[\w$.]++|(?:return|call_indirect|call|module)\b)))(?! *+=)'
-    r'(?:[^\n]* : ([^\n"{}=l]++(?:l(?!oc\()[^\n"{}=l]*+)*+)(?=\n|loc\()|)',
-    re.ASCII,
+_HEAD = (
+    r"\n[ \t]*+(?:(%[^\s=]*+(?: %[^\s=]*+)*+)\s*+=\s*+)?+"
+    r'("[\w$.\-]++(?="\s*+\()|(?(1)[A-Za-z_][\w$.]*+'
+    r"|(?:[A-Za-z_][\w$]*+\.[\w$.]++|(?:return|call_indirect|call|module)\b)(?! *+=)))"
 )
+_TYPES = r'[^\n"{}=l]++(?:l(?!oc\()[^\n"{}=l]*+)*+(?=\n|\Z|loc\()'
+_LINE = re.compile(rf"{_HEAD}(?:[^\n]* : ([^\n]++)|)", re.ASCII)
+"""Results and name, and all that is behind the last colon, which without locations are types."""
+_LOCATED_LINE = re.compile(rf"{_HEAD}(?:[^\n]* : ({_TYPES})|)", re.ASCII)
+"""Results, name, and the types in front of a location: a third slower."""
+_ONLY_TYPES = re.compile(_TYPES)
 # Types may go on in the next line behind a comma, an arrow or operand types, or end in front of a comment.
 _COMPLETE = re.compile(r"(?!.*//)(?:\(.*\) -> .*|[^( ].*)(?<!,)(?<!->)", re.DOTALL)
 _WITHOUT_TYPES = frozenset({FUNCTION, "module", "return", "sdy.mesh"})
@@ -56,7 +60,8 @@ class Rows:
 def read_rows(text: MlirText) -> Rows:
     """The rows of all operations in text order, except those of regions that are not written out."""
     is_printed = text.functions is not None and _starts_lines_only(text.source.data)
-    return _of_lines(text) if is_printed else _of_operations(text)
+    with collection_paused():
+        return _of_lines(text) if is_printed else _of_operations(text)
 
 
 def _starts_lines_only(data: bytes) -> bool:
@@ -70,39 +75,57 @@ def _starts_lines_only(data: bytes) -> bool:
     return not _BEHIND_BRACE.search(data)
 
 
-class _Kinds(dict[tuple[str, str], tuple[str, str]]):
-    """Names and types as they are found, and as they are meant; `incomplete` are those that a line does not tell."""
+class _Kinds(dict[str, tuple[str, str]]):
+    """The kinds of operations of one name by what is found behind the colon, if a line tells them."""
+
+    def __init__(self, name: str, names: _Names) -> None:
+        super().__init__()
+        self.name = name
+        self.names = names
+
+    def __missing__(self, found: str) -> tuple[str, str]:
+        types = _ONLY_TYPES.match(found)
+        written = types[0].rstrip().encode("latin-1").decode("utf-8", "replace") if types else ""
+        kind = self.name.strip('"'), written
+        if _COMPLETE.fullmatch(written) or (not written and self.name in _WITHOUT_TYPES):
+            self[found] = kind
+        else:
+            self.names.incomplete += 1
+        return kind
+
+
+class _Names(dict[str, _Kinds]):
+    """Names of operations and their kinds; `incomplete` counts the rows that a line does not tell."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.incomplete: set[tuple[str, str]] = set()
+        self.incomplete = 0
 
-    def __missing__(self, found: tuple[str, str]) -> tuple[str, str]:
-        name, types = found[0], found[1].rstrip().encode("latin-1").decode("utf-8", "replace")
-        if not _COMPLETE.fullmatch(types) and (types or name not in _WITHOUT_TYPES):
-            self.incomplete.add(found)
-        return self.setdefault(found, (name.strip('"'), types))
+    def __missing__(self, name: str) -> _Kinds:
+        self[name] = _Kinds(name, self)
+        return self[name]
 
 
 def _of_lines(text: MlirText) -> Rows:
     data = text.source.data
     rows = Rows([], [])
-    kinds = _Kinds()
+    names = _Names()
     nests = _Nests(text)
+    line = _LOCATED_LINE if data.find(b" loc(", 0, BLOCK) >= 0 else _LINE
     start = 0
     while start < len(data):
         end = data.find(b"\n", start + BLOCK)
         end = len(data) if end < 0 else end
         # Characters of this encoding are bytes, so that places in the block are offsets.
         lines = f"\n{data[start:end].decode('latin-1')}\n"
-        found = _LINE.findall(lines)
-        pairs = list(map(itemgetter(1, 2), found))
-        rows.results.extend(map(itemgetter(0), found))
-        rows.kinds.extend(map(kinds.__getitem__, pairs))
-        if not kinds.incomplete.isdisjoint(pairs):
-            for index, line in enumerate(_LINE.finditer(lines), len(rows) - len(found)):
-                if line.groups("")[1:] in kinds.incomplete:
-                    operation = nests.operation(start - 1 + (line.start(1) if line[1] else line.start(2)))
+        found = line.findall(lines)
+        incomplete = names.incomplete
+        rows.results.extend([results for results, _, _ in found])
+        rows.kinds.extend([names[name][types] for _, name, types in found])
+        if names.incomplete > incomplete:
+            for index, match in enumerate(line.finditer(lines), len(rows) - len(found)):
+                if (match[3] or "") not in names[match[2]]:
+                    operation = nests.operation(start - 1 + (match.start(1) if match[1] else match.start(2)))
                     rows.kinds[index] = rows.kinds[index][0], _types(operation) if operation else ""
         start = end + 1
     return rows

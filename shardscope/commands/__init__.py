@@ -27,6 +27,7 @@ SUMMARIES = {
     "run": "capture a function, and show what is in it",
     "open": "show a saved capture, or a compiler's dumps",
     "diff": "what changed between two lowerings: commits, JAX versions, targets, files",
+    "check": "compare with what was kept, and with budgets, for continuous integration",
     "targets": "list what can be compiled for here, and what to install for the rest",
     "rules": "list what is looked for in every program",
     "explain": "what a rule looks for, or what a collective of JAX does and how it transposes",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator
+from pathlib import Path
 
 from rich.console import Console
 
-from shardscope.inspector.capture.child.request import Request
+from shardscope.configuration import Found, configuration_above
+from shardscope.inspector.capture.child.request import Request, is_file, split_function
 from shardscope.inspector.capture.model import PHASES, Capture
 from shardscope.inspector.capture.spawn import capture
 from shardscope.samples.catalogue import samples
@@ -28,6 +30,12 @@ def located(function: str) -> str:
         if sample.name == name:
             return f"{sample.path}:{attribute or sample.functions[0]}"
     return function
+
+
+def settings_of(function: str) -> Found:
+    """The settings that hold for a function: those above its script, or above the folder that one is in."""
+    place, _ = split_function(function)
+    return configuration_above(Path(place).parent if is_file(place) else Path())
 
 
 def _with_progress(captures: Iterator[Capture]) -> Iterator[Capture]:

@@ -15,29 +15,24 @@ numbers, source positions and the order of operations are no changes.
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from shardscope.commands.capturing import last_capture, located
+from shardscope.commands.capturing import settings_of
 from shardscope.commands.git_revision import checked_out
-from shardscope.commands.output import exit_code, write, write_text
+from shardscope.commands.output import chosen_format, exit_code, write, write_text
+from shardscope.commands.sides import add_capture_options, capture_side, complain, is_kept, report_of, request_of
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.child.failures import UsageError
 from shardscope.inspector.capture.child.overrides import Overrides
 from shardscope.inspector.capture.child.request import Request, is_file, split_function
 from shardscope.inspector.capture.errors import CaptureError
-from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.diff.diff import Diff, diff
 from shardscope.inspector.diff.outline import Outline
-from shardscope.inspector.load import load
-from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.render.printable import printable
 
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("tui", "text", "json", "markdown")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,23 +53,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
             help=f"change {side.upper()} from outside: check_vma=on, check_vma=off, mesh=x:2,y:4",
         )
     add_capture_options(parser)
+    parser.add_argument(
+        "--around", type=int, default=0, metavar="N", help="show the text around the N largest changes, in text"
+    )
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 when communication differs")
-    add_format_options(parser)
-
-
-def add_capture_options(parser: argparse.ArgumentParser) -> None:
-    """Those of `run` that make another program of a function."""
-    parser.add_argument("--arg", action="append", default=[], metavar="SPEC", help="an argument, as `run` takes it")
-    parser.add_argument("--inputs", metavar="NAME", help="the name, in the script, of the arguments or what makes them")
-    parser.add_argument("--devices", type=int, metavar="N", help="how many fake CPU devices (default: as needed)")
-    parser.add_argument("--target", default="cpu", metavar="TARGET", help="what to compile for (default: cpu)")
-    parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
-    parser.add_argument("--timeout", type=float, metavar="S", help="give up on a capture after so many seconds")
-
-
-def add_format_options(parser: argparse.ArgumentParser) -> None:
-    """`--format` and `-o` of what is no report."""
-    parser.add_argument("--format", choices=FORMATS, default="text", help="what to show it as (default: text)")
+    parser.add_argument("--format", choices=FORMATS, help="what to show it as (default: tui on a terminal, else text)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the result to a file")
 
 
@@ -88,16 +71,16 @@ def run(options: argparse.Namespace) -> ExitCode:
             "there is nothing to compare with: give B, or --git, --target-b, --python-b, --with for A again"
         )
     with ExitStack() as stack:
-        request = request_of(options, options.before, options.target_a, options.python_a, options.with_a)
+        request = _request(options, options.before, "a")
         if options.git is not None:
             request = _at_revision(request, options.before, options.git, stack)
-        one = _side(options.before, request)
+        one = capture_side(options.before, request)
         if (failed := exit_code(one)) != ExitCode.DONE:
-            return _complain("A", one, failed)
-        other = _side(after, request_of(options, after, options.target_b, options.python_b, options.with_b))
+            return complain("A", one, failed)
+        other = capture_side(after, _request(options, after, "b"))
         if (failed := exit_code(other)) != ExitCode.DONE:
-            return _complain("B", other, failed)
-        found = diff(inspect(one), inspect(other))
+            return complain("B", other, failed)
+        found = diff(report_of(one, settings_of(options.before)), report_of(other, settings_of(after)))
     found = replace(
         found,
         before=_titled(found.before, [*filter(None, [options.git]), *options.with_a]),
@@ -107,30 +90,19 @@ def run(options: argparse.Namespace) -> ExitCode:
     return ExitCode.FINDINGS if options.exit_code and found.communication_differs else ExitCode.DONE
 
 
-def request_of(
-    options: argparse.Namespace,
-    function: str,
-    target: str | None = None,
-    python: str | None = None,
-    overrides: Sequence[str] = (),
-) -> Request:
-    """The capture of one side, if it is a function."""
-    return Request(
-        function=located(function),
-        args=tuple(options.arg),
-        inputs=options.inputs,
-        devices=options.devices,
-        target=target or options.target,
-        python=python or options.python,
-        live=False,
-        timeout=options.timeout,
-        overrides=tuple(overrides),
-    )
+def _request(options: argparse.Namespace, function: str, side: str) -> Request:
+    """The capture of a side, with what is said for that side alone."""
+    target, python, overrides = (getattr(options, f"{name}_{side}") for name in ("target", "python", "with"))
+    return request_of(options, function, settings_of(function), target=target, python=python, overrides=overrides)
 
 
 def write_diff(found: Diff, options: argparse.Namespace) -> None:
     """In the format that the options ask for."""
-    match options.format:
+    match chosen_format(options):
+        case "tui":
+            from shardscope.tui.diff_app import show_diff
+
+            show_diff(found)
         case "json":
             from shardscope.inspector.render.json.diff import diff_to_json
 
@@ -142,18 +114,13 @@ def write_diff(found: Diff, options: argparse.Namespace) -> None:
         case _:
             from shardscope.inspector.render.text.diff import print_diff
 
-            write_text(lambda console: print_diff(found, console), options.output)
-
-
-def _side(given: str, request: Request) -> Capture:
-    is_kept = given == "-" or (os.path.exists(given) and not given.endswith(".py"))
-    return load(given) if is_kept else last_capture(request)
+            write_text(lambda console: print_diff(found, console, max(options.around, 0)), options.output)
 
 
 def _at_revision(request: Request, given: str, revision: str, stack: ExitStack) -> Request:
     """The same request, of the files of a commit."""
     place, name = split_function(given)
-    if given == "-" or (os.path.exists(given) and not given.endswith(".py")):
+    if is_kept(given):
         raise CaptureError(f"--git takes a function of a script from another commit, and {given} is no function")
     script = Path(place).resolve() if is_file(place) else None
     checkout = stack.enter_context(checked_out(revision, Path.cwd() if script is None else script.parent))
@@ -178,11 +145,3 @@ def _change(text: str) -> str:
 
 def _titled(side: Outline, told: Sequence[str]) -> Outline:
     return replace(side, title=", ".join((side.title, *told)))
-
-
-def _complain(side: str, capture: Capture, code: ExitCode) -> ExitCode:
-    """Why one side could not be captured."""
-    why = capture.failure
-    said = capture.damage if why is None else "\n".join(filter(None, (why.message, why.details.rstrip(), why.hint)))
-    print(printable(f"shardscope: {side}: {said}"), file=sys.stderr)
-    return code

@@ -16,9 +16,12 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from shardscope.commands.capturing import last_capture, located
+from rich.console import Console
+
+from shardscope.commands.capturing import last_capture, located, settings_of
 from shardscope.commands.chosen_findings import add_finding_options, failed, policy_of
 from shardscope.commands.output import (
     add_output_options,
@@ -27,12 +30,14 @@ from shardscope.commands.output import (
     write_comparison,
     write_report,
 )
-from shardscope.configuration import Found, configuration_above
+from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.child.request import Request, is_file, split_function
+from shardscope.inspector.capture.child.request import Request
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.compare import compare
+from shardscope.inspector.improved import improved
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import Report
 
 MOST_NUMBERS = 1000
 """Of iterations, and of indices."""
@@ -83,6 +88,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reference", action="store_true", help="compare the values with a run on one device")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="for made-up values of abstract arguments")
     parser.add_argument("--timeout", type=float, metavar="S", help="give up after so many seconds")
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="try the changes that mend findings, on a copy of the source: capture again, and compare",
+    )
     parser.add_argument("--save", metavar="FILE", help="keep the capture, for `shardscope open`")
     add_output_options(parser)
     add_finding_options(parser)
@@ -90,7 +100,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> ExitCode:
     """Capture, show, and tell how it went."""
-    settings = _settings(options.function)
+    settings = settings_of(options.function)
     policy = policy_of(options, settings)
     requests = [_request(options, settings, target) for target in dict.fromkeys(_targets(options, settings))]
     if len(requests) > 1:
@@ -100,14 +110,14 @@ def run(options: argparse.Namespace) -> ExitCode:
     if format == "tui":
         from shardscope.tui.app import show_live
 
-        last = show_live(request, policy)
+        last = show_live(request, policy, verify=_verifies(options, settings))
     else:
         last = last_capture(request)
     if options.save is not None and last.subject is not None:
         save(last, options.save)
     if format == "tui":
         return after_screen(last)
-    report = inspect(last, policy)
+    report = _tried(inspect(last, policy), request, options, settings)
     return failed(write_report(report, format, options.output), report, options, settings)
 
 
@@ -127,15 +137,25 @@ def _compare(requests: Sequence[Request], options: argparse.Namespace, settings:
     if format == "tui":
         return ExitCode.DONE
     targets = tuple(request.target for request in requests)
-    reports = tuple(inspect(captured, policy) for captured in captures)
+    found = [inspect(captured, policy) for captured in captures]
+    reports = tuple(_tried(*pair, options, settings) for pair in zip(found, requests, strict=True))
     code = write_comparison(compare(targets, reports), format, options.output)
     return max(failed(code, report, options, settings) for report in reports)
 
 
-def _settings(function: str) -> Found:
-    """The settings that hold for a function: those above its script, or above the folder that one is in."""
-    place, _ = split_function(function)
-    return configuration_above(Path(place).parent if is_file(place) else Path())
+def _verifies(options: argparse.Namespace, settings: Found) -> bool:
+    return options.verify or settings.configuration.verify
+
+
+def _tried(report: Report, request: Request, options: argparse.Namespace, settings: Found) -> Report:
+    """The report, with why the function does not trace, or with what came of trying changes if that is wanted."""
+    policy = policy_of(options, settings)
+    improve = partial(improved, request=request, policy=policy, verify=_verifies(options, settings))
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return improve(report)
+    with console.status("") as status:
+        return improve(report, tell=lambda what: status.update(f"{what} …"))
 
 
 def _targets(options: argparse.Namespace, settings: Found) -> Sequence[str]:
@@ -158,6 +178,7 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
         iterations=options.iterations,
         window=options.window,
         reference=options.reference,
+        fingerprints=_verifies(options, settings),
         timeout=said.timeout if options.timeout is None else options.timeout,
         argv=tuple(options.argv),
     )

@@ -16,10 +16,10 @@ def test_times_of_each_collective(captured: Captured) -> None:
     listed = {c.name: c.executions for c in inspect(capture).collectives if c.stage == "hlo"}
     assert listed
     measured = capture.collective_times
-    if jax.__version_info__ < (0, 8):
+    if jax.__version_info__ < (0, 7, 2):
         assert measured == ()
         assert [m.text for m in capture.messages if m.text.startswith("collectives are not timed: this JAX's profiler")]
-        pytest.skip("the profiler of JAX 0.7 names no instructions on the CPU")
+        pytest.skip("this profiler names no instructions on the CPU")
     assert {timing.name for timing in measured} == set(listed)
     for name, executions in listed.items():
         timings = [timing for timing in measured if timing.name == name]

@@ -62,3 +62,34 @@ def test_the_json_tells_the_place_in_the_text(shardscope: Shardscope, faulty: st
 )
 def test_exit_codes(shardscope: Shardscope, faulty: str, options: tuple[str, ...], code: int) -> None:
     assert shardscope("open", faulty, *options).returncode == code
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "severity"),
+    [((), 0, "info"), (("--strict",), 1, "error"), (("--strict", "--ignore", "SS23"), 0, None)],
+)
+def test_strict(
+    shardscope: Shardscope, sample: SampleCapture, tmp_path: Path, options: tuple[str, ...], code: int, severity: str
+) -> None:
+    """Communication that nobody wrote."""
+    path = str(tmp_path / "inserted.shardscope")
+    save(sample("gather_then_slice:faulty"), path)
+    done = shardscope("open", path, "--format", "json", *options)
+    assert done.returncode == code
+    found = {each["rule"]: each["severity"] for each in json.loads(done.stdout)["findings"]}
+    assert found.get("SS23") == severity
+
+
+def test_verify(shardscope: Shardscope) -> None:
+    done = shardscope("run", "missing_reduce_scatter:faulty", "--no-live", "--verify", "--format", "json")
+    (found,) = json.loads(done.stdout)["findings"]
+    assert found["verified"] == "yes"
+    assert found["trial"]["before"] == {"collectives": {"all-reduce x": 1}, "bytes": 448, "seconds": None}
+    assert found["trial"]["after"] == {"collectives": {"reduce-scatter x": 1}, "bytes": 224, "seconds": None}
+
+
+@pytest.mark.parametrize("format", ["sarif", "github", "markdown"])
+def test_formats_for_reviews(shardscope: Shardscope, faulty: str, format: str) -> None:
+    done = shardscope("open", faulty, "--format", format, "--fail-on", "warning")
+    assert done.returncode == 1
+    assert b"SS01" in done.stdout

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json import json_schema, to_json
 
-from tests.conftest import SampleCapture
+from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
 
 PUBLISHED = Path(__file__).parent.parent.parent / "docs" / "report.schema.json"
 
@@ -20,7 +20,7 @@ def test_the_published_schema_is_current() -> None:
     assert json.loads(PUBLISHED.read_text()) == json_schema()
 
 
-@pytest.mark.parametrize("function", ["fsdp_tp:grad", "pipeline:grad", "transformer:train_step", "predict:predict"])
+@pytest.mark.parametrize("function", SAMPLE_FUNCTIONS)
 def test_reports_are_valid(sample: SampleCapture, function: str) -> None:
     report = json.loads(to_json(inspect(sample(function))))
     Draft202012Validator(json.loads(PUBLISHED.read_text())).validate(report)

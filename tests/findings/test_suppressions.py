@@ -112,6 +112,21 @@ def test_a_comment_that_suppresses_nothing(tmp_path: Path) -> None:
     assert inspect(idle, Policy(strict=True, without=frozenset(("SS04",)))).findings == ()
 
 
+@pytest.mark.parametrize(("threshold", "found"), [(None, []), (100.0, ["SS12"]), (1000.0, [])])
+def test_thresholds(tmp_path: Path, threshold: float | None, found: list[str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import jax\nfrom jax import P, NamedSharding\n"
+        "mesh = jax.make_mesh((4,), ('x',), axis_types=(jax.sharding.AxisType.Auto,))\n"
+        "everywhere = NamedSharding(mesh, P())\n"
+        "fn = jax.jit(lambda a: a.sum(), in_shardings=everywhere)\n"
+        "fn_inputs = (jax.ShapeDtypeStruct((64,), 'float32', sharding=everywhere),)\n"
+    )
+    *_, last = capture(Request(f"{script}:fn", live=False))
+    policy = Policy(thresholds={} if threshold is None else {"SS12": threshold})
+    assert [each.rule for each in inspect(last, policy).findings] == found
+
+
 @pytest.mark.parametrize(
     ("comment", "words"), [("ignore", "names no rule"), ("ignore[SS77]", "no rule SS77"), ("ignore[]", "names no rule")]
 )

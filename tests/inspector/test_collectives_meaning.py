@@ -35,7 +35,7 @@ def test_loops_multiply(sample: SampleCapture, stage: str) -> None:
     assert len(permute.loops) == 1
 
 
-@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 leaves the transformations out of shard_map's names")
+@pytest.mark.skipif(jax.__version_info__ < (0, 7, 2), reason="JAX leaves the transformations out of shard_map's names")
 def test_passes_of_checkpointed_layers(sample: SampleCapture) -> None:
     """StableHLO has every gather of the forward pass, and those that the policy does not keep once more."""
     found = Counter((c.kind, c.direction) for c in collectives(sample, "fsdp_tp:grad"))

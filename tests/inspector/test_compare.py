@@ -23,7 +23,7 @@ def test_every_collective_is_in_one_cell(sample: SampleCapture) -> None:
     assert len(set(causes)) == len(causes)
 
 
-@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 leaves the transformations out of shard_map's names")
+@pytest.mark.skipif(jax.__version_info__ < (0, 9, 1), reason="JAX loses transformations or lines in shard_maps")
 def test_what_both_do_is_one_row(sample: SampleCapture) -> None:
     """What the loss gathers, its gradient gathers too, from the same line."""
     comparison = compare(("one", "two"), [inspect(sample(name)) for name in ("fsdp_tp:grad", "fsdp_tp:loss")])

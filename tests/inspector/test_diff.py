@@ -87,8 +87,8 @@ def test_json_and_markdown(edited: Edited) -> None:
     (change,) = document["changes"]
     assert (change["change"], change["before"], change["after"]["axes"]) == ("added", None, ["y"])
     lines = diff_to_markdown(found).splitlines()
-    assert lines[0] == f"**{headline(found)}**"
-    assert any(line.startswith("| +1 | all-reduce | y |") for line in lines)
+    assert lines[0] == f"**\\{headline(found)}**"
+    assert any(line.startswith("| \\+1 | all-reduce | y |") for line in lines)
 
 
 def test_texts_of_different_stages_cannot_be_compared(edited: Edited) -> None:

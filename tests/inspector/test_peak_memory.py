@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import jax
 import pytest
 from shardscope.inspector.capture.model import Capture, Memory
 from shardscope.inspector.peak_memory import peak_memory
@@ -21,6 +22,9 @@ def trained(sample: SampleCapture) -> Capture:
 def test_every_value_has_its_instruction_and_size(trained: Capture) -> None:
     peak = inspect(trained).peak
     assert peak is not None
+    if jax.__version_info__ < (0, 10):
+        assert trained.peak is None
+        pytest.skip("XLA of that time writes no live ranges for the CPU")
     assert peak.alive
     assert trained.memory is not None
     assert peak.bytes >= max(sum(value.bytes for value in peak.alive), trained.memory.peak or 0)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from shardscope.inspector.findings.policy import Policy
+from functools import partial
+from pathlib import Path
+
+from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.findings.policy import EVERYTHING, Policy
+from shardscope.inspector.improved import improved
+from shardscope.samples.catalogue import samples
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.row_table import RowTable
@@ -26,7 +32,7 @@ async def test_from_a_finding_to_its_equation_and_line(sample: SampleCapture, op
         for words in (
             "SS01 missing-reduce-scatter",
             "lax.psum_scatter(a @ b, 'x'",
-            "missing_reduce_scatter.py:23 faulty",
+            "+    product = lax.psum_scatter(a @ b, 'x',",
         ):
             assert words in driver.text
 
@@ -57,3 +63,35 @@ async def test_no_findings(sample: SampleCapture, opened: Opened) -> None:
         await driver.until(lambda: driver.screen.linked is not None)
         await driver.press("f", "down", "enter")
         assert driver.screen.query_one("#findings", RowTable).rows == ()
+
+
+async def test_why_a_function_does_not_trace(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import jax\nfrom jax import P\n"
+        "mesh = jax.make_mesh((4,), ('x',), axis_types=(jax.sharding.AxisType.Auto,))\n"
+        "specs = {'in_specs': P('x'), 'out_specs': P('x')}\n"
+        "fn = jax.shard_map(lambda a: jax.lax.pcast(a, 'x', to='varying'), mesh=mesh, **specs)\n"
+        "fn_inputs = (jax.numpy.arange(8.0),)\n"
+    )
+    request = Request(f"{script}:fn", live=False)
+    *_, failed = capture(request)
+    app = ShardscopeApp((failed,), improve=partial(improved, request=request, policy=EVERYTHING, verify=False))
+    async with app.run_test(size=(200, 50)) as pilot:
+        driver = Driver(app, pilot)
+        await driver.until(lambda: isinstance(app.screen, MainScreen) and "why it does not trace" in driver.text)
+        for words in ("the value is varying already", "script.py:5", "traces", "+fn = jax.shard_map(lambda a: a, mesh"):
+            assert words in driver.text
+
+
+async def test_a_change_that_was_tried(opened: Opened) -> None:
+    path = next(sample.path for sample in samples() if sample.name == "psum_of_invariant")
+    request = Request(f"{path}:faulty", live=False)
+    *_, last = capture(request)
+    app = ShardscopeApp((last,), improve=partial(improved, request=request, policy=EVERYTHING, verify=True))
+    async with app.run_test(size=(200, 50)) as pilot:
+        driver = Driver(app, pilot)
+        await driver.until(lambda: isinstance(app.screen, MainScreen) and driver.screen.linked is not None)
+        await driver.press("f", "down")
+        await driver.until(lambda: "the finding is gone" in driver.text)
+        assert "+    penalty = jnp.sum(weights**2)" in driver.text

@@ -96,7 +96,15 @@ async def test_a_variance_row_leads_to_its_equation(sample: SampleCapture, opene
         assert driver.screen.stage == "jaxpr"
         assert driver.screen.query_one(StagePane).view.has_focus
         view = driver.screen.query_one(StagePane).view
-        await driver.until(lambda: "{V:" in view.text_of(view.cursor))
+        assert driver.screen.report is not None
+        opened_one = driver.screen.report.variance[1]
+        equation = f"{opened_one.value}:{opened_one.type} = {opened_one.primitive} "
+        await driver.until(lambda: view.text_of(view.cursor).lstrip().startswith(equation))
+        await driver.until(lambda: equation.strip() in driver.text)
+        await driver.press("down")
+        assert equation not in view.text_of(view.cursor)
+        await driver.pilot.pause(0.3)
+        assert equation not in view.text_of(view.cursor)
 
 
 async def test_zoom_and_back(sample: SampleCapture, opened: Opened) -> None:

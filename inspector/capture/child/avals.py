@@ -55,5 +55,10 @@ def is_sharded(value: Any) -> bool:
     return any(entry is not None for entry in spec)
 
 
+def is_ref(aval: Any) -> bool:
+    """Whether a type is that of a Ref, a mutable array (`jax.new_ref`)."""
+    return type(aval).__name__ == "AbstractRef"
+
+
 def _sorted(axes: Any) -> list[str]:
     return sorted(map(str, axes))

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from . import frames
@@ -16,31 +17,16 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class Channel:
-    """Writes frames to a file descriptor; only the process that made it does, whatever the script forks or executes.
+    """Makes frames of what is learnt, and hands them to `deliver`; `phase` is what was last said to be going on."""
 
-    `phase` is what was last said to be going on.
-    """
-
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, deliver: Callable[[frames.Frame], None]) -> None:
         self.phase = "start"
-        self._descriptor = descriptor
-        self._owner = os.getpid()
+        self._deliver = deliver
         self._started = time.monotonic()
-        self._lock = threading.Lock()
-        os.set_inheritable(descriptor, False)
-        os.register_at_fork(after_in_child=self._leave)
 
     def send(self, event: str, text: bytes = b"", /, **fields: Any) -> None:
-        """Write one event. A fork of this process that comes here has nothing to tell, and ends."""
-        if os.getpid() != self._owner:
-            os._exit(0)
-        data = memoryview(frames.encode(frames.Frame({"event": event, **fields}, text)))
-        with self._lock:
-            try:
-                while data:
-                    data = data[os.write(self._descriptor, data) :]
-            except OSError:
-                os._exit(1)  # Nobody listens any more, or the script closed all files: there is no use in going on.
+        """Tell of one event."""
+        self._deliver(frames.Frame({"event": event, **fields}, text))
 
     def enter(self, phase: str) -> None:
         """Say what is being done from now on."""
@@ -50,6 +36,29 @@ class Channel:
     def now(self) -> float:
         """Seconds since the start: the `since` of an event."""
         return round(time.monotonic() - self._started, 6)
+
+
+class Pipe:
+    """Writes frames to a file descriptor; only the process that made it does, whatever the script forks or executes."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._owner = os.getpid()
+        self._lock = threading.Lock()
+        os.set_inheritable(descriptor, False)
+        os.register_at_fork(after_in_child=self._leave)
+
+    def write(self, frame: frames.Frame) -> None:
+        """Write one frame. A fork of this process that comes here has nothing to tell, and ends."""
+        if os.getpid() != self._owner:
+            os._exit(0)
+        data = memoryview(frames.encode(frame))
+        with self._lock:
+            try:
+                while data:
+                    data = data[os.write(self._descriptor, data) :]
+            except OSError:
+                os._exit(1)  # Nobody listens any more, or the script closed all files: there is no use in going on.
 
     def _leave(self) -> None:
         if self._descriptor >= 0:

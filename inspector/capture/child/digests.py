@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from .avals import is_ref
+
 _ODD = (0x9E3779B1, 0x85EBCA6B)
 """Multipliers that spread bits (2**32 over the golden ratio, and one of MurmurHash3's)."""
 
@@ -25,7 +27,7 @@ def digest(value: Any) -> Any:
 def has_bits(aval: Any) -> bool:
     """Whether a type is one of numbers or random keys, and not a token, a reference or nothing at all."""
     dtype = getattr(aval, "dtype", None)
-    if dtype is None or not hasattr(aval, "shape"):
+    if dtype is None or not hasattr(aval, "shape") or is_ref(aval):
         return False
     known = jnp.issubdtype(dtype, jnp.number) or jnp.issubdtype(dtype, jnp.bool_)
     return bool((known and jnp.dtype(dtype).itemsize * 8 >= 8) or jnp.issubdtype(dtype, jax.dtypes.prng_key))

@@ -10,6 +10,11 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+LONGEST = 20_000
+"""Characters of an exception's own text."""
+
+MOST_FRAMES = 100
+
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _FRAME = re.compile(r'  File "([^"]+)", line \d+')
@@ -42,7 +47,8 @@ def describe(error: BaseException, phase: str) -> dict[str, Any]:
         message = f"{type(error).__name__}: {text}" if text else type(error).__name__
         if _raised_here(error):
             message = f"shardscope itself failed, please report it: {message}"
-    return {"kind": "function", "message": message, "phase": phase, "details": story(error), "hint": hint}
+    fields = {"kind": "function", "message": message, "phase": phase, "hint": hint}
+    return {**fields, "details": story(error), "stack": user_stack(error), "said": str(error)[:LONGEST]}
 
 
 def story(error: BaseException) -> str:
@@ -55,6 +61,23 @@ def story(error: BaseException) -> str:
         if notes := getattr(part, "__notes__", None):
             part.__notes__ = [note for note in notes if not note.startswith(_JAX_NOTES)]
     return _without_internal_lines("".join(told.format()))
+
+
+def user_stack(error: BaseException) -> list[dict[str, Any]]:
+    """The user's frames of the traceback, innermost first."""
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [f for f in reversed(frames) if not is_internal(f.filename) and not is_pythons_own(f.filename)]
+    return [
+        {
+            "file": frame.filename,
+            "function": frame.name,
+            "line": frame.lineno or 0,
+            "end_line": frame.end_lineno or 0,
+            "column": frame.colno or 0,
+            "end_column": frame.end_colno or 0,
+        }
+        for frame in users[:MOST_FRAMES]
+    ]
 
 
 def user_line(error: BaseException) -> str:
@@ -95,6 +118,8 @@ def _without_internal_lines(text: str) -> str:
 def _raised_here(error: BaseException) -> bool:
     if type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError"):  # by a compiler that is called from here
         return False
+    if any(note.startswith(_JAX_NOTES) for note in getattr(error, "__notes__", ())):
+        return False  # the frames in which it was raised are JAX's, which has taken them out
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and frames[-1].filename.startswith(HERE)
 

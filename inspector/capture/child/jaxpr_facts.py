@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from . import avals, structure
 from .stacks import Stacks, name_stack
 
@@ -95,7 +97,7 @@ class Table:
 
     def _atom(self, atom: Any) -> str:
         if hasattr(atom, "val"):
-            return f"{_short(_text(atom.val))}:{avals.type_text(atom.aval)}"
+            return f"{_short(_literal(atom.val))}:{avals.type_text(atom.aval)}"
         return self._name(atom)
 
     def _name(self, variable: Any) -> str:
@@ -159,6 +161,12 @@ def _parameter(value: Any) -> str:
     if callable(value) and hasattr(value, "__name__") and not hasattr(value, "dtype"):
         return str(value.__name__)
     return _short(_text(value))
+
+
+def _literal(value: Any) -> str:
+    """A constant as a number, whichever class of JAX's holds it."""
+    is_scalar = isinstance(value, (int, float, complex)) or getattr(value, "shape", None) == ()
+    return _text(np.asarray(value) if is_scalar else value)
 
 
 def _text(value: Any) -> str:

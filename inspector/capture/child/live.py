@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 import time
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import seeded
-from .avals import type_text
+from .avals import is_ref, type_text
 from .callables import Traceable
 from .specs import spec_text
 from .values import result_path
@@ -21,6 +22,9 @@ from .values import result_path
 RUNS = 5
 LONGEST = 2.0
 """Seconds after which no further run is begun; there is always one after the warm-up."""
+
+LARGEST_PRODUCT = 1 << 24
+"""Elements of outputs that are multiplied with random vectors."""
 
 SMALL = 64
 """Outputs of up to so many elements are given in full."""
@@ -50,12 +54,18 @@ def inputs_of(call: Traceable, compiled: Any, seed: int) -> Inputs:
     values = [seeded.concrete(leaf, seed, index) for index, leaf in enumerate(leaves)]
     formats = _input_formats(compiled, len(leaves))
     donated = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(compiled.args_info)]
-    placed = [_place(value, wanted) for value, wanted in zip(values, formats, strict=True)]
+    try:
+        placed = [_place(value, wanted) for value, wanted in zip(values, formats, strict=True)]
+    except ValueError:  # Refs that a function closes over are counted among its arguments, and unused arguments are not
+        placed = values
     return Inputs(placed, tree, donated, any(map(seeded.is_abstract, leaves)))
 
 
-def run(compiled: Any, inputs: Inputs) -> tuple[list[Any], dict[str, Any]]:
-    """The last run's outputs, and the fields of the `execution` event: them, and seconds per run after a warm-up."""
+def run(compiled: Any, inputs: Inputs, closely: bool = False) -> tuple[list[Any], dict[str, Any]]:
+    """The last run's outputs, and the fields of the `execution` event: them, and seconds per run after a warm-up.
+
+    `closely` describes outputs so that they can be compared with those of another program.
+    """
 
     begun = time.perf_counter()
     outputs, seconds = once(compiled, inputs)
@@ -65,7 +75,7 @@ def run(compiled: Any, inputs: Inputs) -> tuple[list[Any], dict[str, Any]]:
         times.append(round(seconds, 9))
     leaves_out, _ = jax.tree_util.tree_flatten_with_path(outputs)
     return [leaf for _, leaf in leaves_out], {
-        "outputs": [_summary(result_path(path), leaf) for path, leaf in leaves_out],
+        "outputs": [_summary(result_path(path), leaf, closely) for path, leaf in leaves_out],
         "seconds": times,
         "seeded_inputs": inputs.seeded,
     }
@@ -82,15 +92,15 @@ def once(compiled: Any, inputs: Inputs) -> tuple[Any, float]:
 def fresh(inputs: Inputs) -> list[Any]:
     """The leaves for one run: copies of those that it may take over, or write to."""
     pairs = zip(inputs.leaves, inputs.donated, strict=True)
-    copies = [_copy(leaf) if gone or _is_reference(leaf) else leaf for leaf, gone in pairs]
+    copies = [_copy(leaf) if gone or holds(leaf) else leaf for leaf, gone in pairs]
     jax.block_until_ready(copies)
     return copies
 
 
 def _place(value: Any, wanted: Any) -> Any:
-    """The value as the compiled program takes it. Random keys have no layout of their own, only a sharding; a reference
-    (`jax.new_ref`) is where it is."""
-    if wanted is None or _is_reference(value):
+    """The value as the compiled program takes it. Random keys have no layout of their own, only a sharding; a Ref is
+    where it is."""
+    if wanted is None or holds(value):
         return value
     if jnp.issubdtype(getattr(value, "dtype", None), jax.dtypes.extended):
         return jax.device_put(value, wanted.sharding)
@@ -99,14 +109,20 @@ def _place(value: Any, wanted: Any) -> Any:
 
 def _copy(value: Any) -> Any:
     """A copy of its own buffers, for a run that may take them over, or write to them."""
-    if _is_reference(value):
-        make: Any = jax.new_ref if hasattr(jax, "new_ref") else jax.experimental.mutable_array
-        return make(value[...])
+    if holds(value):
+        return ref_of(value[...])
     return value.copy() if isinstance(value, jax.Array) else value
 
 
-def _is_reference(value: Any) -> bool:
-    return type(getattr(value, "aval", None)).__name__ == "AbstractRef"
+def holds(value: Any) -> bool:
+    """Whether a value is a Ref."""
+    return is_ref(getattr(value, "aval", None))
+
+
+def ref_of(value: Any) -> Any:
+    """A Ref that holds a value."""
+    make: Any = jax.new_ref if hasattr(jax, "new_ref") else jax.array_ref
+    return make(value)
 
 
 def _input_formats(compiled: Any, count: int) -> list[Any]:
@@ -116,7 +132,7 @@ def _input_formats(compiled: Any, count: int) -> list[Any]:
     return known if len(known) == count else [None] * count
 
 
-def _summary(path: str, leaf: Any) -> dict[str, Any]:
+def _summary(path: str, leaf: Any, closely: bool) -> dict[str, Any]:
     spec = spec_text(getattr(leaf, "sharding", None))
     summary: dict[str, Any] = {"path": path, "type": type_text(jax.typeof(leaf)), "spec": spec}
     if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):
@@ -124,7 +140,26 @@ def _summary(path: str, leaf: Any) -> dict[str, Any]:
     array = np.asarray(leaf)
     if array.size <= SMALL:
         summary["values"] = np.array2string(array, separator=", ", max_line_width=100)
+    if closely:
+        summary |= fingerprint(array)
     return {**summary, **statistics(array)}
+
+
+def fingerprint(array: Any) -> dict[str, Any]:
+    """A digest of the bits; and of what is not too large the norm, and the products with two fixed random vectors.
+
+    Programs that compute the same in another order differ in these by no more than rounding.
+    """
+    found: dict[str, Any] = {
+        "digest": hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).hexdigest()
+    }
+    if array.size > LARGEST_PRODUCT or not array.size or jnp.issubdtype(array.dtype, jnp.complexfloating):
+        return found
+    wide = np.nan_to_num(array.astype(np.float64).ravel())
+    random = np.random.default_rng(0)
+    products = [float(wide @ random.standard_normal(wide.size)) for _ in range(2)]
+    norm = float(np.linalg.norm(wide))
+    return {**found, "projections": [norm, *products]} if all(map(math.isfinite, (norm, *products))) else found
 
 
 def statistics(array: Any) -> dict[str, int | float]:

@@ -8,11 +8,10 @@ import json
 import os
 import platform
 import sys
-from pathlib import Path
 from typing import Any
 
-from . import devices, failures
-from .channel import Channel, die_with_parent
+from . import devices, failures, replaced
+from .channel import Channel, Pipe, die_with_parent
 from .failures import UsageError
 from .overrides import Overrides
 from .request import Request
@@ -29,7 +28,7 @@ def main(workspace: str, descriptor: str, request_text: str, chosen_devices: str
     """
     die_with_parent()
     faulthandler.enable(open(os.path.join(workspace, FAULT_LOG), "wb", buffering=0))  # noqa: SIM115 (open to the end)
-    channel = Channel(int(descriptor))
+    channel = Channel(Pipe(int(descriptor)).write)
     request = Request.decode(request_text)
     topology = Topology(**json.loads(topology_text)) if topology_text else None
     try:
@@ -49,9 +48,10 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
     channel.enter("import")
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure", lambda **_: None)(line_buffering=True)
+    replaced.interpose(request.replaced)
     script = find_script(request.function)
     if script is not None:
-        channel.send("script", script.read_bytes(), name=str(script))
+        channel.send("script", replaced.text_of(script), name=str(script))
     sys.argv = [str(script or request.function), *request.argv]
     prepare_path(request.function)
     if importlib.util.find_spec("jax") is None:
@@ -66,7 +66,7 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
     found = resolve(request.function)
     file = getattr(found.module, "__file__", None) or ""
     if script is None and file.endswith(".py"):
-        channel.send("script", Path(file).read_bytes(), name=file)
+        channel.send("script", replaced.text_of(file), name=file)
 
     # Here, and not above, because the script is to be the first that imports jax: it may set jax's environment.
     from .recording import record

@@ -48,7 +48,7 @@ class Probed:
         self.room = MOST_BYTES
         self._shown = census(compiled.as_text())
         self._traced = traced
-        self._outputs = tuple(jax.tree.leaves(compiled.output_shardings))
+        self._outputs = _shardings(compiled)
         self._arrays: dict[str, Any] = {}
         self._results: tuple[Any, ...] = ()
 
@@ -108,7 +108,7 @@ class Probed:
     def against(self, alone: Alone, inputs: live.Inputs) -> dict[str, Any]:
         """The fields of the `reference` event: the values that differ from those of a run on one device."""
         device = jax.local_devices()[0]
-        leaves = [jax.device_put(_on_host(leaf), device) for leaf in inputs.leaves]
+        leaves = [_alone(leaf, device) for leaf in inputs.leaves]
         results, arrays = jax.jit(lambda *values: alone.run(self._traced.jaxpr, values))(*leaves)
         run, other = Run(self.prober.sites, self._arrays), Run(alone.sites, arrays)
         differs, count = [], 0
@@ -258,9 +258,20 @@ def _digest(array: Any) -> str:
     return hashlib.blake2b(np.ascontiguousarray(array).reshape(-1).view(np.uint8), digest_size=8).hexdigest()
 
 
-def _on_host(leaf: Any) -> Any:
+def _shardings(compiled: Any) -> tuple[Any, ...]:
+    """Those of the results; none where the program has others beside them, as one that writes to Refs has."""
+    try:
+        return tuple(jax.tree.leaves(compiled.output_shardings))
+    except ValueError:
+        return ()
+
+
+def _alone(leaf: Any, device: Any) -> Any:
+    """An argument on one device."""
+    if live.holds(leaf):
+        return live.ref_of(jax.device_put(np.asarray(leaf[...]), device))
     extended = jax.numpy.issubdtype(getattr(leaf, "dtype", None), jax.dtypes.extended)
-    return leaf if extended else np.asarray(leaf)
+    return jax.device_put(leaf if extended else np.asarray(leaf), device)
 
 
 def _part(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:

@@ -76,6 +76,7 @@ def propagate(stablehlo_text: bytes, with_origins: bool) -> bytes:
             _pass("sdy-constant-or-scalar-merger"),
             _pass("sdy-sink-data-flow-edges"),
             _pass("sdy-update-non-divisible-input-output-shardings"),
+            _pass("sdy-remove-sub-axes-in-input-output-shardings"),
             _pass("sdy-close-shardings"),
         )
         _join_operands(module)

@@ -22,13 +22,14 @@ from . import (
     jit_info,
     live,
     meshes,
+    ref_names,
     stacks,
     tagging,
     values,
     watching,
 )
 from .arguments import find_arguments
-from .callables import Traceable
+from .callables import Arguments, Traceable
 from .channel import Channel
 from .compiled import Compiled
 from .failures import UsageError
@@ -54,22 +55,20 @@ def record(
     workspace: str,
     topology: Topology | None = None,
     overrides: Overrides | None = None,
+    given: Arguments | None = None,
 ) -> None:
     """Trace, lower, compile and run; each stage is sent as soon as it is there.
 
-    With a topology it is lowered and compiled for that, and not run.
+    With a topology it is lowered and compiled for that, and not run. Arguments that are `given` need not be found.
     """
-    for path in (
-        failures.HERE,
-        "<string>",
-    ):  # Our own frames are below all others: they must not be in source locations.
+    for path in (failures.HERE, "<string>"):  # our own frames: they must not be in source locations
         register_exclusion(path)
     subject = Subject(request, found, channel, topology)
     for problem in filter(None, (probe() for probe in (_old_jax, jit_info.probe, avals.probe, stacks.probe))):
         _tell(channel, "warning", problem)
 
     channel.enter("arguments")
-    args, kwargs = find_arguments(request, found)
+    args, kwargs = find_arguments(request, found) if given is None else given
     call = callables.traceable(found.function, args, kwargs)
     with _warnings_as_messages(channel):
         channel.enter("trace")
@@ -79,16 +78,20 @@ def record(
             overrides.complain()
         table = jaxpr_facts.Table(traced.jaxpr)
         channel.send("stage", table.encode(), name="jaxpr", seconds=_since(started))
-        channel.send("arguments", values=values.describe_arguments(call, traced))
-        channel.send("outputs", values=values.describe_results(call, traced))
+        described = values.describe_arguments(call, traced), values.describe_results(call, traced)
+        channel.send("arguments", values=described[0])
+        channel.send("outputs", values=described[1])
         arguments = jax.tree.leaves(call.dynamic())
         subject.add_meshes([*meshes.in_jaxpr(traced.jaxpr), *meshes.in_shardings(arguments)])
 
+        if request.only_trace:
+            return
         channel.enter("lower")
         with _compiler_messages(channel, workspace):
             started = time.perf_counter()
             lowered = _lower(traced, topology, channel)
-            untaggable = tagging.tag(lowered.compiler_ir("stablehlo"))
+            names = ref_names.names_of(lowered, *([value["path"] for value in side] for side in described))
+            untaggable = tagging.tag(lowered.compiler_ir("stablehlo"), names)
             stablehlo = lowered.as_text(debug_info=True).encode()
         channel.send("stage", stablehlo, name="stablehlo", seconds=_since(started))
 
@@ -166,7 +169,7 @@ def _run(
         return
     try:
         inputs = live.inputs_of(call, compiled, request.seed)
-        outputs, execution = live.run(compiled, inputs)
+        outputs, execution = live.run(compiled, inputs, request.fingerprints)
     except (TypeError, ValueError, AssertionError) as error:
         if failures.user_line(error):
             raise

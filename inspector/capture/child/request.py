@@ -29,6 +29,9 @@ class Request:
         timeout: seconds after which the capture is ended; None for no limit.
         argv: `sys.argv[1:]` of the script.
         directory: the working directory; None for the current one.
+        replaced: pairs of a file that may be imported and of another one, which holds the text to import in its place.
+        only_trace: whether it ends with the jaxpr.
+        fingerprints: whether outputs are described so closely that two runs can be compared.
         overrides: what is changed of the program from outside (see `overrides.py`).
     """
 
@@ -47,6 +50,9 @@ class Request:
     timeout: float | None = None
     argv: tuple[str, ...] = ()
     directory: str | None = None
+    replaced: tuple[tuple[str, str], ...] = ()
+    only_trace: bool = False
+    fingerprints: bool = False
     overrides: tuple[str, ...] = ()
 
     def encode(self) -> str:

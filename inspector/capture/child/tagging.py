@@ -14,19 +14,24 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from .ref_names import Names, named
+
 # MLIR's Python bindings make locations but do not read them. What they print is regular: an alias for each location.
 _ALIAS = re.compile(r'^(#loc\d*) = loc\("((?:(?:[^"\\]|\\.)*/)?)((?:[^"\\/]|\\.)*)"(.*)\)$', re.MULTILINE)
 _USE = re.compile(r"loc\((#loc\d*)\)$", re.MULTILINE)
 
 
-def tag(module: Any) -> str | None:
+def tag(module: Any, names: Names | None = None) -> str | None:
     """Number the operations of a lowered module in place; says what went wrong if that could not be done.
+
+    `names` are given to the arguments and results of its main function that have none.
 
     Operations cannot be given another location in every JAX, so those of a module that is read from the numbered text
     take their places.
     """
     try:
         text = module.operation.get_asm(enable_debug_info=True)
+        text = text if names is None else named(text, names)
         with module.context, ir.Location.unknown():
             twin = ir.Module.parse(_numbered(text))
         replaced = [operation.operation for operation in module.body.operations]

@@ -26,9 +26,7 @@ ROLES = ("argument", "output")
 def check(report: Report) -> Iterator[Finding]:
     """Each large argument and output that some axis of the mesh could cut and does not, worst first."""
     capacity = None if report.peak is None else report.peak.capacity
-    least = RULE.threshold_in(report)
-    if RULE.id not in report.thresholds:
-        least = max(least, (capacity or 0) * OF_DEVICE)
+    least = report.thresholds.get(RULE.id, max(LEAST, (capacity or 0) * OF_DEVICE))
     large = [v for v in report.shardings if v.role in ROLES and (v.replicated_bytes or 0) >= least and not v.manual]
     told = set()
     for value in sorted(large, key=lambda v: -(v.replicated_bytes or 0)):

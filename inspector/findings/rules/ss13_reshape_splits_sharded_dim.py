@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...report import Collective, Finding, FindingPlace, Report, SourcePlace
-from ...shardings.collective_causes import CollectiveCause
+from ...shardings.situation import CollectiveCause
 from ..inserted import inserted_collectives
 from ..rule import Rule, finding
 from ..user_calls import call_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...report import Collective, Finding, FindingPlace, Report
-from ...shardings.collective_causes import CollectiveCause
+from ...shardings.situation import CollectiveCause
 from ..gathering import IDIOMS, only_on, targets_that_gather
 from ..inserted import inserted_collectives
 from ..rule import Rule, finding

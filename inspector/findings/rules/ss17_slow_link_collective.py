@@ -34,7 +34,7 @@ def check(report: Report) -> Iterator[Finding]:
         ((order, _total(_placed(found, meshes[0], order, machine))) for order in _orders(meshes[0])),
         key=lambda each: each[1],
     )
-    if now - then > RULE.threshold_in(report) * now:
+    if now - then > report.thresholds.get(RULE.id, LEAST) * now:
         yield _found(report, meshes[0], slow, best, now, then)
 
 

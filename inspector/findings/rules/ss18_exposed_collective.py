@@ -19,7 +19,7 @@ PART = 0.25
 def check(report: Report) -> Iterator[Finding]:
     """One finding for a program that waits for a good part of its time: where most of that goes."""
     cost = report.cost
-    if cost is None or cost.waiting < RULE.threshold_in(report) or cost.waiting < PART * cost.total:
+    if cost is None or cost.waiting < report.thresholds.get(RULE.id, LEAST) or cost.waiting < PART * cost.total:
         return
     timed = [c for c in report.collectives if c.stage == "hlo" and _seconds(c)]
     if timed:

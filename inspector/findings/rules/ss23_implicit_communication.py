@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...report import Collective, Finding, FindingPlace, Report
-from ...shardings.collective_causes import CollectiveCause, Effect
+from ...shardings.situation import CollectiveCause, Effect
 from ...units import format_bytes, plural
 from ..inserted import inserted_collectives
 from ..rule import Rule, finding

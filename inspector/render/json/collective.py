@@ -8,7 +8,8 @@ from msgspec import Struct, field
 
 from ... import report
 from ...capture.model import Capture
-from ...shardings.collective_causes import CollectiveCause, causes_of
+from ...shardings.collective_causes import causes_of
+from ...shardings.situation import CollectiveCause
 from .cost import Estimate, estimate_of
 from .sharding import Why, why_of
 from .source import Source, source_of

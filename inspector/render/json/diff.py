@@ -145,7 +145,12 @@ class Diff(Struct, frozen=True):
 
 def diff_to_json(found: diff.Diff, indent: int = 2) -> bytes:
     """The document as UTF-8, with a newline at the end."""
-    document = Diff(
+    return msgspec.json.format(msgspec.json.encode(diff_document(found)), indent=indent) + b"\n"
+
+
+def diff_document(found: diff.Diff) -> Diff:
+    """The document, to be part of another one."""
+    return Diff(
         schema="shardscope.diff/1",
         headline=headline(found),
         communication_differs=found.communication_differs,
@@ -160,16 +165,20 @@ def diff_to_json(found: diff.Diff, indent: int = 2) -> bytes:
         cost=list(map(_amount, found.costs)),
         opcodes=list(map(_amount, found.opcodes)),
     )
-    return msgspec.json.format(msgspec.json.encode(document), indent=indent) + b"\n"
 
 
 def diff_json_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of the document."""
-    schema = msgspec.json.schema(Diff)
+    return schema_of(Diff, "shardscope.diff/1")
+
+
+def schema_of(document: type[Struct], title: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a document."""
+    schema = msgspec.json.schema(document)
     for shape in schema["$defs"].values():
         if "description" in shape:  # Python before 3.13 leaves docstrings indented
             shape["description"] = cleandoc(shape["description"])
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "shardscope.diff/1", **schema}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
 
 
 def _side(side: Outline) -> Side:
@@ -177,11 +186,12 @@ def _side(side: Outline) -> Side:
 
 
 def _change(change: diff.Change) -> Change:
-    before, after = (None if side is None else _transfer(side) for side in (change.before, change.after))
+    before, after = (None if side is None else transfer_document(side) for side in (change.before, change.after))
     return Change(change.kind, change.count, differences(change), before, after, change.wire_bytes)
 
 
-def _transfer(transfer: OutlineTransfer) -> Transfer:
+def transfer_document(transfer: OutlineTransfer) -> Transfer:
+    """One collective, to be part of a document."""
     work = transfer.work
     return Transfer(
         kind=work.kind,

@@ -27,6 +27,34 @@ class Saves(Struct, frozen=True):
     seconds: float | None
 
 
+class Edit(Struct, frozen=True):
+    """A piece of a file to be replaced by `text`; lines from 1, columns in bytes from 0, the end not included."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+
+class Sent(Struct, frozen=True):
+    """How often each kind of collective runs, by kind and axes, and what a device sends in one run of the program."""
+
+    collectives: dict[str, int]
+    bytes: int | None
+    seconds: float | None
+
+
+class Trial(Struct, frozen=True):
+    """The program without and with the edits of a finding; `values` are those of the results of a run."""
+
+    why: str
+    before: Sent
+    after: Sent
+    values: Literal["equal", "close", "differ", "not compared"]
+
+
 class Finding(Struct, frozen=True):
     """One diagnostic at one place. `shardscope explain RULE` tells what `rule` looks for and what proves it."""
 
@@ -42,6 +70,42 @@ class Finding(Struct, frozen=True):
     evidence: dict[str, str]
     fix: str | None
     saves: Saves
+    edits: list[Edit]
+    verified: Literal["yes", "no", "not tried"]
+    trial: Trial | None
+
+
+class StoryStep(Struct, frozen=True):
+    """One step of how a value came to be what it is."""
+
+    what: str
+    source: Source
+
+
+class Remedy(Struct, frozen=True):
+    """A change that may let the function trace; `works` says whether it did, null where it was not tried."""
+
+    what: str
+    edits: list[Edit]
+    works: bool | None
+    why: str
+
+
+class Explanation(Struct, frozen=True):
+    """Why a function does not trace."""
+
+    title: str
+    steps: list[StoryStep]
+    remedies: list[Remedy]
+
+
+def explanation_of(found: values.Explanation) -> Explanation:
+    """An explanation in its JSON shape."""
+    return Explanation(
+        found.title,
+        [StoryStep(step.what, source_of(step.source)) for step in found.steps],
+        [Remedy(each.what, list(map(_edit_of, each.edits)), each.works, each.why) for each in found.remedies],
+    )
 
 
 class Suppressed(Struct, frozen=True):
@@ -73,7 +137,20 @@ def finding_of(found: values.Finding) -> Finding:
         evidence=dict(found.evidence),
         fix=found.fix,
         saves=Saves(found.saved_bytes, found.saved_seconds),
+        edits=list(map(_edit_of, found.edits)),
+        verified="not tried" if found.trial is None else "yes" if found.trial.verified else "no",
+        trial=None if found.trial is None else _trial_of(found.trial),
     )
+
+
+def _edit_of(edit: values.Edit) -> Edit:
+    return Edit(edit.file, edit.line, edit.column, edit.end_line, edit.end_column, edit.text)
+
+
+def _trial_of(trial: values.Trial) -> Trial:
+    before = Sent(dict(trial.before), trial.bytes_before, trial.seconds_before)
+    after = Sent(dict(trial.after), trial.bytes_after, trial.seconds_after)
+    return Trial(trial.why, before, after, trial.values)
 
 
 def _place_of(place: values.FindingPlace) -> FindingPlace:

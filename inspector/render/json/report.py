@@ -12,7 +12,7 @@ from ...shardings.table import values
 from .collective import Collective, collective_of
 from .cost import Cost, cost_of
 from .execution import Execution, Memory, execution_of, memory_of
-from .finding import Finding, Suppressed, finding_of, suppressed_of
+from .finding import Explanation, Finding, Suppressed, explanation_of, finding_of, suppressed_of
 from .sharding import Conflict, Sharding, conflict_of, sharding_of
 from .stage import Stage, stage_of
 from .subject import Failure, Message, Subject, failure_of, message_of, subject_of
@@ -39,6 +39,7 @@ class Report(Struct, frozen=True):
     cost: Cost | None
     messages: list[Message]
     failure: Failure | None
+    explanation: Explanation | None
     timings: dict[str, float]
 
 
@@ -63,5 +64,6 @@ def report_of(found: report.Report) -> Report:
         cost=None if found.cost is None else cost_of(found.cost),
         messages=list(map(message_of, found.messages)),
         failure=None if capture.failure is None else failure_of(capture.failure),
+        explanation=None if found.explanation is None else explanation_of(found.explanation),
         timings=capture.timings,
     )

@@ -13,6 +13,7 @@ from .causes import causes
 from .collectives import collectives
 from .cost import cost
 from .devices import devices, divergences
+from .explanation import explanation
 from .findings import findings
 from .live import execution, memory
 from .messages import failure, messages, problems
@@ -25,6 +26,7 @@ from .variance import variance
 
 SECTIONS = (
     failure,
+    explanation,
     findings,
     divergences,
     collectives,

@@ -31,7 +31,7 @@ def causes(report: Report) -> RenderableType | None:
         kinds = ", ".join(dict.fromkeys(f"{row.kind} {row.axes} {row.types}" for row in rows))
         shown.append(data(f"{f'{count}× ' if count > 1 else ''}{kinds}"))
         shown += [data(f"  {line}", "dim") for line in lines]
-    return section("Why they are there", [*shown, *left_out(len(ordered) - MOST, "causes")])
+    return section("Why they are there", [*shown, *left_out(len(ordered) - MOST, "cause")])
 
 
 def _lines(collective: Collective, report: Report) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ def cost(report: Report) -> RenderableType | None:
             shown.add_row(
                 format_seconds(estimate.seconds), *map(data, (kind, axes, estimate.link, estimate.formula, numbers))
             )
-        lines += [shown, *left_out(len(distinct) - MOST, "formulas"), *_constants(found, list(distinct))]
+        lines += [shown, *left_out(len(distinct) - MOST, "formula"), *_constants(found, list(distinct))]
     least = "at least " if found.at_least else ""
     return section(f"Cost on {found.chip}, by a model: {least}{format_seconds(found.total)} for one run", lines)
 

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 
 from ...capture.values import Probe, Shard
 from ...report import Divergence, ProbedValue, Report
+from ...units import plural
 from ...values.written import array_lines, coordinates_text
 from ..source_place import place_text
 from .pieces import data, left_out, section, table
@@ -37,7 +38,7 @@ def devices(report: Report) -> RenderableType | None:
         if len(lines) < LONGEST:
             lines += _site(values)
             shown += 1
-    return section("Values on each device", [*lines, *left_out(len(sites) - shown, "equations"), *_apart(report)])
+    return section("Values on each device", [*lines, *left_out(len(sites) - shown, "equation"), *_apart(report)])
 
 
 def divergences(report: Report) -> RenderableType | None:
@@ -49,9 +50,11 @@ def divergences(report: Report) -> RenderableType | None:
     for found in first[:MOST_DIVERGENCES]:
         shown.add_row(*map(data, _cells(found)))
     rest = len(report.divergences) - len(first)
-    follow = [data(f"{rest} more values follow from these", "dim")] if rest else []
+    follow = (
+        [data(f"{plural(rest, 'more value')} {'follow' if rest > 1 else 'follows'} from these", "dim")] if rest else []
+    )
     title = "Declared the same on all devices, but different"
-    return section(title, [shown, *left_out(len(first) - MOST_DIVERGENCES, "values"), *follow])
+    return section(title, [shown, *left_out(len(first) - MOST_DIVERGENCES, "value"), *follow])
 
 
 def _apart(report: Report) -> Iterable[RenderableType]:
@@ -75,7 +78,7 @@ def _site(values: Sequence[ProbedValue]) -> list[RenderableType]:
         for value in values:
             if value.probe.iteration == iteration:
                 lines += _value(value)
-    return [*lines, *left_out(len(iterations) - MOST_ITERATIONS, "iterations")]
+    return [*lines, *left_out(len(iterations) - MOST_ITERATIONS, "iteration")]
 
 
 def _value(value: ProbedValue) -> list[RenderableType]:
@@ -87,7 +90,7 @@ def _value(value: ProbedValue) -> list[RenderableType]:
         first, *rest = array_lines(probe, number, HEIGHT, WIDTH)
         lines.append(data(f"    {label.ljust(width)}  {first}"))
         lines += [data(f"    {' ' * width}  {line}") for line in rest]
-    return [*lines, *left_out(len(labels) - MOST_DEVICES, f"devices, {_alike(probe)}")]
+    return [*lines, *left_out(len(labels) - MOST_DEVICES, "device", f", {_alike(probe)}")]
 
 
 def _label(probe: Probe, shard: Shard) -> str:

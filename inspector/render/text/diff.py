@@ -8,6 +8,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from ...diff.diff import Change, Diff
+from ...diff.surroundings import around, line
 from ...diff.wording import (
     SIGNS,
     amount_text,
@@ -34,8 +35,8 @@ MOST_OPCODES = 12
 STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 
 
-def print_diff(found: Diff, console: Console) -> None:
-    """Everything that differs, the headline first."""
+def print_diff(found: Diff, console: Console, texts: int = 0) -> None:
+    """Everything that differs, the headline first; of so many changes, the largest, the text around them at the end."""
     console.print(data(headline(found), "bold"))
     console.print(data(f"  before: {found.before.title}", "dim"))
     console.print(data(f"  after:  {found.after.title}", "dim"))
@@ -43,6 +44,23 @@ def print_diff(found: Diff, console: Console) -> None:
         if part is not None:
             console.print()
             console.print(part)
+    for change in found.changes[:texts]:
+        console.print()
+        console.print(_text(found, change))
+
+
+def _text(found: Diff, change: Change) -> RenderableType:
+    """Both sides' texts around a change: what is the same once, what is not with a sign."""
+    lines: list[RenderableType] = []
+    for facing in around(found, change):
+        if facing.same and facing.after is not None:
+            lines.append(data(f"  {line(facing.after)}", "dim"))
+            continue
+        lines += [data(f"- {line(facing.before)}", "red")] if facing.before is not None else []
+        lines += [data(f"+ {line(facing.after)}", "green")] if facing.after is not None else []
+    present = change.after or change.before
+    where = "" if present is None else f"{present.work.kind} {present.name}"
+    return section(f"Around {where}", lines or [Text("there is no text of it", "dim")])
 
 
 def _communication(found: Diff) -> RenderableType | None:

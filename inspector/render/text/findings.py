@@ -26,9 +26,9 @@ def findings(report: Report) -> RenderableType | None:
     if not found and not known:
         return None
     lines = [line for each in found[:MOST] for line in _lines(each, report)]
-    lines += left_out(len(found) - MOST, "findings")
+    lines += left_out(len(found) - MOST, "finding")
     lines += [_suppressed(each) for each in known[:MOST]]
-    return section(f"Findings: {counted(report)}", [*lines, *left_out(len(known) - MOST, "that are suppressed")])
+    return section(f"Findings: {counted(report)}", [*lines, *left_out(len(known) - MOST, "", " that are suppressed")])
 
 
 def _lines(found: Finding, report: Report) -> list[RenderableType]:
@@ -41,7 +41,7 @@ def _lines(found: Finding, report: Report) -> list[RenderableType]:
         head,
         *(Text.assemble("  ", (f"{name}: " if name else "", "bold"), data(text)) for name, text in lines),
         *(data(f"    {line}", SIGNS.get(line[:1], "")) for line in diff[:MOST_DIFF]),
-        *left_out(len(diff) - MOST_DIFF, "lines of the change"),
+        *left_out(len(diff) - MOST_DIFF, "line", " of the change"),
     ]
 
 

@@ -59,7 +59,7 @@ def _alive(report: Report, peak: PeakMemory) -> list[RenderableType]:
     for (opcode, type, direction, place), sizes in ordered[:MOST]:
         times = f"{len(sizes)}× " if len(sizes) > 1 else ""
         shown.add_row(format_bytes(sum(sizes)), *map(data, (f"{times}{opcode}", type, direction, place)))
-    return [shown, *left_out(len(ordered) - MOST, "lines")] if rows else []
+    return [shown, *left_out(len(ordered) - MOST, "line")] if rows else []
 
 
 def execution(report: Report) -> RenderableType | None:
@@ -76,7 +76,7 @@ def execution(report: Report) -> RenderableType | None:
         shown.add_row(*map(data, texts), *map(_number, numbers), data(values))
     times = run_times(ran)
     title = f"Ran{': ' if times else ''}{times}{', on made-up inputs' if ran.seeded_inputs else ''}"
-    return section(title, [shown, *left_out(len(ran.outputs) - MOST, "outputs")])
+    return section(title, [shown, *left_out(len(ran.outputs) - MOST, "output")])
 
 
 def _number(value: float | None) -> str:

@@ -42,7 +42,7 @@ def messages(report: Report) -> RenderableType | None:
         about = ", ".join(filter(None, (place_text(placed.source), placed.about)))
         places = "; ".join(filter(None, (about, message.location)))
         lines.append(data(f"{message.level}{f' ({places})' if places else ''}: ", "bold").append_text(data(text)))
-    return section("Messages", [*lines, *left_out(len(said) - MOST, "messages")])
+    return section("Messages", [*lines, *left_out(len(said) - MOST, "message")])
 
 
 def problems(report: Report) -> RenderableType | None:

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ...units import plural
 from ..printable import printable
 
 
@@ -31,6 +32,7 @@ def table(*columns: str, right: Sequence[str] = ()) -> Table:
     return made
 
 
-def left_out(count: int, what: str) -> Sequence[RenderableType]:
-    """A line that tells how many are not shown; none if all are."""
-    return [Text(f"and {count} more {what}", "dim")] if count > 0 else []
+def left_out(count: int, word: str, rest: str = "") -> Sequence[RenderableType]:
+    """A line that tells how many are not shown, `and 2 more values`; none if all are. `rest` follows the word."""
+    number = plural(count, f"more {word}") if word else f"{count:,} more"
+    return [Text(f"and {number}{rest}", "dim")] if count > 0 else []

@@ -31,7 +31,7 @@ def reference(report: Report) -> RenderableType | None:
     for apart in found.differs[:MOST]:
         shown.add_row(*map(data, _cells(apart, places.get((apart.path, apart.when, apart.position)))))
     first = f"{title}: {len(found.differs)} of {compared} differ, the first ones first"
-    return section(first, [shown, *left_out(len(found.differs) - MOST, "values")])
+    return section(first, [shown, *left_out(len(found.differs) - MOST, "value")])
 
 
 def _cells(apart: Apart, value: ProbedValue | None) -> tuple[str, ...]:

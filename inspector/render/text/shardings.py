@@ -46,7 +46,7 @@ def shardings(report: Report) -> RenderableType | None:
                 ),
             )
         )
-    lines: list[RenderableType] = [shown, *left_out(len(rows) - MOST_ROWS, "rows")]
+    lines: list[RenderableType] = [shown, *left_out(len(rows) - MOST_ROWS, "row")]
     differing = sum(value.agrees is False for value in report.shardings)
     title = "Shardings after propagation" + (f": {differing} not as asked (✗)" if differing else "")
     return section(title, [*lines, *_chains(rows, report), *_largest(report), *_conflicts(report)])
@@ -62,7 +62,7 @@ def _chains(rows: Sequence[tuple[int, ShardedValue, str]], report: Report) -> It
     ]
     return (
         *(data(line, "dim") for line in unasked[:MOST_CHAINS]),
-        *left_out(len(unasked) - MOST_CHAINS, "of which the JSON report tells why"),
+        *left_out(len(unasked) - MOST_CHAINS, "", " of which the JSON report tells why"),
     )
 
 
@@ -82,7 +82,7 @@ def _conflicts(report: Report) -> Iterable[RenderableType]:
     found = list(dict.fromkeys(tuple(conflict_lines(each, report)) for each in conflicts(report.capture)))
     for lines in found[:MOST_CONFLICTS]:
         yield from (data(line) for line in lines)
-    yield from left_out(len(found) - MOST_CONFLICTS, "conflicts")
+    yield from left_out(len(found) - MOST_CONFLICTS, "conflict")
 
 
 def _folded(found: Iterable[ShardedValue], report: Report) -> Iterable[tuple[int, ShardedValue, str]]:

@@ -30,7 +30,7 @@ def times(report: Report) -> RenderableType | None:
         frame = lines.get(timings[0].name)
         shown.add_row(*map(data, (*_cells(timings), "" if frame is None else f"line {frame.line}")))
     title = f"Measured times in {measured[0][0].runs} runs, a device's waiting for the others included"
-    return section(title, [shown, *left_out(len(measured) - MOST, "collectives")])
+    return section(title, [shown, *left_out(len(measured) - MOST, "collective")])
 
 
 def _cells(timings: list[Timing]) -> tuple[str, ...]:

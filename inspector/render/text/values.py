@@ -22,7 +22,7 @@ def values(report: Report) -> RenderableType | None:
         shown.add_row(data(value.path), data(value.type), data(_sharding(value)))
     return section(
         "Arguments and outputs",
-        [shown, *left_out(len(arguments) - MOST, "arguments"), *left_out(len(outputs) - MOST, "outputs")],
+        [shown, *left_out(len(arguments) - MOST, "argument"), *left_out(len(outputs) - MOST, "output")],
     )
 
 

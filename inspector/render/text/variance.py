@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import RenderableType
 
 from ...report import Report, VariableVariance
+from ...units import plural
 from ..source_place import place_text
 from .pieces import data, left_out, section, table
 
@@ -22,8 +23,8 @@ def variance(report: Report) -> RenderableType | None:
         shown.add_row(*map(data, _cells(value)))
     inferred = any(value.inferred for value in report.variance)
     note = " (inferred, as the check is off)" if inferred else ""
-    title = f"Variance{note}: {len(report.variance)} values, {len(happening)} at which it changes"
-    return section(title, [shown, *left_out(len(happening) - MOST, "values")])
+    title = f"Variance{note}: {plural(len(report.variance), 'value')}, {len(happening)} at which it changes"
+    return section(title, [shown, *left_out(len(happening) - MOST, "value")])
 
 
 def _happens(value: VariableVariance) -> bool:

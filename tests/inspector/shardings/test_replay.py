@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from shardscope.inspector.render.sharding_grid import grid_lines
 from shardscope.inspector.shardings.dataflow import Node
+from shardscope.inspector.shardings.recorded import sharding_at
 from shardscope.inspector.shardings.replay import BEFORE, Replay
 from shardscope.inspector.shardings.spelled import from_spec
 from shardscope.inspector.shardings.table import propagated
@@ -31,7 +32,7 @@ def test_each_step_adds_what_it_says(function: str, sample: SampleCapture) -> No
             assert not changed or node in touched
         before = step
     for node in nodes:
-        final, last = flow.sharding(node), replay.after(node, replay.steps[-1])
+        final, last = sharding_at(flow, node), replay.after(node, replay.steps[-1])
         assert final is not None
         assert last is not None
         assert [dim.axes for dim in last.dims] == [dim.axes for dim in final.dims]

@@ -12,6 +12,7 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.why_lines import why_line
 from shardscope.inspector.shardings.dataflow import Dataflow, Node
 from shardscope.inspector.shardings.explained import einsum, why
+from shardscope.inspector.shardings.recorded import sharding_at
 from shardscope.inspector.shardings.table import propagated
 from shardscope.inspector.shardings.why import Cause, causes, origin_of, overlap
 from shardscope.parsers.mlir.sdy_parser import parse_sharding_rule
@@ -49,7 +50,7 @@ def check(flow: Dataflow) -> Counter[str]:
                 assert step.target == here
                 assert step.number is None or step.number < before
                 for end in (step.source, step.target):
-                    sharding = flow.sharding(end)
+                    sharding = sharding_at(flow, end)
                     assert sharding is not None
                     assert any(overlap(axis, found.axis) for dim in sharding.dims for axis in dim.axes)
                 here, before = step.source, before if step.number is None else step.number

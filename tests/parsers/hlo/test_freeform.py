@@ -85,3 +85,11 @@ def test_an_instruction_with_blanks_of_its_own_amid_printed_ones() -> None:
     assert not module.problems
     assert [each.name for each in module.with_opcode({"parameter"})] == ["x", "y", "p", "a"]
     assert ("a", "f32[8, 1]{1, 0}", "parameter") in list(module.rows())
+
+
+def test_instructions_in_place_of_operands_of_one_without_a_type() -> None:
+    module = damaged(19, "  ROOT %r = add(f32[] constant(1), negate(%zero))")
+    assert names(module) == ALL
+    assert not module.problems
+    assert list(module.rows())[-1] == ("r", "", "add")
+    assert module.entry.instruction("r").operands == ("constant.anon", "negate.anon")

@@ -188,3 +188,18 @@ def test_a_computation() -> None:
     assert found.root is found.instruction("c")
     assert found.instruction("d") is None
     assert found.is_entry
+
+
+@pytest.mark.parametrize(
+    ("operands", "names"),
+    [
+        ("f32[] constant(0)", ("constant.anon",)),
+        ("multiply(%a, %b), %c", ("multiply.anon", "c")),
+        ("f32[2]{0:T(256)S(1)} %a, f32[2] negate(add(%a, %b))", ("a", "negate.anon")),
+        ("(f32[2]{0:T(2,1)(4)SC(0:16)}, s32[]) %t#1", ("t",)),
+    ],
+)
+def test_instructions_in_place_of_operands(operands: str, names: tuple[str, ...]) -> None:
+    found = only(f"%x = f32[2]{{0}} add({operands}), dimensions={{}}")
+    assert found.operands == names
+    assert found.attributes == {"dimensions": "{}"}

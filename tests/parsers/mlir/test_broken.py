@@ -78,6 +78,23 @@ def test_cut_off_anywhere(cut: int) -> None:
     assert {(each.span.start, each.name) for each in whole} <= {(each.span.start, each.name) for each in module.walk()}
 
 
+@pytest.mark.parametrize(
+    "last",
+    [
+        *("s", "stablehlo", "%", "%4", "%4 ", "%4 =", "%4, ", "%4, %5", "%4:2 = ", '"', '"stablehlo.all_red', '"a.b"'),
+        *("r", "retur", "^", "^bb1", "#", "#loc1", "!type", "// on\n    %4"),
+    ],
+)
+def test_the_last_line_is_cut_off_before_it_is_an_operation(last: str) -> None:
+    above = "%0 = stablehlo.add %a, %a : tensor<8xf32>"
+    module = read(f"module @m {{\n  func.func @f(%a: tensor<8xf32>) {{\n    {above}\n    {last}")
+    *_, operation = module.walk()
+    assert module.source.text(operation.span).rstrip() == above
+    assert [str(each) for each in operation.result_types] == ["tensor<8xf32>"]
+    problems = {(problem.message, problem.source.position(problem.span.start)) for problem in module.problems}
+    assert problems & {("not MLIR", (4, 5)), ("not MLIR", (5, 5))}
+
+
 def test_what_is_no_mlir_at_all() -> None:
     with pytest.raises(ParseError, match="this is not MLIR"):
         read("HloModule m\n\nFileNames\n")
@@ -105,6 +122,11 @@ def test_what_is_no_mlir_at_all() -> None:
         # results and what follows them on different lines
         "%c\n\n= stablehlo.constant dense<1> : tensor<i32>\n",
         '"eturn"(%1) : (tensor<2xi32>) -> ()\n',
+        # a name in quotes that starts a line of an alias, or of nothing
+        '#loc = loc(\n"shard_map")\n"a.b"() : () -> ()\n',
+        '#loc1 =module "loc(""a")\n"builtin.module"\n"a.b"() : () -> ()\n',
+        # results in front of what looks like the key of an attribute
+        "func.func @f() {\n  %c = a.b = a.c 4 : i32\n  return\n}\n",
     ],
 )
 def test_found_by_fuzzing(text: str) -> None:

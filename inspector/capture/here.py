@@ -1,0 +1,44 @@
+"""Captures of functions that are only in this process: those of a notebook, of a test.
+
+Propagation, which may crash, still runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .child.frames import Frame
+from .events import fold
+from .model import Capture
+from .propagation import Propagated, Propagation, has_mesh, with_propagation
+
+
+def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Capture:
+    """Trace, lower and compile a call here, without running it. What it raises, it raises.
+
+    Line numbers are those of this process; the devices are JAX's own.
+    """
+    from .child.in_process import record_call
+
+    frames: list[Frame] = []
+    arrived: queue.SimpleQueue[Propagated] = queue.SimpleQueue()
+    with tempfile.TemporaryDirectory(prefix="shardscope-") as workspace:
+        propagation = Propagation(sys.executable, os.environ, Path(workspace), arrived.put)
+        try:
+            record_call(function, (tuple(args), dict(kwargs)), frames.append, workspace)
+            stablehlo = [frame.text for frame in frames if frame.event.get("name") == "stablehlo"]
+            capture = Capture()
+            for frame in frames:
+                capture = fold(capture, frame)
+            if stablehlo and has_mesh(stablehlo[-1]):
+                propagation.submit(stablehlo[-1])
+                capture = with_propagation(capture, arrived.get())
+            return capture
+        finally:
+            propagation.stop()

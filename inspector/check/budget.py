@@ -1,0 +1,134 @@
+"""Budgets: what a function may communicate, take and cost at most, in words.
+
+all-gather over tp: none        all-reduce: 4        wire bytes <= 2 GB
+collectives <= 12               peak memory <= 90 %  time <= 1.5 ms
+no implicit communication
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from ..capture.errors import CaptureError
+from ..diff.outline import Outline, Transfer
+from ..report import Kind, PeakMemory
+from ..units import format_bytes, format_seconds, plural
+
+SIZES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
+
+IMPLICIT = "no implicit communication"
+
+EXAMPLES = (
+    "'all-gather over tp: none', 'all-reduce: 4', 'collectives <= 12', 'wire bytes <= 2 GB', 'peak memory <= 90 %',"
+    f" 'time <= 1.5 ms', '{IMPLICIT}'"
+)
+
+_NUMBER = r"(?P<number>\d{1,15}(?:\.\d{1,6})?)"
+_COUNT = re.compile(r"(?P<kind>[a-z-]+?)s?(?: over (?P<axes>[^:]+?))?\s*(?::|<=)\s*(?P<most>none|\d{1,9})")
+_BYTES = re.compile(rf"(?P<what>wire bytes|peak memory)\s*<=\s*{_NUMBER}\s*(?P<unit>[kmgt]i?|)b?", re.IGNORECASE)
+_SHARE = re.compile(rf"peak memory\s*<=\s*{_NUMBER}\s*%", re.IGNORECASE)
+_TIME = re.compile(rf"time\s*<=\s*{_NUMBER}\s*(?P<unit>s|ms|us|µs)")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """One limit: `most` collectives (of `kind`, over `axes`), bytes, seconds, or hundredths of the device's memory."""
+
+    text: str
+    measure: Literal["collectives", "implicit", "wire", "peak", "share", "time"]
+    most: float = 0
+    kind: str = ""
+    axes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A budget that is exceeded: `found` says by what, `transfers` by which collectives, if it is about them."""
+
+    budget: Budget
+    found: str
+    transfers: tuple[tuple[Transfer, int], ...] = ()
+
+
+def parse_budget(text: str) -> Budget:
+    """The budget that a text says.
+
+    Raises:
+        CaptureError: it says none; the message has examples.
+    """
+    words = " ".join(text.split())
+    if words == IMPLICIT:
+        return Budget(words, "implicit")
+    if share := _SHARE.fullmatch(words):
+        return Budget(words, "share", float(share["number"]))
+    if size := _BYTES.fullmatch(words):
+        most = float(size["number"]) * SIZES[size["unit"].lower()]
+        return Budget(words, "wire" if size["what"].lower().startswith("wire") else "peak", most)
+    if time := _TIME.fullmatch(words):
+        return Budget(words, "time", float(time["number"]) * TIMES[time["unit"]])
+    count = _COUNT.fullmatch(words)
+    if count is None or count["kind"] not in (*get_args(Kind), "collective"):
+        raise CaptureError(f"the budget {text!r} cannot be read; expected one as in {EXAMPLES}")
+    axes = frozenset(name.strip() for name in (count["axes"] or "").split(",") if name.strip())
+    return Budget(words, "collectives", 0 if count["most"] == "none" else int(count["most"]), count["kind"], axes)
+
+
+def broken(budgets: Sequence[Budget], outline: Outline, peak: PeakMemory | None = None) -> tuple[Broken, ...]:
+    """Those of the budgets that an outline exceeds. What is not known exceeds every budget."""
+    return tuple(each for budget in budgets if (each := _broken(budget, outline, peak)) is not None)
+
+
+def _broken(budget: Budget, outline: Outline, peak: PeakMemory | None) -> Broken | None:
+    taken = None if peak is None else peak.bytes
+    match budget.measure:
+        case "implicit":
+            these = tuple((one, count) for one, count in outline.transfers if one.origin != "user")
+            return Broken(budget, f"{_counted(these)} that nobody wrote", these) if these else None
+        case "wire":
+            sent = outline.total_wire
+            ordered = sorted(outline.transfers, key=lambda each: -(each[0].work.total_wire or 0) * each[1])
+            within = sent is not None and sent <= budget.most
+            return None if within else Broken(budget, f"{format_bytes(sent)} per device and run", tuple(ordered))
+        case "peak":
+            within = taken is not None and taken <= budget.most
+            return None if within else Broken(budget, f"{format_bytes(taken)} per device")
+        case "share":
+            return _over_share(budget, peak)
+        case "time":
+            seconds = outline.costs.get("estimated")
+            within = seconds is not None and seconds <= budget.most
+            return None if within else Broken(budget, f"an estimated {format_seconds(seconds)}{_unknown(seconds)}")
+        case "collectives":
+            these = tuple((one, count) for one, count in outline.transfers if _is_meant(one, budget))
+            within = sum(count for _, count in these) <= budget.most
+            return None if within else Broken(budget, _counted(these), these)
+
+
+def _over_share(budget: Budget, peak: PeakMemory | None) -> Broken | None:
+    taken, capacity = (None, None) if peak is None else (peak.bytes, peak.capacity)
+    if taken is None or not capacity:
+        return Broken(budget, f"{format_bytes(taken)} of a memory whose size this target does not tell")
+    share = 100 * taken / capacity
+    if share <= budget.most:
+        return None
+    return Broken(budget, f"{share:.3g} %, {format_bytes(taken)} of {format_bytes(capacity)}")
+
+
+def _unknown(seconds: float | None) -> str:
+    return ", since nothing is known of how fast this target is" if seconds is None else ""
+
+
+def _is_meant(one: Transfer, budget: Budget) -> bool:
+    """By kind and axes: any of them, or a part of one. Groups that no axes form may go over all of them."""
+    if budget.kind not in (one.work.kind, "collective"):
+        return False
+    axes = one.work.axes
+    return not budget.axes or axes is None or any(axis.partition(":(")[0] in budget.axes for axis in axes)
+
+
+def _counted(these: Sequence[tuple[Transfer, int]]) -> str:
+    return plural(sum(count for _, count in these), "collective")

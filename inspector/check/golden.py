@@ -1,0 +1,75 @@
+"""A golden: what a function communicates and how it is sharded, in a file that is kept beside the code.
+
+It holds nothing that another version of JAX names or numbers otherwise, in an order of its own, so that a new version
+of JAX makes no difference in the file either. It is untrusted input, as any file is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from ..capture.errors import CaptureError
+from ..diff.outline import Border, Outline, Transfer
+
+LARGEST = 1 << 28
+"""Bytes of a golden."""
+
+
+class Repeated(Struct, frozen=True):
+    """A collective, and how often it is there."""
+
+    count: int
+    transfer: Transfer
+
+
+class Golden(Struct, frozen=True):
+    """The file."""
+
+    schema: Literal["shardscope.golden/1"]
+    title: str
+    stage: str
+    collectives: list[Repeated]
+    shardings: list[Border]
+
+
+def golden_of(found: Outline) -> bytes:
+    """The file for an outline, as UTF-8 with a newline at the end."""
+    repeated = [Repeated(count, _without_positions(transfer)) for transfer, count in found.transfers]
+    repeated.sort(key=lambda each: msgspec.json.encode(each.transfer))
+    golden = Golden("shardscope.golden/1", found.title, found.stage, repeated, list(found.borders))
+    return msgspec.json.format(msgspec.json.encode(golden), indent=1) + b"\n"
+
+
+def read_golden(path: str) -> Outline:
+    """The outline that a file keeps.
+
+    Raises:
+        CaptureError: it cannot be read, or is no golden.
+    """
+    try:
+        place = Path(path)
+        if place.stat().st_size > LARGEST:
+            raise CaptureError(f"{path} is larger than {LARGEST >> 20} MiB")
+        golden = msgspec.json.decode(place.read_bytes(), type=Golden)
+    except OSError as error:
+        raise CaptureError(f"cannot read {path}: {error.strerror}; `check --update` writes it") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CaptureError(f"{path} is no golden: {error}; `check --update` writes it anew") from error
+    transfers = tuple((each.transfer, each.count) for each in golden.collectives)
+    if any(count < 1 or not transfer.place.frames for transfer, count in transfers):
+        raise CaptureError(f"{path} is no golden: a collective that is nowhere; `check --update` writes it anew")
+    return Outline(f"{golden.title}, {path}", golden.stage, transfers, tuple(golden.shardings))
+
+
+def _without_positions(transfer: Transfer) -> Transfer:
+    return replace(transfer, name="", span=None, where=": ".join(filter(None, transfer.place.frames[0])))
+
+
+def comparable(found: Outline) -> Outline:
+    """What of an outline a golden keeps."""
+    return replace(found, insides=(), concerns=(), sizes={}, costs={}, opcodes={})

@@ -1,0 +1,56 @@
+"""What a check found: how a function differs from its golden, and which budgets it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..capture.errors import CaptureError
+from ..diff.diff import Diff, compare_outlines
+from ..diff.outline import STAGES, Outline, outline
+from ..report import Report
+from .budget import Broken, Budget, broken
+from .golden import comparable
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One function, checked. `changes` are those since the golden, None where there is none to compare with."""
+
+    name: str
+    report: Report
+    found: Outline
+    changes: Diff | None
+    budgets: tuple[Budget, ...]
+    broken: tuple[Broken, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the golden says something else: of communication, or of how arguments and outputs are sharded."""
+        return self.changes is not None and (self.changes.communication_differs or bool(self.changes.borders))
+
+    @property
+    def passed(self) -> bool:
+        """Whether all is as it was, and as it may be."""
+        return not self.differs and not self.broken
+
+
+def judge(name: str, report: Report, golden: Outline | None, budgets: Sequence[Budget]) -> Verdict:
+    """Check a report against a golden, at the stage that this keeps, and against budgets.
+
+    Raises:
+        CaptureError: the report has no such stage.
+    """
+    names = STAGES if golden is None else (golden.stage,)
+    stage = next(filter(None, map(report.capture.stage, names)), None)
+    if stage is None:
+        raise CaptureError(f"{name} has no text of {' or '.join(names)} to check")
+    found = outline(report, stage)
+    return Verdict(
+        name,
+        report,
+        found,
+        None if golden is None else compare_outlines(golden, comparable(found)),
+        tuple(budgets),
+        broken(budgets, found, report.peak),
+    )

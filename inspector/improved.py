@@ -1,0 +1,25 @@
+"""What is found out about a report by capturing again: why a function does not trace, and whether changes help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .capture.child.request import Request
+from .explaining.table import explained
+from .findings.policy import Policy
+from .report import Report
+from .trying import verified
+
+
+def improved(
+    report: Report,
+    request: Request,
+    policy: Policy,
+    *,
+    verify: bool,
+    tell: Callable[[str], None] = lambda what: None,
+) -> Report:
+    """The report of a request, explained where it failed, else with the changes tried if they are to be verified."""
+    if report.capture.failure is not None:
+        return explained(report, request, tell)
+    return verified(report, request, policy, tell) if verify else report

@@ -1,0 +1,61 @@
+"""The result of a check, as one reads it in the log of continuous integration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from ...check.budget import Broken
+from ...check.verdict import Verdict
+from ...diff.outline import Transfer
+from ...diff.wording import headline
+from ...pipeline import collectives_of
+from ...units import plural
+from ..offences import transfer_offences
+from .diff import print_diff
+from .pieces import data
+
+
+def print_verdicts(verdicts: Iterable[Verdict], console: Console) -> None:
+    """For each function whether it passed, and all that did not."""
+    for verdict in verdicts:
+        _print(verdict, console)
+
+
+def _print(verdict: Verdict, console: Console) -> None:
+    word, style = ("passed", "green") if verdict.passed else ("FAILED", "bold red")
+    told = ": ".join(filter(None, (verdict.name, summary(verdict))))
+    console.print(Text.assemble((f"{word} ", style), data(told)))
+    for over in verdict.broken:
+        for line in _over(over, verdict):
+            console.print(line)
+    if verdict.changes is not None and verdict.differs:
+        these = [(change.after, change.count) for change in verdict.changes.changes if change.after is not None]
+        for line in _offences(these, verdict):
+            console.print(data(f"    {line}"))
+        console.print()
+        print_diff(verdict.changes, console)
+
+
+def summary(verdict: Verdict) -> str:
+    """`no change in communication (…); 3 budgets hold`."""
+    told = [] if verdict.changes is None else [headline(verdict.changes)]
+    kept = len(verdict.budgets) - len(verdict.broken)
+    if verdict.broken:
+        told.append(f"{plural(len(verdict.broken), 'budget')} of {len(verdict.budgets)} exceeded")
+    elif kept:
+        told.append(f"{plural(kept, 'budget')} kept" if kept > 1 else "the budget is kept")
+    return "; ".join(told)
+
+
+def _over(over: Broken, verdict: Verdict) -> list[RenderableType]:
+    title = data(f"  over budget: {over.budget.text}; there is {over.found}", "red")
+    return [title, *(data(f"    {line}") for line in _offences(over.transfers, verdict))]
+
+
+def _offences(transfers: Sequence[tuple[Transfer, int]], verdict: Verdict) -> Iterator[str]:
+    stage = verdict.report.capture.stage(verdict.found.stage)
+    collectives = () if stage is None else collectives_of(stage, verdict.report.capture)
+    return transfer_offences(transfers, verdict.found.stage, verdict.report, collectives)

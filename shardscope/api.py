@@ -1,0 +1,83 @@
+"""What `import shardscope` offers, behind a front that imports nothing until it is called."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from shardscope.inspector.capture.here import capture_here
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.offences import offences
+from shardscope.inspector.report import Collective, Report
+from shardscope.inspector.units import plural
+
+Subject = Callable[..., Any] | Report
+
+Allowed = int | Mapping[str | tuple[str, ...], int]
+
+
+def inspect_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Report:
+    """The report of a call, captured in this process."""
+    if not callable(function):
+        raise TypeError(f"{function!r} is no function: give shardscope the function, and then its arguments")
+    return inspect(capture_here(function, args, kwargs))
+
+
+def check_collectives(
+    subject: Subject, args: Sequence[Any], kwargs: Mapping[str, Any], expected: Mapping[str, Allowed]
+) -> Report:
+    """Compare the collectives of some kinds with how many there are to be; AssertionError where they differ."""
+    report = _report(subject, args, kwargs)
+    problems = []
+    for kind, wanted in expected.items():
+        these = [each for each in _compiled(report) if each.kind == kind]
+        if isinstance(wanted, int):
+            wrong = these if len(these) != wanted else []
+            if len(these) != wanted:
+                problems.append(_problem(kind, wanted, "", wrong, report))
+            continue
+        known = Counter(_axes(each) for each in these)
+        asked = Counter({tuple(sorted(_names(axes))): count for axes, count in wanted.items()})
+        for axes in dict.fromkeys((*asked, *known)):
+            if known[axes] != asked[axes]:
+                wrong = [each for each in these if _axes(each) == axes]
+                problems.append(_problem(kind, asked[axes], f" over {', '.join(axes)}", wrong, report))
+    if problems:
+        raise AssertionError("\n".join(problems))
+    return report
+
+
+def check_no_implicit(subject: Subject, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Report:
+    """AssertionError where a collective is the partitioner's or the compiler's."""
+    report = _report(subject, args, kwargs)
+    these = [each for each in _compiled(report) if each.origin != "user"]
+    if these:
+        told = f"{plural(len(these), 'collective')} that the source does not ask for:"
+        raise AssertionError("\n".join((told, *_listed(these, report))))
+    return report
+
+
+def _report(subject: Subject, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Report:
+    return subject if isinstance(subject, Report) else inspect_call(subject, args, kwargs)
+
+
+def _compiled(report: Report) -> Sequence[Collective]:
+    return [each for each in report.collectives if each.stage == "hlo"]
+
+
+def _problem(kind: str, wanted: int, over: str, these: Sequence[Collective], report: Report) -> str:
+    there = f"{len(these) or 'none'}{':' if these else ''}"
+    return "\n".join((f"expected {plural(wanted, kind)}{over}, found {there}", *_listed(these, report)))
+
+
+def _listed(these: Iterable[Collective], report: Report) -> Iterable[str]:
+    return (f"  {line}" for line in offences([(each, 1) for each in these], report))
+
+
+def _axes(collective: Collective) -> tuple[str, ...]:
+    return ("groups of no axes",) if collective.axes is None else tuple(sorted(collective.axes))
+
+
+def _names(axes: str | tuple[str, ...]) -> Sequence[str]:
+    return [name.strip() for name in axes.split(",")] if isinstance(axes, str) else axes

@@ -1,0 +1,144 @@
+"""Check what a function communicates: against what it did before, and against budgets. For continuous integration.
+
+  shardscope check script.py:step --golden step.golden.json --update       (keeps what it does)
+  shardscope check script.py:step --golden step.golden.json                (exits with 1 when that changed)
+  shardscope check script.py:step --budget 'all-gather over tp: none' --budget 'wire bytes <= 2 GB'
+  shardscope check script.py:step --budget 'no implicit communication'
+  shardscope check                       (all functions that [tool.shardscope.check] in pyproject.toml names)
+
+A golden stays good under a version of JAX that names and numbers everything otherwise and communicates the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardscope.check_settings import check_settings, folder_of, from_settings, said_of
+from shardscope.commands.capturing import settings_of
+from shardscope.commands.output import exit_code, write, write_text
+from shardscope.commands.sides import add_capture_options, capture_side, complain, report_of, request_of
+from shardscope.configuration import Found
+from shardscope.exit_code import ExitCode
+from shardscope.inspector.capture.child.request import Request
+from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.check.budget import Budget, parse_budget
+from shardscope.inspector.check.golden import golden_of, read_golden
+from shardscope.inspector.check.verdict import Verdict, judge
+from shardscope.inspector.render.printable import printable
+
+FORMATS = ("text", "json", "markdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One function, by the name that it is told by, and what it is checked against; `request` is its capture."""
+
+    name: str
+    function: str
+    request: Request
+    golden: Path | None
+    budgets: tuple[Budget, ...]
+    settings: Found
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("function", nargs="?", help="a function, a saved capture, a text, or a folder of dumps")
+    parser.add_argument("--golden", metavar="FILE", help="what the function is to communicate")
+    parser.add_argument("--update", action="store_true", help="write goldens instead of checking against them")
+    parser.add_argument("--budget", action="append", default=[], metavar="TEXT", help="what it may communicate at most")
+    add_capture_options(parser)
+    parser.add_argument("--format", choices=FORMATS, default="text", help="what to show it as (default: text)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the result to a file")
+
+
+def run(options: argparse.Namespace) -> ExitCode:
+    """Capture, check, tell."""
+    checks = _checks(options)
+    if options.update and not any(check.golden for check in checks):
+        raise CaptureError("--update writes goldens: say where with --golden FILE, or in [tool.shardscope.check]")
+    goldens = [None if check.golden is None or options.update else read_golden(str(check.golden)) for check in checks]
+    verdicts, code = [], ExitCode.DONE
+    for check, golden in zip(checks, goldens, strict=True):
+        captured = capture_side(check.function, check.request)
+        if (failed := exit_code(captured)) != ExitCode.DONE:
+            code = max(code, complain(check.name, captured, failed))
+            continue
+        verdict = judge(check.name, report_of(captured, check.settings), golden, check.budgets)
+        if options.update and check.golden is not None:
+            _update(check.golden, verdict)
+        verdicts.append(verdict)
+    _show(verdicts, options)
+    return max(code, ExitCode.DONE if all(verdict.passed for verdict in verdicts) else ExitCode.FINDINGS)
+
+
+def _checks(options: argparse.Namespace) -> Sequence[Check]:
+    """The function that is named, or all that the settings name."""
+    if options.function is not None:
+        check = _check(options.function, options.function, options, settings_of(options.function))
+        if check.golden is None and not check.budgets:
+            raise CaptureError("nothing to check: give --golden FILE or --budget TEXT, or say it in pyproject.toml")
+        return (check,)
+    found = settings_of("")
+    said = check_settings(found)
+    if not said.functions:
+        raise CaptureError("name a function to check, here or as [tool.shardscope.check.functions.'script.py:fn']")
+    if options.golden is not None:
+        raise CaptureError("--golden is of one function: name it")
+    return [_check(name, from_settings(name, found), options, found) for name in said.functions]
+
+
+def _check(name: str, function: str, options: argparse.Namespace, found: Found) -> Check:
+    every = check_settings(found)
+    said = said_of(function, every, found)
+    kept = None if said.golden is None else folder_of(found) / said.golden
+    chosen = argparse.Namespace(**vars(options))
+    chosen.arg = options.arg or list(said.arg)
+    chosen.inputs = options.inputs or said.inputs
+    chosen.devices = options.devices or said.devices
+    return Check(
+        name=name,
+        function=function,
+        request=request_of(chosen, function, found, target=options.target or said.target),
+        golden=kept if options.golden is None else Path(options.golden),
+        budgets=tuple(parse_budget(text) for text in (*every.budgets, *said.budgets, *options.budget)),
+        settings=found,
+    )
+
+
+def _update(path: Path, verdict: Verdict) -> None:
+    """Write a golden, if it says anything else than the one that is there."""
+    try:
+        kept = judge(verdict.name, verdict.report, read_golden(str(path)), ())
+    except CaptureError:
+        kept = None
+    if kept is not None and not kept.differs:
+        word = "unchanged"
+    else:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CaptureError(f"cannot make {path.parent}: {error.strerror}") from error
+        write(golden_of(verdict.found), str(path))
+        word = "written"
+    print(printable(f"{path}: {word}"), file=sys.stderr)
+
+
+def _show(verdicts: Sequence[Verdict], options: argparse.Namespace) -> None:
+    match options.format:
+        case "json":
+            from shardscope.inspector.render.json.verdict import verdicts_to_json
+
+            write(verdicts_to_json(verdicts), options.output)
+        case "markdown":
+            from shardscope.inspector.render.verdict_markdown import verdicts_to_markdown
+
+            write(verdicts_to_markdown(verdicts).encode(), options.output)
+        case _:
+            from shardscope.inspector.render.text.verdict import print_verdicts
+
+            write_text(lambda console: print_verdicts(verdicts, console), options.output)

@@ -1,0 +1,90 @@
+"""Budgets and goldens, of captures."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.check.budget import parse_budget
+from shardscope.inspector.check.golden import golden_of, read_golden
+from shardscope.inspector.check.verdict import judge
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import PeakMemory
+
+from tests.conftest import SampleCapture
+
+
+@pytest.mark.parametrize(
+    ("budget", "holds"),
+    [
+        ("all-gather over feats: none", True),
+        ("all-gather over batch: none", False),
+        ("all-gathers over batch: 6", True),
+        ("all-gathers over batch, feats: 5", False),
+        ("all-to-all: none", True),
+        ("collectives <= 10", False),
+        ("collectives <= 11", True),
+        ("wire bytes <= 3986 B", True),
+        ("wire bytes <= 3985", False),
+        ("wire bytes <= 3.985 kB", False),
+        ("wire bytes <= 3.9 KiB", True),
+        ("no implicit communication", True),
+        ("peak memory <= 1 MB", True),
+        ("peak memory <= 1 B", False),
+        ("peak memory <= 90 %", False),  # of a fake device's memory nothing is known
+        ("time <= 1 s", False),
+    ],
+)
+def test_budgets(sample: SampleCapture, budget: str, holds: bool) -> None:
+    """The sample sends 3986 bytes: six gathers over batch, three reduce-scatters and a psum over feats, a psum."""
+    verdict = judge("loss", inspect(sample("fsdp_tp:loss")), None, [parse_budget(budget)])
+    assert verdict.passed == holds, verdict.broken
+
+
+@pytest.mark.parametrize(("share", "holds"), [("24 %", False), ("25 %", True), ("100 %", True)])
+def test_a_share_of_the_memory(sample: SampleCapture, share: str, holds: bool) -> None:
+    report = replace(inspect(sample("fsdp_tp:loss")), peak=PeakMemory(1000, 4000))
+    assert judge("loss", report, None, [parse_budget(f"peak memory <= {share}")]).passed == holds
+
+
+def test_what_is_no_budget() -> None:
+    with pytest.raises(CaptureError, match="'wire bytes <= 2 GB'"):
+        parse_budget("all-gathr: none")
+
+
+def test_a_golden_keeps_what_is_compared(sample: SampleCapture, tmp_path: Path) -> None:
+    path = tmp_path / "golden.json"
+    report = inspect(sample("fsdp_tp:loss"))
+    path.write_bytes(golden_of(judge("loss", report, None, ()).found))
+    again = judge("loss", report, read_golden(str(path)), ())
+    assert again.passed
+    assert again.changes is not None
+    assert again.changes.same == 11
+    assert not judge("loss", inspect(sample("tensor_parallel:loss")), read_golden(str(path)), ()).passed
+
+
+@pytest.mark.parametrize("name", ["tensor_parallel:grad", "moe:grad"])
+def test_a_golden_of_another_jax(sample: SampleCapture, tmp_path: Path, name: str) -> None:
+    other = os.environ.get("SHARDSCOPE_OTHER_PYTHON")
+    if not other:
+        pytest.skip("SHARDSCOPE_OTHER_PYTHON names no interpreter with another JAX")
+    here = sample(name)
+    assert here.subject is not None
+    *_, there = capture(Request(f"{here.subject.script}:{here.subject.function}", live=False, python=other))
+    assert there.subject is not None
+    assert there.subject.jax != here.subject.jax
+    path = tmp_path / "golden.json"
+    path.write_bytes(golden_of(judge(name, inspect(there), None, ()).found))
+    assert judge(name, inspect(here), read_golden(str(path)), ()).passed
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"schema": "shardscope.golden/1"}', '{"schema": "other"}', "\xff"])
+def test_what_is_no_golden(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "golden.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(CaptureError, match="is no golden"):
+        read_golden(str(path))

@@ -1,0 +1,45 @@
+"""The screen of a diff: both texts linked, and a table of what differs."""
+
+from __future__ import annotations
+
+from shardscope.inspector.diff.diff import diff
+from shardscope.inspector.pipeline import inspect
+from shardscope.tui.diff_app import DiffApp
+from shardscope.tui.row_table import RowTable
+from shardscope.tui.text_view import TextView
+
+from tests.conftest import SampleCapture
+
+from .conftest import Driver
+
+
+async def test_both_texts_follow_the_table_and_each_other(sample: SampleCapture) -> None:
+    reports = [inspect(sample(f"missing_reduce_scatter:{name}")) for name in ("faulty", "repaired")]
+    app = DiffApp(diff(*reports))
+    async with app.run_test(size=(150, 45)) as pilot:
+        driver = Driver(app, pilot)
+        await driver.until(lambda: "became reduce-scatter" in driver.text)
+        before, after = (app.screen.query_one(f"#diff-{side}", TextView) for side in ("before", "after"))
+        await driver.until(lambda: " all-reduce(" in before.text_of(before.cursor))
+        assert " reduce-scatter(" in after.text_of(after.cursor)
+        assert "partition-id" in "".join(before.text_of(line) for line in before.marks)
+        assert set(after.marks) == {after.cursor}
+        assert "gone: SS01" in driver.text
+        # A fusion that both have: the other text goes there, too.
+        line = next(line for line in before.linked if "fusion(" in before.text_of(line))
+        before.focus()
+        before.move_to(line)
+        await driver.until(lambda: "fusion(" in after.text_of(after.cursor))
+        assert app.screen.query_one(RowTable).rows[0].key == 0
+        await driver.press("question_mark")
+        await driver.until(lambda: "in the table" in driver.text)
+        await driver.press("escape", "q")
+
+
+async def test_nothing_differs(sample: SampleCapture) -> None:
+    report = inspect(sample("missing_reduce_scatter:faulty"))
+    app = DiffApp(diff(report, report))
+    async with app.run_test(size=(80, 24)) as pilot:
+        driver = Driver(app, pilot)
+        await driver.until(lambda: "no change in communication" in driver.text)
+        await driver.press("tab", "down")

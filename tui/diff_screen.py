@@ -1,0 +1,124 @@
+"""What differs between two lowerings: the headline, both texts around what is selected, and a table of all changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Static
+from textual.worker import get_current_worker
+
+from ..inspector.diff.diff import Change, Diff
+from ..inspector.diff.surroundings import Facing, around
+from ..inspector.diff.wording import headline
+from ..inspector.units import plural
+from .diff_rows import COLUMNS, rows_of
+from .help import Help
+from .highlight import of_dialect
+from .pieces import data
+from .row_table import RowTable
+from .text_view import TextView
+
+SIDES = ("before", "after")
+
+
+class DiffScreen(Screen[None]):
+    """The texts are linked: the cursor of one goes to what the other has for the same, where there is such a thing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "app.quit", "quit"),
+        Binding("question_mark", "help", "help"),
+    ]
+
+    def __init__(self, found: Diff) -> None:
+        super().__init__()
+        self._found = found
+        self._facings: Sequence[Facing] = ()
+
+    def compose(self) -> ComposeResult:
+        yield Static(data(headline(self._found), "bold"), id="diff-headline")
+        with Horizontal(id="upper"):
+            for side, outline in zip(SIDES, (self._found.before, self._found.after), strict=True):
+                with Vertical(id=f"diff-side-{side}", classes="diff-side"):
+                    title = Content.assemble((f"{side}  ", "$aside"), data(outline.title))
+                    yield Static(title, classes="pane-title")
+                    yield TextView(id=f"diff-{side}")
+        with Vertical(id="diff-changes"):
+            yield Static(self._summary(), classes="summary")
+            yield RowTable(COLUMNS, id="diff-table")
+
+    def on_mount(self) -> None:
+        for side, outline in zip(SIDES, (self._found.before, self._found.after), strict=True):
+            if outline.text is not None:
+                self._view(side).show(outline.text.source, of_dialect(outline.text.dialect))
+        table = self.query_one(RowTable)
+        table.show(list(rows_of(self._found)))
+        table.focus()
+        if self._found.changes:
+            self._look(self._found.changes[0])
+
+    def action_help(self) -> None:
+        """Say what the keys do."""
+        parts = (("everywhere", self), ("in the table", RowTable), ("in a text", TextView))
+        self.app.push_screen(Help([(name, part.BINDINGS) for name, part in parts]))
+
+    @on(RowTable.Moved)
+    def _selected(self, event: RowTable.Moved) -> None:
+        if isinstance(event.key, int):
+            self._look(self._found.changes[event.key])
+
+    @work(thread=True, exclusive=True)
+    def _look(self, change: Change) -> None:
+        worker = get_current_worker()
+        facings = around(self._found, change)
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._show, change, facings)
+
+    def _show(self, change: Change, facings: Sequence[Facing]) -> None:
+        """Both texts at the change: what corresponds is linked, what differs has a mark."""
+        self._facings = facings
+        for side, transfer in zip(SIDES, (change.before, change.after), strict=True):
+            view = self._view(side)
+            lines = {line: facing for facing in facings if (line := self._line(facing, side)) is not None}
+            view.marks = _marks(lines)
+            view.linked = frozenset(line for line, facing in lines.items() if facing.before and facing.after)
+            if transfer is not None and transfer.span is not None:
+                view.go_to(view.index.line_at(transfer.span.start))
+            elif view.linked:
+                view.go_to(max(view.linked))
+
+    @on(TextView.Moved)
+    def _follow(self, event: TextView.Moved) -> None:
+        """Go to the same in the other text."""
+        here = (event.view.id or "").removeprefix("diff-")
+        there = next(side for side in SIDES if side != here)
+        for facing in self._facings:
+            line = self._line(facing, there)
+            if self._line(facing, here) == event.line and line is not None:
+                self._view(there).go_to(line)
+
+    def _view(self, side: str) -> TextView:
+        return self.query_one(f"#diff-{side}", TextView)
+
+    def _line(self, facing: Facing, side: str) -> int | None:
+        instruction = facing.before if side == "before" else facing.after
+        return None if instruction is None else self._view(side).index.line_at(instruction.span.start)
+
+    def _summary(self) -> Content:
+        found = self._found
+        counts = " → ".join(plural(side.count, "collective") for side in (found.before, found.after))
+        return Content(f"{found.after.stage}: {counts}; the same on both sides: {found.same}")
+
+
+def _marks(lines: Mapping[int, Facing]) -> dict[int, str]:
+    marks = {}
+    for line, facing in lines.items():
+        if not facing.same:
+            marks[line] = "$warning" if facing.before and facing.after else "$success" if facing.after else "$error"
+    return marks

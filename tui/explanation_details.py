@@ -1,0 +1,32 @@
+"""Why a function does not trace: the story, and the changes that mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual.content import Content
+
+from ..inspector.findings.edits import diff_of
+from ..inspector.render.explanation_words import remedies_shown, verdict
+from ..inspector.render.source_place import place_text
+from ..inspector.report import Report
+from .finding_details import SIGNS
+from .pieces import data, folded, title
+
+
+def explanation_details(report: Report, width: int) -> Iterator[Content]:
+    """The lines of the inspect pane; none where nothing is known."""
+    found = report.explanation
+    if found is None:
+        return
+    yield title("why it does not trace")
+    yield from folded(data(found.title), width)
+    for number, step in enumerate(found.steps, 1):
+        yield from folded(data(f"{number}. {step.what}   {place_text(step.source)}".rstrip()), width)
+    for remedy in remedies_shown(found):
+        yield Content("")
+        yield from folded(data(verdict(remedy), "bold $success" if remedy.works else "$warning"), width)
+        yield from folded(data(remedy.what), width)
+        for line in diff_of(report.capture, remedy.edits)[2:]:
+            yield from folded(data(line, SIGNS.get(line[:1], "")), width)
+    yield Content("")
