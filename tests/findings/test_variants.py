@@ -98,7 +98,10 @@ def test_whole_functions(function: str, expected: list[tuple[str, str]]) -> None
     assert [(found.rule, found.place.what) for found in wrong(captured("faults", function))] == expected
 
 
-@pytest.mark.parametrize(("function", "expected"), [("across", ["SS17"]), ("inside", [])])
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [("across", ["SS17", "SS18"]), ("inside", []), ("alone", [])],
+)
 def test_slow_links(function: str, expected: list[str]) -> None:
     """The same program, on devices that are said to be two nodes of four GPUs."""
     program = captured("slices", function)

@@ -1,0 +1,77 @@
+"""SS18: time in which a device does nothing but wait for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...cost.estimate import FunctionCost
+from ...report import Collective, Finding, FindingPlace, Report
+from ...units import format_seconds
+from ..rule import Rule, finding
+
+LEAST = 1e-4
+"""Seconds of waiting in one run that are worth telling."""
+
+PART = 0.25
+"""Of the time of a run."""
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """One finding for a program that waits for a good part of its time: where most of that goes."""
+    cost = report.cost
+    if cost is None or cost.waiting < report.thresholds.get(RULE.id, LEAST) or cost.waiting < PART * cost.total:
+        return
+    timed = [c for c in report.collectives if c.stage == "hlo" and _seconds(c)]
+    if timed:
+        yield _found(cost, sorted(timed, key=lambda c: -_seconds(c)))
+
+
+def _seconds(collective: Collective) -> float:
+    if collective.estimate is None or collective.executions is None:
+        return 0.0
+    return collective.estimate.seconds * collective.executions
+
+
+def _found(cost: FunctionCost, timed: list[Collective]) -> Finding:
+    worst = timed[0]
+    axes = tuple(dict.fromkeys(axis.partition(":")[0] for axis in worst.axes or ()))
+    at_least = "at least " if cost.at_least else ""
+    how = "begins and ends at once" if not worst.is_async else "has too little beside it"
+    return finding(
+        RULE,
+        FindingPlace(worst.name, worst.source, "hlo", worst.span),
+        f"{at_least}{format_seconds(cost.waiting)} of {format_seconds(cost.total)} are spent waiting for other devices;"
+        f" the {worst.kind} over {', '.join(axes) or '?'} {how}",
+        confidence="likely",
+        axes=axes,
+        evidence=(
+            ("compute", format_seconds(cost.compute)),
+            ("memory", format_seconds(cost.memory)),
+            *(
+                (each.name, f"{format_seconds(_seconds(each))}, {'asynchronous' if each.is_async else 'synchronous'}")
+                for each in timed[:6]
+            ),
+        ),
+        fix="give it something to go on beside: communicate in pieces while others are computed (the sample"
+        " matmul_all_gather:overlapped), or begin what does not depend on it first; or make it smaller",
+        saved_seconds=cost.waiting,
+    )
+
+
+RULE = Rule(
+    id="SS18",
+    slug="exposed-collective",
+    severity="info",
+    finds="A program that waits for transfers for a quarter of its time, or more.",
+    why="What nothing is computed beside is paid in full. A synchronous collective hides nothing; an asynchronous one"
+    " only what stands between its start and its done.",
+    proof="The cost model goes through the target's own schedule; told from 100 µs of waiting in one run. There are no"
+    " figures for CPUs: nothing is said of them.",
+    faulty='return a @ lax.all_gather(b, "x", tiled=True)  # nothing to do until all of b is there',
+    repaired="""for step in range(parts):  # each part of b travels on beside the product with it
+    total += part_of(a, step) @ b
+    b = lax.ppermute(b, "x", ring)""",
+    check=check,
+    threshold=LEAST,
+    threshold_is="seconds of waiting in one run",
+)
