@@ -1,6 +1,6 @@
 """How JAX spells shardings: PartitionSpecs, and the types of arrays as `jax.typeof` prints them.
 
-    P('x', None, ('y', 'z'), unreduced={'w'})          f32[8@x,16@(y,z)]{V:w}
+    P('x', None, ('y', 'z'), unreduced={'w'})          f32[8@x,16@(y,z)]{V:w}          f32[8]{w,x} before JAX 0.8
 
 Source of the spellings: JAX, jax/_src/partition_spec.py and the `str_short` of jax/_src/core.py.
 """
@@ -112,7 +112,8 @@ def _variance(*states: str) -> dict[str, AxisNames]:
         letter, _, axes = state.partition(":")
         if letter in _STATES:
             found[_STATES[letter]] = tuple(axis.strip() for axis in axes.strip("()").split(",") if axis.strip())
-    return found
+    bare = tuple(state for state in states if ":" not in state)
+    return {"varying": bare} if bare else found
 
 
 _STATES = {"V": "varying", "U": "unreduced", "R": "reduced"}

@@ -46,6 +46,7 @@ def test_types() -> None:
     assert parse_array_type("bf16[b,2]{U:(x,y),R:z}").unreduced == ("x", "y")
     assert parse_array_type("bf16[b,2]").shape is None
     assert parse_array_type("i8[3,2]").shape == (3, 2)
+    assert parse_array_type("f32[2]{x,y}").varying == ("x", "y")  # as before JAX 0.8
 
 
 @pytest.mark.parametrize("text", ["P('x'", "P(x)", "P('x',,)", "__import__('os')", "P(a='x')"])
