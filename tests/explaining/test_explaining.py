@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jax
 import pytest
 from shardscope.inspector.capture.model import Capture, Failure
 from shardscope.inspector.capture.spawn import Request, capture
@@ -11,6 +12,8 @@ from shardscope.inspector.explaining.table import explained
 from shardscope.inspector.findings.edits import diff_of
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
+
+pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="what is explained are messages of JAX 0.10")
 
 BROKEN = Path(__file__).with_name("broken.py")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.diff.diff import Change, diff
@@ -13,6 +14,8 @@ from shardscope.inspector.pipeline import inspect
 
 from .conftest import Edited
 from .diff_pairs import PAIRS, KnownPair
+
+pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="true of what JAX 0.10 and later compile to")
 
 FOLLOWING = {"bytes_out", "wire_bytes"}
 

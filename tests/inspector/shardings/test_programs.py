@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from shardscope.inspector.capture.child import bootstrap
@@ -112,6 +113,9 @@ COLLECTIVES = {
     },
     "notes.py:products": {("all-reduce", ("x",)), ("all-reduce", ("y",))},
 }
+
+if jax.__version_info__ < (0, 10):  # whose outputs stay cut along parts of axes
+    del EXPECTED["guide.py:split_axis"], COLLECTIVES["guide.py:split_axis"]
 
 
 @pytest.fixture(scope="module")
