@@ -98,7 +98,7 @@ async def test_a_variance_row_leads_to_its_equation(sample: SampleCapture, opene
         view = driver.screen.query_one(StagePane).view
         assert driver.screen.report is not None
         opened_one = driver.screen.report.variance[1]
-        equation = f"{opened_one.value}:{opened_one.type} = {opened_one.primitive} "
+        equation = f"{opened_one.value}:{opened_one.type} = {opened_one.primitive}"
         await driver.until(lambda: view.text_of(view.cursor).lstrip().startswith(equation))
         await driver.until(lambda: equation.strip() in driver.text)
         await driver.press("down")
