@@ -31,6 +31,8 @@ EXPECTED = {
 
 if jax.__version_info__ < (0, 7, 2):  # the XLA of those does not say where it copies whole values
     del EXPECTED["full_rematerialization:faulty"]
+if jax.__version_info__ < (0, 10):  # whose jaxprs do not show that what this sums is shared
+    del EXPECTED["transposes:psum_to_invariant_unchecked"]
 
 
 @pytest.mark.parametrize("function", SAMPLE_FUNCTIONS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
@@ -95,5 +96,8 @@ def test_sub_axes(script: Path) -> None:
     specs = {value.name: value.spec for value in values(found)}
     assert specs["reshape"] == specs["tanh"] == "P('x:(1)2', 'x:(2)4', None)"
     output = next(value for value in borders(found) if value.role == "output")
+    if jax.__version_info__ < (0, 10):  # where `result.sharding` is cut so, too
+        assert output.spec == specs["tanh"]
+        return
     # XLA gives no parts of axes to what leaves the program.
     assert (output.spec, output.local_type) == ("P(None, None, None)", "f32[2,8,4]")
