@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from ...jaxpr_text import EquationPlace
-from ...report import Finding, FindingPlace, Report
+from ...report import Finding, Report
 from ...shardings.dataflow import Dataflow
 from ...shardings.explained import wording_of
-from ...shardings.spelled import as_spec
 from ...shardings.table import propagated
 from ..compiled import compiled_as, is_compiled, saved_seconds
-from ..detours import CONSTRAINT, Detour, detours, kept_cut
+from ..detour_remedy import remedy_of
+from ..detours import Detour, detours
 from ..inserted import inserted_for
 from ..jaxpr_flow import Flow, flow_of
 from ..own_block import OwnBlock, own_block
@@ -91,32 +91,21 @@ def _inserted(report: Report, flow: Dataflow, detour: Detour) -> Iterator[Findin
     if is_compiled(report) and gather is None:
         return
     wording, axis = wording_of(flow), str(detour.axis)
-    blamed = next((row for row in (detour.lost, *detour.rows) if flow.rows[row].name == CONSTRAINT), detour.lost)
-    name, place = wording.places.operation(blamed)
-    node, dim = next(((node, dim) for node, dim in detour.nodes if node.row == blamed), detour.nodes[0])
-    kept = kept_cut(flow, detour, node, dim)
-    spec = f"dimension {dim} along {axis!r}" if kept is None else as_spec(kept)
-    call = call_at(report.capture, place, ("with_sharding_constraint", "reshard", "device_put"))
-    here = name if call is None else ast.unparse(call)
-    is_asked = flow.rows[blamed].name == CONSTRAINT
-    rows = [row for row in dict.fromkeys((*detour.rows, *detour.back)) if row != blamed]
+    remedy = remedy_of(report, flow, detour)
     yield finding(
         RULE,
-        FindingPlace(name, place, "sdy", wording.span(blamed)),
+        remedy.place,
         f"{wording.name(detour.source)} is cut along {axis}, gathered here, and cut along {axis} again:"
         " nothing in between needs all of it",
         confidence="likely" if gather is None else "proved",
         axes=(detour.axis.name,),
-        related=tuple(
-            FindingPlace(wording.places.operation(row)[0], wording.places.operation(row)[1], "sdy", wording.span(row))
-            for row in rows
-        ),
+        related=remedy.related,
         evidence=(
             ("uncut", ", ".join(wording.name(node) for node, _ in detour.nodes[:6])),
             ("cut again at", ", ".join(wording.places.operation(row)[0] for row in detour.back[:6])),
             ("compiled to", "not compiled" if gather is None else f"{gather.kind} {gather.name}, then slices"),
         ),
-        fix=f"leave out {here}, or let it ask for {spec}" if is_asked else f"constrain {here} to {spec}",
+        fix=remedy.fix,
         saved_bytes=None if gather is None else gather.wire_bytes,
         saved_seconds=None if gather is None or gather.estimate is None else gather.estimate.seconds,
     )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from ...report import Finding, FindingPlace, Report
+from ...report import Finding, Report
 from ...shardings.dataflow import Dataflow
 from ...shardings.explained import wording_of
-from ...shardings.spelled import as_spec
 from ...shardings.table import propagated
 from ..compiled import is_compiled
-from ..detours import CONSTRAINT, Detour, detours, kept_cut
+from ..detour_remedy import remedy_of
+from ..detours import Detour, detours
 from ..inserted import inserted_for
 from ..rule import Rule, finding
-from ..user_calls import call_at
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -30,31 +28,21 @@ def _found(report: Report, flow: Dataflow, detour: Detour) -> Iterator[Finding]:
     if is_compiled(report) and exchange is None:
         return
     wording, axis = wording_of(flow), str(detour.axis)
-    blamed = next((row for row in (detour.lost, *detour.rows) if flow.rows[row].name == CONSTRAINT), detour.lost)
-    name, place = wording.places.operation(blamed)
-    node, dim = next(((node, dim) for node, dim in detour.nodes if node.row == blamed), detour.nodes[0])
-    kept = kept_cut(flow, detour, node, dim)
-    spec = f"dimension {dim} along {axis!r}" if kept is None else as_spec(kept)
-    call = call_at(report.capture, place, ("with_sharding_constraint", "reshard", "device_put"))
-    here = name if call is None else ast.unparse(call)
-    rows = [row for row in dict.fromkeys((*detour.rows, *detour.back)) if row != blamed]
-    places = [(wording.places.operation(row), wording.span(row)) for row in rows]
+    remedy = remedy_of(report, flow, detour)
     yield finding(
         RULE,
-        FindingPlace(name, place, "sdy", wording.span(blamed)),
+        remedy.place,
         f"{axis} moves from dimension {detour.dim} of {wording.name(detour.source)} to dimension {detour.elsewhere},"
         " and back: what is done in between works element by element",
         confidence="likely" if exchange is None else "proved",
         axes=(detour.axis.name,),
-        related=tuple(FindingPlace(what, where, "sdy", span) for (what, where), span in places),
+        related=remedy.related,
         evidence=(
             ("in between", ", ".join(wording.name(node) for node, _ in detour.nodes[:6])),
             ("back at", ", ".join(wording.places.operation(row)[0] for row in detour.back[:6])),
             ("compiled to", "not compiled" if exchange is None else f"{exchange.kind} {exchange.name}, and another"),
         ),
-        fix=f"leave out {here}, or let it ask for {spec}"
-        if flow.rows[blamed].name == CONSTRAINT
-        else f"constrain {here} to {spec}",
+        fix=remedy.fix,
         saved_bytes=None if exchange is None or exchange.wire_bytes is None else 2 * exchange.wire_bytes,
         saved_seconds=None if exchange is None or exchange.estimate is None else 2 * exchange.estimate.seconds,
     )
