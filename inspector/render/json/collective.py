@@ -39,16 +39,7 @@ class Collective(Struct, frozen=True):
     """
 
     stage: str
-    kind: Literal[
-        "all-reduce",
-        "reduce-scatter",
-        "all-gather",
-        "all-to-all",
-        "collective-permute",
-        "collective-broadcast",
-        "ragged-all-to-all",
-        "send-recv",
-    ]
+    kind: report.Kind
     name: str
     computation: str
     axes: list[str] | None

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, field
 
+from ... import report
 from ...diff import diff
 from ...diff.inside import Inside as OutlineInside
 from ...diff.outline import Border as OutlineBorder
@@ -19,16 +20,7 @@ from ...diff.wording import differences, headline
 class Transfer(Struct, frozen=True):
     """A collective. Bytes are per device and execution; `place` is the user's line, else the compiler's name."""
 
-    kind: Literal[
-        "all-reduce",
-        "reduce-scatter",
-        "all-gather",
-        "all-to-all",
-        "collective-permute",
-        "collective-broadcast",
-        "ragged-all-to-all",
-        "send-recv",
-    ]
+    kind: report.Kind
     name: str
     axes: list[str] | None
     reduction: str | None
