@@ -30,11 +30,11 @@ Compare = Callable[..., bool]
 )
 def test_screen(snap_compare: Compare, size: tuple[int, int], theme: str, keys: tuple[str, ...]) -> None:
     app = ShardscopeApp((load(KEPT),))
+    app.theme = theme
 
     async def everything_is_there(pilot: Pilot[None]) -> None:
         screen = app.screen
         assert isinstance(screen, MainScreen)
-        app.theme = theme
         while screen.linked is None:
             await pilot.pause(0.05)
         view = screen.query_one(StagePane).view
