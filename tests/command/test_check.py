@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from shardscope.inspector.capture.file import save
+from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.render.json.verdict import check_json_schema
 
 from .conftest import Shardscope
@@ -15,12 +18,22 @@ from .test_diff import ARGUMENT, CHANGED, SCRIPT
 PUBLISHED = Path(__file__).parent.parent.parent / "docs" / "check.schema.json"
 
 
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the captures of the script, before and after its change."""
+    folder = tmp_path_factory.mktemp("captures")
+    for name, text in (("before", SCRIPT), ("kept", CHANGED)):
+        (folder / "step.py").write_text(text)
+        *_, captured = capture(Request(f"{folder}/step.py:step", args=ARGUMENT[1:], live=False))
+        assert captured.complete, captured.failure
+        save(captured, folder / f"{name}.shardscope")
+    return folder
+
+
 @pytest.fixture
-def kept(shardscope: Shardscope, tmp_path: Path) -> Path:
-    """The script's capture, in a file: two all-reduces over tp, both the user's, that send 96 bytes."""
-    (tmp_path / "step.py").write_text(CHANGED)
-    done = shardscope("run", "step.py:step", *ARGUMENT, "--no-live", "--save", "kept.shardscope")
-    assert done.returncode == 0, done.stderr
+def kept(captures: Path, tmp_path: Path) -> Path:
+    """The changed script's capture, beside it: two all-reduces over tp, both the user's, that send 96 bytes."""
+    shutil.copytree(captures, tmp_path, dirs_exist_ok=True)
     return tmp_path / "kept.shardscope"
 
 
@@ -34,18 +47,19 @@ def test_a_golden(shardscope: Shardscope, kept: Path) -> None:
     same = shardscope(*check)
     assert same.returncode == 0, same.stdout + same.stderr
     assert same.stdout.startswith(b"passed step.py:step: no change in communication")
-    again = shardscope(*check, "--update")
-    assert again.stderr.decode().strip() == "golden.json: unchanged"
+    unchanged = shardscope("check", "kept.shardscope", *check[-2:], "--update")
+    assert unchanged.stderr.decode().strip() == "golden.json: unchanged"
     script.write_text(SCRIPT)
     differs = shardscope(*check)
     assert differs.returncode == 1
     assert differs.stdout.decode().startswith("FAILED step.py:step: −1 all-reduce over tp: −48 B per device and run")
-    (document,) = json.loads(shardscope(*check, "--format", "json").stdout)["checks"]
+    again = ("check", "before.shardscope", *check[-2:])
+    (document,) = json.loads(shardscope(*again, "--format", "json").stdout)["checks"]
     Draft202012Validator(json.loads(PUBLISHED.read_text())).validate(
         {"schema": "shardscope.check/1", "passed": False, "checks": [document]}
     )
     assert [change["change"] for change in document["changes"]["changes"]] == ["removed"]
-    assert "| **failed** | step.py:step |" in shardscope(*check, "--format", "markdown").stdout.decode()
+    assert "| **failed** | before.shardscope |" in shardscope(*again, "--format", "markdown").stdout.decode()
     assert shardscope(*check, "--update").returncode == 0
     assert shardscope(*check).returncode == 0
 

@@ -67,6 +67,7 @@ def test_intermediates_agree_with_what_goes_into_the_partitioner(function: str, 
         if value.sharding is not None
     }
     compared = 0
+    mesh = inspect(captured).meshes[0]
     entry = hlo(captured, "hlo-before").entry
     assert entry is not None
     for instruction in entry.instructions:
@@ -74,7 +75,6 @@ def test_intermediates_agree_with_what_goes_into_the_partitioner(function: str, 
         if sharding is None or not isinstance(instruction.type, ArrayShape) or instruction.opcode == "parameter":
             continue
         name = (metadata.op_name if metadata else "").rpartition("/")[2]
-        mesh = inspect(captured).meshes[0]
         placed = placement_of(from_gspmd(sharding, len(instruction.type.dims), mesh))
         # Constants and what XLA calls otherwise are no values of the program.
         same_name = {known_type for known_name, known_type, _ in known if known_name == name}
