@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -61,3 +61,12 @@ class Environment:
     def write(self, variables: Sequence[Any], values: Sequence[Any]) -> None:
         """Give variables their values."""
         self._values.update(zip(variables, values, strict=True))
+
+
+def evaluated(jaxpr: Any, inputs: Sequence[Any], bind: Callable[[Any, Sequence[Any]], list[Any]]) -> list[Any]:
+    """The results of a jaxpr, each of whose equations `bind` evaluates."""
+    environment = Environment(jaxpr, inputs)
+    inner = opened(jaxpr)
+    for equation in inner.eqns:
+        environment.write(equation.outvars, bind(equation, [environment.read(atom) for atom in equation.invars]))
+    return [environment.read(atom) for atom in inner.outvars]

@@ -21,18 +21,15 @@ from jax import P, lax
 from . import structure
 from .avals import is_sharded, is_unreduced, type_text, varying
 from .digests import digest, has_bits, plain
-from .equations import Environment, bind, bodies, opened
-from .sites import Layer, Looped, Mapped, Path, Site, Taken
+from .equations import Environment, bind, bodies, evaluated, opened
+from .sites import Layer, Looped, Mapped, Path, Site, Taken, slots_for
 from .summands import summands
 
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 """Parameters that hold what a call calls."""
 
-INLINED = ("jit", "pjit", "closed_call", "core_call", "eval_jaxpr", "remat", "remat2", "checkpoint")
-INLINED_CUSTOM = ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
-
-KEPT_AT_MOST = 64
-"""Iterations that are kept of all loops around one value together."""
+INLINED = {"jit", "pjit", "closed_call", "core_call", "eval_jaxpr", "remat", "remat2", "checkpoint"}
+INLINED |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
 
 MOST_SITES = 2000
 """Values, and digests of values, that are taken; of a program that has more, the first ones."""
@@ -120,8 +117,7 @@ class Prober:
         """The value, typed as one that varies over all manual axes."""
         if not self.checked:
             return value
-        missing = tuple(axis for axis in self.axes if axis not in varying(value))
-        if not missing:
+        if not (missing := tuple(axis for axis in self.axes if axis not in varying(value))):
             return value
         return lax.pcast(value, missing, to="varying") if hasattr(lax, "pcast") else lax.pvary(value, missing)
 
@@ -161,10 +157,9 @@ class Prober:
         if name == "cond":
             return self.cond(equation, path, values)
         called = next((equation.params[key] for key in CALLS if key in equation.params), None)
-        if name in INLINED + INLINED_CUSTOM and called is not None:
-            if equation.params.get("prevent_cse"):
-                values = list(lax.optimization_barrier(tuple(values)))
-            return self.run(called, values, path)
+        if name in INLINED and called is not None:
+            held = lax.optimization_barrier(tuple(values)) if equation.params.get("prevent_cse") else values
+            return self.run(called, held, path)
         return self.bind(equation, values), {}
 
     def bind(self, equation: Any, values: Sequence[Any]) -> list[Any]:
@@ -204,7 +199,7 @@ class Prober:
             values[constants : constants + carried],
             values[constants + carried :],
         )
-        loop = Looped(path, self.kept(params["length"]), params["length"])
+        loop = Looped(path, slots_for(self.iterations, params["length"], self.layers), params["length"])
 
         def body(carry: Sequence[Any], slices: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
             with self.inside(loop):
@@ -213,10 +208,10 @@ class Prober:
         def step(state: Any, slices: Any) -> Any:
             count, carry, buffers = state
             results, probes = body(carry, slices)
-            state = (count + 1, results[:carried], self.stored(buffers, probes, count, loop))
+            state = (count + 1, results[:carried], self.stored(buffers, probes, count, loop.kept))
             return state, results[carried:]
 
-        buffers = self.buffers(lambda: body(carry, [each[0] for each in slices])[1], loop)
+        buffers = self.buffers(lambda: body(carry, [each[0] for each in slices])[1], loop.kept)
         state = (jnp.int32(0), carry, buffers)
         (_, carry, buffers), rest = lax.scan(
             step, state, slices, params["length"], params.get("reverse", False), params.get("unroll", 1)
@@ -226,35 +221,40 @@ class Prober:
     def while_loop(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
         """A while loop with a counter and a buffer for each value of its body and of its condition.
 
-        The condition is evaluated once more at the beginning of each iteration, for only there its values can be kept:
-        those of the last time, which end the loop, are not.
+        The condition is evaluated once more at the beginning of each iteration, for only there its values can be kept,
+        and after the loop, for those that ended it.
         """
         params = equation.params
         of_condition, of_body = params["cond_nconsts"], params["body_nconsts"]
         condition_values, body_values = values[:of_condition], values[of_condition : of_condition + of_body]
         carry = values[of_condition + of_body :]
-        loop = Looped(path, self.kept(None), None)
+        kept = slots_for(self.iterations, None, self.layers)
+        asking, running = Looped(path, kept, None, more=1), Looped(path, kept, None)
 
         def going_on(state: Any) -> Any:
-            (answer,) = self.evaluate(params["cond_jaxpr"], [*condition_values, *state[1]])
+            (answer,) = evaluated(params["cond_jaxpr"], [*condition_values, *state[1]], self.bind)
             return answer
 
+        def asked(carry: Sequence[Any]) -> dict[str, Any]:
+            if not self.has_sites(params["cond_jaxpr"], self.manual):
+                return {}
+            with self.inside(asking):
+                return self.run(params["cond_jaxpr"], [*condition_values, *carry], path)[1]
+
         def body(carry: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-            with self.inside(loop):
-                asked: dict[str, Any] = {}
-                if self.has_sites(params["cond_jaxpr"], self.manual):
-                    _, asked = self.run(params["cond_jaxpr"], [*condition_values, *carry], path)
+            before = asked(carry)
+            with self.inside(running):
                 results, probes = self.run(params["body_jaxpr"], [*body_values, *carry], path)
-            return results, {**asked, **probes}
+            return results, {**before, **probes}
 
         def step(state: Any) -> Any:
             count, carry, buffers = state
             results, probes = body(carry)
-            return count + 1, results, self.stored(buffers, probes, count, loop)
+            return count + 1, results, self.stored(buffers, probes, count, kept)
 
-        state = (jnp.int32(0), carry, self.buffers(lambda: body(carry)[1], loop))
+        state = (jnp.int32(0), carry, self.buffers(lambda: body(carry)[1], kept))
         count, carry, buffers = lax.while_loop(going_on, step, state)
-        probes = dict(buffers)
+        probes = {**buffers, **self.stored(buffers, asked(carry), count, kept)}
         self.keep(probes, path, "count", 0, count)
         return list(carry), probes
 
@@ -282,36 +282,19 @@ class Prober:
         self.keep(probes, path, "branch", 0, index)
         return list(results), probes
 
-    def evaluate(self, jaxpr: Any, inputs: Sequence[Any]) -> list[Any]:
-        """The results of a jaxpr in which nothing is probed."""
-        environment = Environment(jaxpr, inputs)
-        inner = opened(jaxpr)
-        for equation in inner.eqns:
-            values = [environment.read(atom) for atom in equation.invars]
-            environment.write(equation.outvars, self.bind(equation, values))
-        return [environment.read(atom) for atom in inner.outvars]
-
-    def kept(self, length: int | None) -> tuple[int, ...]:
-        """Which iterations of a loop are kept here: fewer where loops around it multiply them."""
-        room = KEPT_AT_MOST
-        for layer in self.layers:
-            if isinstance(layer, Looped):
-                room //= len(layer.kept) + 1
-        chosen = [number for number in self.iterations if length is None or number < length]
-        return tuple(chosen[: max(1, room - 1)])
-
-    def buffers(self, body: Callable[[], dict[str, Any]], loop: Looped) -> dict[str, Any]:
+    def buffers(self, body: Callable[[], dict[str, Any]], kept: tuple[int, ...]) -> dict[str, Any]:
         """Zeros for what the loop's body will give, in each of its slots."""
-        count = len(loop.kept) + 1
-        return {key: self.zeros(one, count) for key, one in jax.eval_shape(body).items()}
+        return {key: self.zeros(one, len(kept) + 1) for key, one in jax.eval_shape(body).items()}
 
-    def stored(self, buffers: dict[str, Any], values: dict[str, Any], count: Any, loop: Looped) -> dict[str, Any]:
-        """The buffers with one iteration's values in its slot."""
-        slot = jnp.int32(len(loop.kept))
-        for number, kept in enumerate(loop.kept):
-            slot = jnp.where(count == kept, jnp.int32(number), slot)
+    def stored(
+        self, buffers: dict[str, Any], values: dict[str, Any], count: Any, kept: tuple[int, ...]
+    ) -> dict[str, Any]:
+        """The buffers of these values, with those of one iteration in its slot."""
+        slot = jnp.int32(len(kept))
+        for number, iteration in enumerate(kept):
+            slot = jnp.where(count == iteration, jnp.int32(number), slot)
         slot = self.vary(slot)
-        return {key: lax.dynamic_update_index_in_dim(buffer, values[key], slot, 0) for key, buffer in buffers.items()}
+        return {key: lax.dynamic_update_index_in_dim(buffers[key], value, slot, 0) for key, value in values.items()}
 
     def zeros(self, like: Any, *leading: int) -> Any:
         """Zeros of a probe's type."""

@@ -46,8 +46,8 @@ class Run:
                     coordinates = {**outer.coordinates, **dict(zip(axes, place, strict=True))}
                     inner = Reading(coordinates, outer.iteration, (*outer.at, *place))
                     yield from self._inside(site, depth + 1, inner)
-            case Looped(path, kept, length):
-                count = int(self._counts[path][outer.at]) if length is None else length
+            case Looped(path, kept, length, more):
+                count = int(self._counts[path][outer.at]) + more if length is None else length
                 slots = [(slot, number) for slot, number in enumerate(kept) if number < count]
                 if count and count - 1 not in kept:
                     slots.append((len(kept), count - 1))

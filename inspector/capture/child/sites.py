@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+KEPT_AT_MOST = 64
+"""Iterations that are kept of all loops around one value together."""
 
 Path = tuple[str, ...]
 """Ids of equations, outermost first; the last is the one that is meant."""
@@ -23,12 +27,14 @@ class Mapped:
 class Looped:
     """A loop around a value: one slot for each of the iterations `kept`, and one for the last of the others.
 
-    `length` is None where only the run tells.
+    `length` is None where only the run tells: then `more` is how often what stands in it is evaluated beside, which is
+    once for the condition, as it ends the loop.
     """
 
     path: Path
     kept: tuple[int, ...]
     length: int | None
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +61,13 @@ class Site:
     position: int
     layers: tuple[Layer, ...]
     type: str
+
+
+def slots_for(iterations: tuple[int, ...], length: int | None, around: Sequence[Layer]) -> tuple[int, ...]:
+    """Which iterations of a loop are kept: fewer where the loops around it multiply them."""
+    room = KEPT_AT_MOST
+    for layer in around:
+        if isinstance(layer, Looped):
+            room //= len(layer.kept) + 1
+    chosen = [number for number in iterations if length is None or number < length]
+    return tuple(chosen[: max(1, room - 1)])
