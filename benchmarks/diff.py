@@ -23,8 +23,8 @@ from parse import peak_memory
 from parsing.ladder import ladder, repeated_hlo
 from shardscope.inspector.collectives.kinds import HLO_OPCODES
 from shardscope.inspector.diff.diff import diff
+from shardscope.inspector.diff.headline import headline
 from shardscope.inspector.diff.surroundings import around
-from shardscope.inspector.diff.wording import headline
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.parsers.hlo import parse_module

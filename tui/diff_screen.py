@@ -15,8 +15,8 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from ..inspector.diff.diff import Change, Diff
+from ..inspector.diff.headline import headline
 from ..inspector.diff.surroundings import Facing, around
-from ..inspector.diff.wording import headline
 from ..inspector.units import plural
 from .diff_rows import COLUMNS, rows_of
 from .help import Help

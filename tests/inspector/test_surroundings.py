@@ -84,4 +84,4 @@ def turned(found: Diff) -> Diff:
 
 
 def back(change: Change) -> Change:
-    return replace(change, kind="removed", before=change.after, after=change.before)
+    return replace(change, kind="removed", befores=change.afters, afters=change.befores)
