@@ -260,9 +260,11 @@ def _costs(report: Report) -> dict[str, float]:
 
 
 def _title(report: Report, stage: Stage) -> str:
-    """`step.py:step, cpu × 8, jax 0.12.0`; the text's name, where nothing else is known."""
+    """`step, cpu × 8, jax 0.12.0`; the text's name, where nothing else is known."""
     subject = report.capture.subject
     if subject is None:
         return stage.source.name
-    parts = [subject.function, f"{subject.target} × {subject.device_count}"]
+    # A target that is not there says itself how many devices it has.
+    devices = subject.target if ":" in subject.target else f"{subject.target} × {subject.device_count}"
+    parts = [subject.function, devices]
     return ", ".join([*parts, *([f"jax {subject.jax}"] if subject.jax else [])])
