@@ -15,7 +15,8 @@ from textual.worker import get_current_worker
 
 from ..inspector.diff.diff import Change, Diff
 from ..inspector.diff.headline import headline
-from ..inspector.diff.surroundings import Facing, around
+from ..inspector.diff.node_matching import Facing
+from ..inspector.diff.surroundings import around
 from ..inspector.units import plural
 from .diff_rows import COLUMNS, rows_of
 from .help import Help
@@ -157,8 +158,8 @@ class DiffScreen(PromptedScreen):
         return self.query_one(f"#diff-{side}", TextView)
 
     def _line(self, facing: Facing, side: str) -> int | None:
-        instruction = facing.before if side == "before" else facing.after
-        return None if instruction is None else self._view(side).index.line_at(instruction.span.start)
+        node = facing.before if side == "before" else facing.after
+        return None if node is None else self._view(side).index.line_at(node.span.start)
 
     def _summary(self) -> Content:
         found = self._found

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ...diff.diff import Change, Diff
 from ...diff.headline import headline
-from ...diff.surroundings import around, line
+from ...diff.surroundings import around
 from ...units import format_bytes, plural
 from ..change_rows import MOST, ChangeRow, amount_rows, border_rows, change_rows, concern_rows, inside_rows
 from .pieces import data, left_out, section, table
@@ -43,10 +43,10 @@ def _text(found: Diff, change: Change) -> RenderableType:
     lines: list[RenderableType] = []
     for facing in around(found, change):
         if facing.same and facing.after is not None:
-            lines.append(data(f"  {line(facing.after)}", "dim"))
+            lines.append(data(f"  {facing.after.line}", "dim"))
             continue
-        lines += [data(f"- {line(facing.before)}", "red")] if facing.before is not None else []
-        lines += [data(f"+ {line(facing.after)}", "green")] if facing.after is not None else []
+        lines += [data(f"- {facing.before.line}", "red")] if facing.before is not None else []
+        lines += [data(f"+ {facing.after.line}", "green")] if facing.after is not None else []
     present = change.after or change.before
     where = "" if present is None else f"{present.work.kind} {present.name}"
     return section(f"Around {where}", lines or [Text("there is no text of it", "dim")])
