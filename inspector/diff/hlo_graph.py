@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from ...parsers.errors import ParseError
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.computation import Computation
-from ...parsers.hlo.uses import uses
+from ...parsers.hlo.uses import Uses
 from .nodes import Node
 
 UNREAD = frozenset(("metadata", "backend_config", "channel_id", "frontend_attributes", "use_global_device_ids"))
@@ -27,6 +27,7 @@ class HloGraph:
 
     def __init__(self, computation: Computation) -> None:
         self._computation = computation
+        self._uses = Uses(computation)
         self._nodes: dict[str, Node] = {}
 
     def at(self, offset: int) -> Node | None:
@@ -43,7 +44,7 @@ class HloGraph:
 
     def users(self, names: Collection[str]) -> Mapping[str, tuple[Node, ...]]:
         """For each name the instructions with it as an operand."""
-        found = uses(self._computation, frozenset(names))
+        found = self._uses.of(names)
         return {name: tuple(map(self._of, found[name])) for name in names}
 
     def _of(self, instruction: Instruction) -> Node:
