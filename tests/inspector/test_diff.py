@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -178,10 +180,38 @@ def test_combined_is_no_change_of_volume(before: Numbers, after: Numbers, told: 
     assert [c.numbers for c in back.changes] == [c.numbers[::-1] for c in found.changes]
     # Over other axes it is something else.
     for other in (("y",), ("x", "y")):
-        moved = tuple(
-            (carrying("all-reduce", *(o.elements_in for o in t.operands), axes=other), n) for t, n in sides[1]
+        moved = tuple((replace(one, work=replace(one.work, axes=other)), n) for one, n in sides[1])
+        found = compare_outlines(Outline("", "hlo", sides[0], ()), Outline("", "hlo", moved, ()))
+        assert found.communication_differs
+
+
+@pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed")
+@pytest.mark.skipif(jax.__version_info__[:2] != (0, 10), reason="true of what XLA of JAX 0.10 does")
+def test_two_targets(sample: SampleCapture) -> None:
+    """For TPUs there are no reduce-scatters of this size, weights go as bf16, and small ones together."""
+    here = sample("fsdp_tp:grad")
+    assert here.subject is not None
+    *_, there = capture(Request(f"{here.subject.script}:grad", live=False, target="tpu:v5p:2x2x2"))
+    assert there.complete, there.failure
+    found = diff(inspect(here), inspect(there))
+    told = Counter(
+        (
+            change.numbers,
+            *(side and (side.work.kind, *(side.work.axes or ())) for side in (change.before, change.after)),
         )
-        assert compare_outlines(Outline("", "hlo", sides[0], ()), Outline("", "hlo", moved, ())).communication_differs
+        for change in found.changes
+    )
+    batch, feats = ("batch",), ("feats",)
+    assert told == {
+        ((6, 1), ("reduce-scatter", *batch), ("all-reduce", *batch)): 1,
+        ((3, 1), ("all-gather", *batch), ("all-reduce", *batch)): 1,
+        ((2, 2), ("reduce-scatter", *feats), ("all-reduce", *feats)): 1,
+        ((1, 1), ("reduce-scatter", *feats), ("all-reduce", *feats)): 1,
+        ((1, 1), ("all-gather", *batch), ("all-gather", *batch)): 3,
+        ((1, 1), ("all-gather", *feats), ("all-gather", *feats)): 1,
+        ((2, 2), ("all-gather", *feats), ("all-gather", *feats)): 1,
+        ((0, 1), None, ("all-gather", *batch)): 2,
+    }
 
 
 def test_the_same_twice(sample: SampleCapture) -> None:
