@@ -51,13 +51,14 @@ def _kind(work: Work) -> Hashable:
 
 
 def _axes(work: Work) -> Hashable:
-    return work.axes
+    """Over which axes; for groups that none form, who talks to whom."""
+    return work.partners if work.axes is None else work.axes
 
 
 def _moved(one: Transfer) -> Hashable:
     """The same transfer, run more or less often, or otherwise."""
     work = one.work
-    return _kind(work), work.axes, work.dtypes, work.bytes_in, work.bytes_out, one.place.direction
+    return _kind(work), _axes(work), work.dtypes, work.bytes_in, work.bytes_out, one.place.direction
 
 
 def _other_kind(one: Transfer) -> Hashable:
@@ -65,19 +66,19 @@ def _other_kind(one: Transfer) -> Hashable:
     work = one.work
     if work.bytes_in is None:
         return None
-    return work.axes, work.dtypes, work.bytes_in, work.executions, one.place.direction
+    return _axes(work), work.dtypes, work.bytes_in, work.executions, one.place.direction
 
 
 def _same_shapes(one: Transfer) -> Hashable:
     """Another dtype, on a line whose text changed."""
     work = one.work
-    return one.place.frames[0][0], one.place.direction, _kind(work), work.axes, _DTYPE.sub("[", one.types)
+    return one.place.frames[0][0], one.place.direction, _kind(work), _axes(work), _DTYPE.sub("[", one.types)
 
 
 def _in_another_pass(one: Transfer) -> Hashable:
     """The same transfer as by `_moved`, as when it leaves the loop that it was differentiated in."""
     work = one.work
-    return _kind(work), work.axes, work.dtypes, work.bytes_in, work.bytes_out
+    return _kind(work), _axes(work), work.dtypes, work.bytes_in, work.bytes_out
 
 
 def _of_function(one: Transfer) -> Hashable:
@@ -87,7 +88,7 @@ def _of_function(one: Transfer) -> Hashable:
 
 
 def _of_kind(one: Transfer) -> Hashable:
-    return _kind(one.work), one.work.axes, one.place.direction
+    return _kind(one.work), _axes(one.work), one.place.direction
 
 
 SAME: tuple[Rule[Transfer], ...] = (_same, _same_line, _same_direction, _same_work)
@@ -96,7 +97,7 @@ LOOSE: tuple[Rule[Transfer] | Unambiguous[Transfer], ...] = (
     _at_line(_kind, _axes),
     _moved,
     _at_line(_kind),
-    _at_line(_axes),
+    Unambiguous(_at_line(_axes)),
     _same_shapes,
     _other_kind,
     _in_another_pass,

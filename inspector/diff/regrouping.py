@@ -157,7 +157,7 @@ def _what_is_reduced(piece: _Piece) -> Hashable | None:
     work = piece.transfer.work
     if work.kind not in ("all-reduce", "reduce-scatter"):
         return None
-    return work.reduction, work.axes, work.executions, piece.operand.dtype, piece.operand.elements_in
+    return work.reduction, work.axes, work.partners, work.executions, piece.operand.dtype, piece.operand.elements_in
 
 
 def _what_is_gathered(piece: _Piece) -> Hashable | None:
@@ -165,7 +165,7 @@ def _what_is_gathered(piece: _Piece) -> Hashable | None:
     work = piece.transfer.work
     if work.kind not in ("all-reduce", "all-gather"):
         return None
-    return work.axes, work.executions, piece.operand.dtype, piece.operand.elements_out
+    return work.axes, work.partners, work.executions, piece.operand.dtype, piece.operand.elements_out
 
 
 def _at_line(rule: Rule[_Piece]) -> Rule[_Piece]:
