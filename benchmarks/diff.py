@@ -4,7 +4,7 @@
 
 The second module is the first with every name changed and one collective more. Read is every instruction's name, type
 and opcode and every collective of both; by XLA's own parser, too. Each is measured in a process of its own, once: a
-diff is made once.
+diff is made once. Seconds are those of the processor.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from parse import peak_memory
 from parsing.ladder import ladder, repeated_hlo
 from shardscope.inspector.collectives.kinds import HLO_OPCODES
 from shardscope.inspector.diff.diff import diff
+from shardscope.inspector.diff.headline import headline
 from shardscope.inspector.diff.surroundings import around
-from shardscope.inspector.diff.wording import headline
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.parsers.hlo import parse_module
@@ -90,9 +90,9 @@ METHODS: dict[str, Callable[[Path, Path], str]] = {
 
 def measured(name: str, one: str, other: str) -> dict[str, float | str]:
     before = peak_memory()
-    start = time.perf_counter()
+    start = time.process_time()
     found = METHODS[name](Path(one), Path(other))
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     return {"seconds": seconds, "peak": peak_memory() - before, "found": found[:120]}
 
 

@@ -10,31 +10,57 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import Screen
-from textual.widgets import Static
+from textual.widgets import Footer, Static
 from textual.worker import get_current_worker
 
 from ..inspector.diff.diff import Change, Diff
-from ..inspector.diff.surroundings import Facing, around
-from ..inspector.diff.wording import headline
+from ..inspector.diff.headline import headline
+from ..inspector.diff.node_matching import Facing
+from ..inspector.diff.surroundings import around
 from ..inspector.units import plural
 from .diff_rows import COLUMNS, rows_of
 from .help import Help
 from .highlight import of_dialect
 from .pieces import data
+from .prompt import Prompt
+from .prompted_screen import PromptedScreen
 from .row_table import RowTable
+from .search import Searchable
 from .text_view import TextView
 
 SIDES = ("before", "after")
 
+WORDS = """\
+The first line says what changed. Each row of the table is a change, and brings both texts to it: + came, − went, ~ \
+does something else, = does the same as another number of collectives.
 
-class DiffScreen(Screen[None]):
+In the texts, ▶ is the cursor and ┃ what both have: the cursor of the other text goes there, too. A mark is what \
+differs (yellow), what only the text after has (green), and what only the text before has (red)."""
+
+
+class DiffPane(Vertical):
+    """A text or the table, each with its title."""
+
+    ALLOW_MAXIMIZE = True
+
+
+class DiffScreen(PromptedScreen):
     """The texts are linked: the cursor of one goes to what the other has for the same, where there is such a thing."""
 
+    # Textual does not declare these as class variables.
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-normal")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (32, "-tall")]  # noqa: RUF012
+
+    PANES = (DiffPane,)
+
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "app.quit", "quit"),
+        Binding("1", "side('before')", "before", tooltip="the text before"),
+        Binding("2", "side('after')", "after", tooltip="the text after"),
+        Binding("3", "changes", "changes", tooltip="the table of what differs"),
+        PromptedScreen.ZOOM,
+        Binding("escape", "back", "back", show=False, tooltip="end a search, a zoom"),
         Binding("question_mark", "help", "help"),
-        Binding("escape", "back", "back", show=False),
+        Binding("q", "app.quit", "quit"),
     ]
 
     def __init__(self, found: Diff) -> None:
@@ -46,13 +72,15 @@ class DiffScreen(Screen[None]):
         yield Static(data(headline(self._found), "bold"), id="diff-headline")
         with Horizontal(id="upper"):
             for side, outline in zip(SIDES, (self._found.before, self._found.after), strict=True):
-                with Vertical(id=f"diff-side-{side}", classes="diff-side"):
+                with DiffPane(id=f"diff-side-{side}", classes="diff-side"):
                     title = Content.assemble((f"{side}  ", "$aside"), data(outline.title))
                     yield Static(title, classes="pane-title")
                     yield TextView(id=f"diff-{side}")
-        with Vertical(id="diff-changes"):
+        with DiffPane(id="diff-changes"):
             yield Static(self._summary(), classes="summary")
             yield RowTable(COLUMNS, id="diff-table")
+        yield Prompt()
+        yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         for side, outline in zip(SIDES, (self._found.before, self._found.after), strict=True):
@@ -64,14 +92,31 @@ class DiffScreen(Screen[None]):
         if self._found.changes:
             self._look(self._found.changes[0])
 
+    @property
+    def usual_pane(self) -> Searchable:
+        return self.query_one(RowTable)
+
+    def action_side(self, side: str) -> None:
+        """Go to the text of a side."""
+        self._view(side).focus()
+
+    def action_changes(self) -> None:
+        """Go to the table."""
+        self.query_one(RowTable).focus()
+
     def action_help(self) -> None:
         """Say what the keys do."""
-        parts = (("everywhere", self), ("in the table", RowTable), ("in a text", TextView))
-        self.app.push_screen(Help([(name, part.BINDINGS) for name, part in parts]))
+        everywhere = (*PromptedScreen.BINDINGS, *DiffScreen.BINDINGS)
+        parts = (("everywhere", everywhere), ("in the table", RowTable.BINDINGS), ("in a text", TextView.BINDINGS))
+        self.app.push_screen(Help(parts, WORDS))
 
     def action_back(self) -> None:
-        """Go back to where one came from, if this is not all there is."""
-        if len(self.app.screen_stack) > 1:
+        """End a search, or a zoom; else go back to where one came from, if this is not all there is."""
+        if self.close_prompt():
+            return
+        if self.maximized is not None:
+            self.minimize()
+        elif len(self.app.screen_stack) > 1:
             self.app.pop_screen()
 
     @on(RowTable.Moved)
@@ -113,8 +158,8 @@ class DiffScreen(Screen[None]):
         return self.query_one(f"#diff-{side}", TextView)
 
     def _line(self, facing: Facing, side: str) -> int | None:
-        instruction = facing.before if side == "before" else facing.after
-        return None if instruction is None else self._view(side).index.line_at(instruction.span.start)
+        node = facing.before if side == "before" else facing.after
+        return None if node is None else self._view(side).index.line_at(node.span.start)
 
     def _summary(self) -> Content:
         found = self._found

@@ -48,16 +48,17 @@ class Help(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q", "dismiss", "close", show=False)]
 
-    def __init__(self, sections: Sequence[tuple[str, Sequence[BindingType]]]) -> None:
+    def __init__(self, sections: Sequence[tuple[str, Sequence[BindingType]]], words: str = WORDS) -> None:
         super().__init__()
         self._sections = sections
+        self._words = words
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="help"):
             yield Static(Content("\n").join(self._lines()))
 
     def _lines(self) -> Iterator[Content]:
-        yield Content(WORDS)
+        yield Content(self._words)
         for name, bindings in self._sections:
             yield Content("")
             yield title(name)

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.reactive import reactive
-from textual.screen import Screen
 from textual.widgets import Footer
 
 from ..inspector.capture.model import STAGES, Capture
@@ -26,6 +25,7 @@ from .help import Help
 from .inspect_pane import InspectPane
 from .palette import axis_hues
 from .prompt import Prompt
+from .prompted_screen import PromptedScreen
 from .row_table import RowTable
 from .search import Searchable
 from .selected import Selected
@@ -38,7 +38,7 @@ from .text_view import TextView
 from .title_bar import TitleBar
 
 
-class MainScreen(Screen[None]):
+class MainScreen(PromptedScreen):
     """Source, stage and details above, tables below. Whatever is selected in one pane, the others show what belongs
     to it; long work is done by the analyst, and what it answers is shown if it is still wanted."""
 
@@ -46,15 +46,13 @@ class MainScreen(Screen[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-normal"), (170, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-low"), (32, "-tall")]  # noqa: RUF012
 
+    PANES = (SourcePane, StagePane, InspectPane, TablesPane)
+
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "search", "search"),
-        Binding("n", "step(1)", "next match", show=False),
-        Binding("N", "step(-1)", "match before", show=False),
-        Binding("g", "go_to", "go to line"),
         *(Binding(str(number), f"stage('{name}')", name, show=False) for number, name in enumerate(STAGES, 1)),
         Binding("0", "source", "source", tooltip="the source"),
         *(Binding(key, f"table('{name}')", label, show=False) for name, (label, key) in TABLES.items()),
-        Binding("z", "zoom", "zoom", tooltip="one pane on the whole screen, and back"),
+        PromptedScreen.ZOOM,
         Binding("s", "save", "save"),
         Binding("escape", "back", "back", show=False, tooltip="end a search, a zoom"),
         Binding("question_mark", "help", "help"),
@@ -264,28 +262,15 @@ class MainScreen(Screen[None]):
         else:
             self.notify("The file is not there.", severity="warning")
 
-    def action_zoom(self) -> None:
-        """One pane on the whole screen, or all of them again."""
-        if self.maximized is not None:
-            self.minimize()
-        elif self.focused is not None:
-            panes = (SourcePane, StagePane, InspectPane, TablesPane)
-            pane = next((one for one in self.focused.ancestors_with_self if isinstance(one, panes)), None)
-            if pane is not None:
-                self.maximize(pane, container=False)
-
     def action_back(self) -> None:
         """End a search, or a zoom."""
-        prompt = self.query_one(Prompt)
-        if prompt.display:
-            prompt.action_close()
-        else:
+        if not self.close_prompt():
             self.minimize()
 
     def action_help(self) -> None:
         """Show what the keys do."""
         sections = (
-            ("everywhere", MainScreen.BINDINGS),
+            ("everywhere", (*PromptedScreen.BINDINGS, *MainScreen.BINDINGS)),
             ("in a text", TextView.BINDINGS),
             ("in a table", RowTable.BINDINGS),
             ("in the collectives", CollectivesPane.BINDINGS),
@@ -294,25 +279,13 @@ class MainScreen(Screen[None]):
         )
         self.app.push_screen(Help(sections))
 
-    def action_search(self) -> None:
-        """Ask what to search for, in the pane that has the focus."""
-        self.query_one(Prompt).search(self._focused_pane)
-
-    def action_step(self, direction: int) -> None:
-        """Go to another match."""
-        self.query_one(Prompt).step(direction)
-
-    def action_go_to(self) -> None:
-        """Ask for a line's number, in the text that has the focus."""
-        self.query_one(Prompt).go_to(self._focused_pane)
-
     def action_save(self) -> None:
         """Ask for a file to keep the capture in."""
-        self.query_one(Prompt).save(self._focused_pane, self.capture)
+        self.query_one(Prompt).save(self.focused_pane, self.capture)
 
     @property
-    def _focused_pane(self) -> Searchable:
-        return self.focused if isinstance(self.focused, Searchable) else self.query_one(StagePane).view
+    def usual_pane(self) -> Searchable:
+        return self.query_one(StagePane).view
 
 
 def _analysed(capture: Capture) -> Capture:

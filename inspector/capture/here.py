@@ -5,6 +5,7 @@ Propagation, which may crash, still runs in a process of its own.
 
 from __future__ import annotations
 
+import inspect
 import os
 import queue
 import sys
@@ -17,6 +18,8 @@ from .child.frames import Frame
 from .events import fold
 from .model import Capture
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
+
+PACKAGE = __name__.partition(".")[0]
 
 
 def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Capture:
@@ -31,7 +34,7 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     with tempfile.TemporaryDirectory(prefix="shardscope-") as workspace:
         propagation = Propagation(sys.executable, os.environ, Path(workspace), arrived.put)
         try:
-            record_call(function, (tuple(args), dict(kwargs)), frames.append, workspace)
+            record_call(function, (tuple(args), dict(kwargs)), frames.append, workspace, own_files())
             stablehlo = [frame.text for frame in frames if frame.event.get("name") == "stablehlo"]
             capture = Capture()
             for frame in frames:
@@ -42,3 +45,13 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
             return capture
         finally:
             propagation.stop()
+
+
+def own_files() -> set[str]:
+    """The files of this package on the way from the user's call to here: their lines are none of the program's."""
+    files, frame = set[str](), inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
+            files.add(frame.f_code.co_filename)
+        frame = frame.f_back
+    return files

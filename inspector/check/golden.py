@@ -6,6 +6,7 @@ of JAX makes no difference in the file either. It is untrusted input, as any fil
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -63,7 +64,9 @@ def read_golden(path: str) -> Outline:
     transfers = tuple((each.transfer, each.count) for each in golden.collectives)
     if any(count < 1 or not transfer.place.frames for transfer, count in transfers):
         raise CaptureError(f"{path} is no golden: a collective that is nowhere; `check --update` writes it anew")
-    return Outline(f"{golden.title}, {path}", golden.stage, transfers, tuple(golden.shardings))
+    here = os.path.relpath(path)
+    shown = path if here.startswith("..") else here
+    return Outline(f"{golden.title}, {shown}", golden.stage, transfers, tuple(golden.shardings))
 
 
 def _without_positions(transfer: Transfer) -> Transfer:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ...parsers.hlo import Computation, HloModule, Instruction
-from ...parsers.hlo.uses import uses
+from ...parsers.hlo.uses import Uses
 from ..report import Pass, SourcePlace
 from .op_name import direction_of
 
@@ -29,7 +29,7 @@ class Neighbourhood:
 def neighbours_of(
     module: HloModule, instructions: Iterable[Instruction], *, differentiated: bool
 ) -> Mapping[Instruction, Neighbourhood]:
-    """The neighbourhood of each of some instructions, by one scan of a computation for each step."""
+    """The neighbourhood of each of some instructions, by one scan of each computation."""
     waiting: dict[str, list[Instruction]] = {}
     for instruction in instructions:
         waiting.setdefault(instruction.computation.name, []).append(instruction)
@@ -45,8 +45,9 @@ def _users(computation: Computation, members: list[Instruction]) -> dict[Instruc
     """For each member the nearest users that have a source position."""
     reached: dict[Instruction, frozenset[str]] = {member: frozenset({member.name}) for member in members}
     found: dict[Instruction, list[Instruction]] = {}
+    uses = Uses(computation)
     for _ in range(FARTHEST):
-        users = uses(computation, frozenset().union(*reached.values()))
+        users = uses.of(frozenset().union(*reached.values()))
         farther: dict[Instruction, frozenset[str]] = {}
         for member, names in reached.items():
             near = [user for name in sorted(names) for user in users[name]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -10,27 +10,50 @@ from ..report import Report
 from . import concerns, matching
 from .concerns import Concern
 from .inside import InsideChange, inside_changes
-from .outline import Border, Outline, Transfer, Work, common_stages, outline
+from .outline import Border, Counted, Outline, Transfer, Work, common_stages, outline, total_wire
 from .pairing import Pair, pair_up
+from .regrouping import Regrouping
 
-ChangeKind = Literal["added", "removed", "changed"]
+ChangeKind = Literal["added", "removed", "changed", "regrouped"]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`count` collectives that came, went, or do something else; `what` names the fields of their work that differ."""
+    """`count` times: collectives that came, went, do something else, or do the same in another number of them.
+
+    The sides have each collective with how often it is there, what moves most first; `what` names the fields of their
+    work that differ.
+    """
 
     kind: ChangeKind
     count: int
-    before: Transfer | None
-    after: Transfer | None
+    befores: Counted
+    afters: Counted
     what: tuple[str, ...] = ()
+
+    @property
+    def before(self) -> Transfer | None:
+        """What moves most on that side, None if nothing is there."""
+        return self.befores[0][0] if self.befores else None
+
+    @property
+    def after(self) -> Transfer | None:
+        """What moves most on that side, None if nothing is there."""
+        return self.afters[0][0] if self.afters else None
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """How many collectives it is about, of each side."""
+        before, after = (sum(count for _, count in side) * self.count for side in (self.befores, self.afters))
+        return before, after
 
     @property
     def wire_bytes(self) -> int | None:
         """Bytes that a device sends more in one run of the program, for all of them; None where that is not known."""
-        sides = [0 if side is None else side.work.total_wire for side in (self.before, self.after)]
-        return None if sides[0] is None or sides[1] is None else (sides[1] - sides[0]) * self.count
+        if self.kind == "regrouped":
+            return 0
+        before, after = map(total_wire, (self.befores, self.afters))
+        return None if before is None or after is None else (after - before) * self.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +103,8 @@ class Diff:
 
     @property
     def communication_differs(self) -> bool:
-        """Whether any collective came, went or changed."""
-        return bool(self.changes)
+        """Whether any collective came, went or changed; to be combined or split is no difference."""
+        return any(change.kind != "regrouped" for change in self.changes)
 
 
 def diff(before: Report, after: Report) -> Diff:
@@ -96,14 +119,15 @@ def diff(before: Report, after: Report) -> Diff:
 
 def compare_outlines(before: Outline, after: Outline) -> Diff:
     """Compare two outlines of the same stage."""
-    pairs = pair_up(before.transfers, after.transfers, matching.RULES)
-    changes = [change for pair in pairs if (change := _change(pair)) is not None]
+    pairs, regroupings = matching.match(before.transfers, after.transfers)
+    same = [pair for pair in pairs if _change(pair) is None]
+    changes = [change for change in (*map(_change, pairs), *map(_regrouped, regroupings)) if change is not None]
     return Diff(
         before=before,
         after=after,
         changes=tuple(sorted(changes, key=lambda change: -abs(change.wire_bytes or 0))),
-        same=sum(pair.count for pair in pairs if _change(pair) is None),
-        unmistakable=tuple(_unmistakable(pairs, before, after)),
+        same=sum(pair.count for pair in same),
+        unmistakable=tuple(_unmistakable(same, before, after)),
         borders=tuple(_border_changes(before.borders, after.borders)),
         insides=inside_changes(before.insides, after.insides),
         concerns=tuple(_concern_changes(before, after)),
@@ -114,14 +138,12 @@ def compare_outlines(before: Outline, after: Outline) -> Diff:
 
 
 def _unmistakable(
-    pairs: Sequence[Pair[Transfer]], before: Outline, after: Outline
+    same: Iterable[Pair[Transfer]], before: Outline, after: Outline
 ) -> Iterator[tuple[Transfer, Transfer]]:
     once = [{transfer for transfer, count in side.transfers if count == 1} for side in (before, after)]
-    for pair in pairs:
-        match pair:
-            case Pair(Transfer() as one, Transfer() as other, _) if one in once[0] and other in once[1]:
-                if _change(pair) is None:
-                    yield one, other
+    for pair in same:
+        if pair.before is not None and pair.after is not None and pair.before in once[0] and pair.after in once[1]:
+            yield pair.before, pair.after
 
 
 def _concern_changes(before: Outline, after: Outline) -> Iterator[ConcernChange]:
@@ -135,19 +157,29 @@ def _concern_changes(before: Outline, after: Outline) -> Iterator[ConcernChange]
 
 def _change(pair: Pair[Transfer]) -> Change | None:
     match pair:
-        case Pair(None, after, count):
-            return Change("added", count, None, after)
-        case Pair(before, None, count):
-            return Change("removed", count, before, None)
-        case Pair(Transfer(was), Transfer(became), _) if was == became:
-            return None
-        case Pair(Transfer() as one, Transfer() as other, count):
-            return Change("changed", count, one, other, _differing(one.work, other.work))
-    raise AssertionError("unreachable")
+        case Pair(None, Transfer() as after, count):
+            return Change("added", count, (), ((after, 1),))
+        case Pair(Transfer() as before, None, count):
+            return Change("removed", count, ((before, 1),), ())
+        case Pair(Transfer() as one, Transfer() as other, count) if one.work != other.work:
+            return Change("changed", count, ((one, 1),), ((other, 1),), _differing((one.work,), (other.work,)))
+    return None
 
 
-def _differing(one: Work, other: Work) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(Work) if getattr(one, f.name) != getattr(other, f.name))
+def _regrouped(each: Regrouping) -> Change:
+    befores, afters = (
+        tuple(sorted(side, key=lambda one: -(one[0].work.total_wire or 0))) for side in (each.befores, each.afters)
+    )
+    what = _differing(*([one.work for one, _ in side] for side in (befores, afters)))
+    return Change("regrouped" if each.exact else "changed", each.count, befores, afters, what)
+
+
+def _differing(ones: Sequence[Work], others: Sequence[Work]) -> tuple[str, ...]:
+    """The fields whose values are others on the other side."""
+    sides = (ones, others)
+    return tuple(
+        f.name for f in fields(Work) if len({frozenset(getattr(each, f.name) for each in side) for side in sides}) > 1
+    )
 
 
 def _border_changes(before: Sequence[Border], after: Sequence[Border]) -> list[BorderChange]:

@@ -1,8 +1,8 @@
 """Which collective of one lowering is which of another: the rules, from the strictest to the loosest.
 
-Those with the same work go together first, so that no more is called changed than has to be; what is left pairs where
-it stands at the same place, or moves the same bytes over the same axes, or is the only one of its kind that is left.
-The rest is not matched.
+Those with the same work go together first, so that no more is called changed than has to be; then those that carry the
+same operands, in as many pieces as there are on either side. What is left pairs where it stands at the same place, or
+moves the same bytes over the same axes, or is the only one of its kind that is left. The rest is not matched.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable
 
-from .outline import Transfer, Work
-from .pairing import Rule, Unambiguous
+from .outline import Counted, Transfer, Work
+from .pairing import Pair, Rule, Unambiguous, pair_up
+from .regrouping import Regrouping, regroup
 
 _DTYPE = re.compile(r"\w+\[")
 
@@ -50,13 +51,14 @@ def _kind(work: Work) -> Hashable:
 
 
 def _axes(work: Work) -> Hashable:
-    return work.axes
+    """Over which axes; for groups that none form, who talks to whom."""
+    return work.partners if work.axes is None else work.axes
 
 
 def _moved(one: Transfer) -> Hashable:
     """The same transfer, run more or less often, or otherwise."""
     work = one.work
-    return _kind(work), work.axes, work.dtypes, work.bytes_in, work.bytes_out, one.place.direction
+    return _kind(work), _axes(work), work.dtypes, work.bytes_in, work.bytes_out, one.place.direction
 
 
 def _other_kind(one: Transfer) -> Hashable:
@@ -64,19 +66,19 @@ def _other_kind(one: Transfer) -> Hashable:
     work = one.work
     if work.bytes_in is None:
         return None
-    return work.axes, work.dtypes, work.bytes_in, work.executions, one.place.direction
+    return _axes(work), work.dtypes, work.bytes_in, work.executions, one.place.direction
 
 
 def _same_shapes(one: Transfer) -> Hashable:
     """Another dtype, on a line whose text changed."""
     work = one.work
-    return one.place.frames[0][0], one.place.direction, _kind(work), work.axes, _DTYPE.sub("[", one.types)
+    return one.place.frames[0][0], one.place.direction, _kind(work), _axes(work), _DTYPE.sub("[", one.types)
 
 
 def _in_another_pass(one: Transfer) -> Hashable:
     """The same transfer as by `_moved`, as when it leaves the loop that it was differentiated in."""
     work = one.work
-    return _kind(work), work.axes, work.dtypes, work.bytes_in, work.bytes_out
+    return _kind(work), _axes(work), work.dtypes, work.bytes_in, work.bytes_out
 
 
 def _of_function(one: Transfer) -> Hashable:
@@ -86,21 +88,29 @@ def _of_function(one: Transfer) -> Hashable:
 
 
 def _of_kind(one: Transfer) -> Hashable:
-    return _kind(one.work), one.work.axes, one.place.direction
+    return _kind(one.work), _axes(one.work), one.place.direction
 
 
-RULES: tuple[Rule[Transfer] | Unambiguous[Transfer], ...] = (
-    _same,
-    _same_line,
-    _same_direction,
-    _same_work,
+SAME: tuple[Rule[Transfer], ...] = (_same, _same_line, _same_direction, _same_work)
+
+LOOSE: tuple[Rule[Transfer] | Unambiguous[Transfer], ...] = (
     _at_line(_kind, _axes),
     _moved,
     _at_line(_kind),
-    _at_line(_axes),
+    Unambiguous(_at_line(_axes)),
     _same_shapes,
     _other_kind,
     _in_another_pass,
     Unambiguous(_of_function),
     Unambiguous(_of_kind),
 )
+
+
+def match(before: Counted, after: Counted) -> tuple[tuple[Pair[Transfer], ...], tuple[Regrouping, ...]]:
+    """One for one, what has no counterpart with None; and those that go together in other numbers, or were changed."""
+    same = pair_up(before, after, SAME)
+    left = tuple((pair.before, pair.count) for pair in same if pair.before is not None and pair.after is None)
+    right = tuple((pair.after, pair.count) for pair in same if pair.after is not None and pair.before is None)
+    regroupings, left, right = regroup(left, right)
+    paired = [pair for pair in same if pair.before is not None and pair.after is not None]
+    return (*paired, *pair_up(left, right, LOOSE)), regroupings

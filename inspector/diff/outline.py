@@ -6,11 +6,13 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from ...parsers.source import Span
 from ..capture.errors import CaptureError
 from ..capture.model import Capture, Stage
 from ..collectives.op_name import last_components
+from ..findings.shapes import elements_of
 from ..pipeline import collectives_of
 from ..render.collective_rows import argument_of, place_text, types_text
 from ..report import Collective, Kind, Origin, Pass, Report, ShardedValue
@@ -64,9 +66,21 @@ class Place:
     direction: Pass
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Operand:
+    """One of the arrays that a collective carries: its dtype, and its elements on each device before and after."""
+
+    dtype: str
+    elements_in: int
+    elements_out: int
+
+
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One collective, or several that differ in nothing that counts. What is not compared is of the first of them."""
+    """One collective, or several that differ in nothing that counts. What is not compared is of the first of them.
+
+    `operands` are in the order of the text; empty where not all of them are known.
+    """
 
     work: Work
     place: Place
@@ -76,6 +90,11 @@ class Transfer:
     name: str = field(compare=False, default="")
     in_loop: bool = field(compare=False, default=False)
     span: Span | None = field(compare=False, default=None)
+    operands: tuple[Operand, ...] = field(compare=False, default=())
+
+
+Counted = tuple[tuple[Transfer, int], ...]
+"""Collectives, each with how often it is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +119,7 @@ class Outline:
 
     title: str
     stage: str
-    transfers: tuple[tuple[Transfer, int], ...]
+    transfers: Counted
     borders: tuple[Border, ...]
     insides: tuple[tuple[Inside, int], ...] = ()
     concerns: tuple[tuple[Concern, int], ...] = ()
@@ -117,8 +136,13 @@ class Outline:
     @property
     def total_wire(self) -> int | None:
         """Bytes that a device sends in one run of the program; None where one collective's are not known."""
-        totals = [None if (each := one.work.total_wire) is None else each * count for one, count in self.transfers]
-        return None if None in totals else sum(total for total in totals if total is not None)
+        return total_wire(self.transfers)
+
+
+def total_wire(transfers: Counted) -> int | None:
+    """Bytes that a device sends for all of them in one run of the program; None where one's are not known."""
+    totals = [None if (each := one.work.total_wire) is None else each * count for one, count in transfers]
+    return None if None in totals else sum(total for total in totals if total is not None)
 
 
 def common_stages(before: Capture, after: Capture) -> tuple[Stage, Stage]:
@@ -183,8 +207,27 @@ def _transfer(collective: Collective, report: Report, lines: Lines) -> Transfer:
     where = called if frame is None else f"{place_text(frame, report)} {frame.function}".rstrip()
     in_loop = bool(collective.loops) or collective.executions not in (None, 1)
     return Transfer(
-        work, place, collective.origin, types_text(collective), where, collective.name, in_loop, collective.span
+        work,
+        place,
+        collective.origin,
+        types_text(collective),
+        where,
+        collective.name,
+        in_loop,
+        collective.span,
+        _operands(collective),
     )
+
+
+def _operands(collective: Collective) -> tuple[Operand, ...]:
+    """One for each operand, with the result that it becomes; none where these are not as many, or of unknown size."""
+    found = []
+    for types in zip_longest(collective.operand_types, collective.result_types, fillvalue=""):
+        one, other = map(elements_of, types)
+        if one is None or other is None:
+            return ()
+        found.append(Operand(types[0].partition("[")[0], one, other))
+    return tuple(found)
 
 
 def _partners(collective: Collective) -> str:
@@ -217,9 +260,11 @@ def _costs(report: Report) -> dict[str, float]:
 
 
 def _title(report: Report, stage: Stage) -> str:
-    """`step.py:step, cpu × 8, jax 0.12.0`; the text's name, where nothing else is known."""
+    """`step, cpu × 8, jax 0.12.0`; the text's name, where nothing else is known."""
     subject = report.capture.subject
     if subject is None:
         return stage.source.name
-    parts = [subject.function, f"{subject.target} × {subject.device_count}"]
+    # A target that is not there says itself how many devices it has.
+    devices = subject.target if ":" in subject.target else f"{subject.target} × {subject.device_count}"
+    parts = [subject.function, devices]
     return ", ".join([*parts, *([f"jax {subject.jax}"] if subject.jax else [])])

@@ -1,110 +1,78 @@
-"""A diff in words: the headline, and a line for each change."""
+"""A diff in words: a line for each change."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from ..units import format_bytes, format_seconds, plural
-from .diff import Amount, BorderChange, Change, ConcernChange, Diff
+from .diff import Amount, BorderChange, Change, ConcernChange
 from .inside import InsideChange
-from .outline import Border, Transfer, Work
+from .outline import Border, Counted, Transfer, Work
 
-MOST = 3
-"""Phrases of the headline."""
+MULTIPLE = 10
+"""What grew so many times over is told as a multiple, not in percent."""
 
-SIGNS = {"added": "+", "removed": "−", "changed": "~"}
-
-
-def headline(found: Diff) -> str:
-    """`no change in communication`, or `+2 all-gathers over tp in a loop: +1.2 GiB per device and run`; then the rest.
-
-    The rest is what one would not want to find further down: shardings that differ where communication does not, memory
-    that is no longer reused, findings.
-    """
-    return "; ".join((_communication(found), *_besides(found)))
-
-
-def _communication(found: Diff) -> str:
-    if not found.changes:
-        same = plural(found.same, "collective")
-        return f"no change in communication ({same}, {format_bytes(found.after.total_wire)} per device and run)"
-    counted: dict[tuple[str, str, str], int] = {}
-    for change in found.changes:
-        phrase = _phrase(change)
-        counted[phrase] = counted.get(phrase, 0) + change.count
-    phrases = [
-        f"{sign}{count} {noun if count == 1 else f'{noun}s'}{rest}" for (sign, noun, rest), count in counted.items()
-    ]
-    if len(phrases) > MOST and (census := _census(found)):
-        phrases = census
-    others = len(phrases) - MOST
-    more = phrases[-1] if others == 1 else plural(others, "other change")
-    listed = ", ".join(phrases[:MOST]) + (f", and {more}" if others > 0 else "")
-    before, after = found.before.total_wire, found.after.total_wire
-    return listed if before == after is not None else f"{listed}: {bytes_delta(before, after)} per device and run"
-
-
-def _census(found: Diff) -> list[str]:
-    """How many there are of each kind over the same axes, where that differs, what weighs most first; then the rest.
-
-    For sides that have little in common, as those of two targets.
-    """
-    tallies: dict[tuple[str, str], list[int]] = {}
-    for place, side in enumerate((found.before, found.after)):
-        for transfer, count in side.transfers:
-            tally = tallies.setdefault((transfer.work.kind, axes_words(transfer.work)), [0, 0, 0])
-            tally[place] += count
-            tally[2] += (1, -1)[place] * count * (transfer.work.total_wire or 0)
-    differing = sorted((abs(tally[2]), key, tally) for key, tally in tallies.items() if tally[0] != tally[1])
-    told = [f"{kind}s over {axes} {tally[0]} → {tally[1]}" for _, (kind, axes), tally in reversed(differing)]
-    changed = sum(change.count for change in found.changes if change.kind == "changed")
-    return [*told[:MOST], *([f"{changed} changed"] if told and changed else [])]
-
-
-def _besides(found: Diff) -> Iterator[str]:
-    if found.borders and not found.changes:
-        yield f"{plural(len(found.borders), 'sharding')} of arguments and outputs changed"
-    for amount in found.sizes:
-        if amount.name == "aliased" and (amount.after or 0) < (amount.before or 0):
-            yield f"donation lost: {format_bytes(round(amount.after or 0))} reused instead of {_size(amount.before)}"
-    for sign, kind in (("new", "added"), ("gone", "removed")):
-        rules = Counter[str]()
-        for change in found.concerns:
-            if change.kind == kind:
-                rules[f"{change.concern.rule} {change.concern.slug}"] += change.count
-        if rules:
-            listed = ", ".join(rule if count == 1 else f"{count}× {rule}" for rule, count in rules.items())
-            yield f"{sign}: {listed}"
-
-
-def _phrase(change: Change) -> tuple[str, str, str]:
-    """The sign, the noun to be counted, and what follows it."""
-    before, after = change.before, change.after
-    only = after or before
-    assert only is not None
-    if before is None or after is None:
-        loop = " in a loop" if only.in_loop else ""
-        return SIGNS[change.kind], only.work.kind, f" over {axes_words(only.work)}{loop}"
-    return "", before.work.kind, f" over {axes_words(before.work)} {'; '.join(differences(change))}"
+SIGNS = {"added": "+", "removed": "−", "changed": "~", "regrouped": "="}
 
 
 def differences(change: Change) -> list[str]:
-    """What is different about a collective that is on both sides, as `runs 1 → 4 times`."""
-    if change.before is None or change.after is None:
+    """What is different about collectives that are on both sides, as `runs 1 → 4 times` or `combined into 1`."""
+    if not change.befores or not change.afters:
         return []
+    became = became_of(change).text(kinds(change.afters))
+    return [*filter(None, [became]), *otherwise(change)] or ["otherwise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Became:
+    """That collectives are of another kind, or another number of them, which is told if there are `several`."""
+
+    verb: Literal["", "became", "combined into", "split into", "regrouped into"] = ""
+    several: bool = False
+
+    def text(self, after: Counter[str]) -> str:
+        """With the kinds that they became, and how many of each."""
+        if self.verb != "became":
+            return f"{self.verb} {after.total()}" if self.verb else ""
+        return "became " + " and ".join(plural(n, kind) if self.several else kind for kind, n in after.items())
+
+
+def became_of(change: Change) -> Became:
+    """What became of kinds and numbers."""
+    ones, others = map(kinds, (change.befores, change.afters))
+    several = max(ones.total(), others.total()) > 1
+    if ones.keys() != others.keys():
+        return Became("became", several)
+    if ones.total() == others.total():
+        return Became("regrouped into", several) if several else Became()
+    return Became("combined into" if others.total() < ones.total() else "split into", several)
+
+
+def kinds(side: Counted, times: int = 1) -> Counter[str]:
+    """How many there are of each kind, so many times over."""
+    found = Counter[str]()
+    for transfer, count in side:
+        found[transfer.work.kind] += count * times
+    return found
+
+
+def otherwise(change: Change) -> list[str]:
+    """What differs besides the kinds and how many they are."""
+    assert change.before is not None
+    assert change.after is not None
     one, other = change.before.work, change.after.work
     told = []
-    if one.kind != other.kind:
-        told.append(f"became {other.kind}")
     if one.reduction != other.reduction and one.kind == other.kind:
         told.append(f"reduces by {other.reduction or '?'} instead of {one.reduction or '?'}")
     if one.axes != other.axes:
         told.append(f"now over {axes_words(other)}")
-    if one.dtypes != other.dtypes:
-        told.append(f"{', '.join(one.dtypes)} → {', '.join(other.dtypes)}")
-    if one.kind == other.kind and (one.bytes_in, one.bytes_out) != (other.bytes_in, other.bytes_out):
-        told.append(f"{format_bytes(_largest(one))} → {format_bytes(_largest(other))} each")
+    if "dtypes" in change.what:
+        told.append(" → ".join(map(_dtypes, (change.befores, change.afters))))
+    if "kind" not in change.what and (sizes := _sizes(change)):
+        told.append(sizes)
     if one.executions != other.executions:
         moved = {(False, True): "moved into a loop, ", (True, False): "moved out of a loop, "}
         where = moved.get((change.before.in_loop, change.after.in_loop), "")
@@ -118,7 +86,33 @@ def differences(change: Change) -> list[str]:
         told.append("between other devices")
     if one.fused_form != other.fused_form and one.kind == other.kind:
         told.append(f"written as {other.fused_form or other.kind} instead of {one.fused_form or one.kind}")
-    return told or ["otherwise"]
+    return told
+
+
+def _dtypes(side: Counted) -> str:
+    return ", ".join(sorted({dtype for each, _ in side for dtype in each.work.dtypes}))
+
+
+def _sizes(change: Change) -> str:
+    """`1 KiB → 2 KiB each`; empty where the same operands are carried, in whatever dtype."""
+    ones, others = map(_carried, (change.befores, change.afters))
+    if ones is not None and ones == others:
+        return ""
+    one, other = (
+        sum((_largest(each.work) or 0) * count for each, count in side) for side in (change.befores, change.afters)
+    )
+    each = "each" if change.numbers == (change.count, change.count) else "in all"
+    return f"{format_bytes(one)} → {format_bytes(other)} {each}" if one != other else ""
+
+
+def _carried(side: Counted) -> tuple[int, int] | None:
+    """The elements that go in and come out; None where they are not known."""
+    if not all(each.operands for each, _ in side):
+        return None
+    return (
+        sum(operand.elements_in * count for each, count in side for operand in each.operands),
+        sum(operand.elements_out * count for each, count in side for operand in each.operands),
+    )
 
 
 def axes_words(work: Work) -> str:
@@ -142,7 +136,8 @@ def amount_text(amount: Amount, *, seconds: bool = False) -> str:
         "none" if side is None else format_seconds(side) if seconds else format_bytes(round(side)) for side in sides
     )
     if amount.before and amount.after is not None:
-        return f"{one} → {other} ({(amount.after / amount.before - 1) * 100:+.3g} %)"
+        ratio = amount.after / amount.before
+        return f"{one} → {other} ({f'{ratio:.3g}×' if ratio >= MULTIPLE else f'{(ratio - 1) * 100:+.3g} %'})"
     return f"{one} → {other}"
 
 
@@ -205,7 +200,8 @@ def _signed(delta: int, text: Callable[[int], str]) -> str:
     return f"{'+' if delta > 0 else '−' if delta < 0 else '±'}{text(abs(delta))}"
 
 
-def _size(size: float | None) -> str:
+def size_text(size: float | None) -> str:
+    """`1.2 GiB`; `none` on a side that has no such size."""
     return "none" if size is None else format_bytes(round(size))
 
 

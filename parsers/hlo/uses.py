@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Mapping
+from functools import cached_property
 
 from .computation import Computation, Instruction
 from .patterns import NAME
@@ -12,23 +14,41 @@ from .patterns import NAME
 _OPERAND = re.compile(rf"[(,] ?%({NAME})(?=[,)#])".encode(), re.ASCII)
 
 
-def uses(computation: Computation, names: Collection[str]) -> Mapping[str, tuple[Instruction, ...]]:
-    """For each name of an instruction of this computation the instructions with it as an operand, in text order."""
-    found: dict[str, list[Instruction]] = {name: [] for name in names}
-    instructions = computation.instructions
-    if not computation.is_printed:
-        for instruction in instructions:
-            for name in found.keys() & set(instruction.operands):
-                found[name].append(instruction)
+class Uses:
+    """The operands of a computation, by name; its text is looked through once, when something is asked for first."""
+
+    def __init__(self, computation: Computation) -> None:
+        self._computation = computation
+
+    def of(self, names: Collection[str]) -> Mapping[str, tuple[Instruction, ...]]:
+        """For each name of an instruction of this computation those with it as an operand, in text order."""
+        found: dict[str, list[Instruction]] = {name: [] for name in names}
+        instructions = self._computation.instructions
+        if not self._computation.is_printed:
+            for instruction in instructions:
+                for name in found.keys() & set(instruction.operands):
+                    found[name].append(instruction)
+        elif instructions:
+            wanted = {name.encode(): users for name, users in found.items()}
+            written, places = self._operands
+            for number in (number for number, name in enumerate(written) if name in wanted):
+                user = instructions[bisect_right(self._starts, places[number]) - 1]
+                users = wanted[written[number]]
+                if not users or users[-1] is not user:
+                    users.append(user)
         return {name: tuple(users) for name, users in found.items()}
-    wanted = {name.encode(): users for name, users in found.items()}
-    if not instructions:
-        return dict.fromkeys(names, ())
-    starts = [instruction.span.start for instruction in instructions]
-    for operand in _OPERAND.finditer(computation.module.source.data, starts[0], computation.span.end):
-        users = wanted.get(operand[1])
-        if users is not None:
-            user = instructions[bisect_right(starts, operand.start()) - 1]
-            if not users or users[-1] is not user:
-                users.append(user)
-    return {name: tuple(users) for name, users in found.items()}
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [instruction.span.start for instruction in self._computation.instructions]
+
+    @cached_property
+    def _operands(self) -> tuple[list[bytes], array[int]]:
+        """All that is written like an operand, and where."""
+        written: list[bytes] = []
+        places = array("Q")
+        computation = self._computation
+        for operand in _OPERAND.finditer(computation.module.source.data, self._starts[0], computation.span.end):
+            written.append(operand[1])
+            places.append(operand.start())
+        return written, places

@@ -39,6 +39,7 @@ except TypeError as error:
 print(json.dumps({
     "axes": collective.axes,
     "line": collective.source.frame.line,
+    "files": sorted({frame.file.rpartition("/")[2] for c in report.collectives for frame in c.source.stack}),
     "stages": [stage.name for stage in report.capture.stages],
     "complete": report.capture.complete,
     "origins": any(value.spec for value in report.shardings),
@@ -61,6 +62,7 @@ def test_a_program_that_inspects_itself(python: Python, tmp_path: Path) -> None:
     told = json.loads(done.stdout)
     assert told["axes"] == ["y"]
     assert told["line"] == 12
+    assert told["files"] == ["inspecting.py", "program.py"]
     assert told["stages"] == ["jaxpr", "stablehlo", "sdy", "hlo-before", "hlo-spmd", "hlo"]
     assert told["complete"]
     assert told["origins"]

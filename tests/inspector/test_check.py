@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.check.budget import parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
 from shardscope.inspector.check.verdict import judge
+from shardscope.inspector.diff.outline import Transfer
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.text.verdict import summary
 from shardscope.inspector.report import PeakMemory
 
 from tests.conftest import SampleCapture
@@ -65,6 +68,31 @@ def test_a_golden_keeps_what_is_compared(sample: SampleCapture, tmp_path: Path) 
     assert again.changes is not None
     assert again.changes.same == 11
     assert not judge("loss", inspect(sample("tensor_parallel:loss")), read_golden(str(path)), ()).passed
+
+
+def test_a_golden_of_a_compiler_that_combines_nothing(sample: SampleCapture, tmp_path: Path) -> None:
+    """The six all-reduces that JAX asks for are one in what runs, which is no other communication."""
+    report = inspect(sample("data_parallel:grad"))
+    found = judge("grad", report, None, ()).found
+    ((combined, _),) = found.transfers
+    alone = [_alone(combined, number) for number in range(len(combined.operands))]
+    path = tmp_path / "golden.json"
+    path.write_bytes(golden_of(replace(found, transfers=tuple(Counter(alone).items()))))
+    verdict = judge("grad", report, read_golden(str(path)), ())
+    assert verdict.passed
+    told = f"no change in communication volume ({len(alone)} all-reduces over batch combined into 1;"
+    assert summary(verdict).startswith(told)
+    # One of them less is another program.
+    path.write_bytes(golden_of(replace(found, transfers=tuple(Counter(alone[1:]).items()))))
+    assert not judge("grad", report, read_golden(str(path)), ()).passed
+
+
+def _alone(combined: Transfer, number: int) -> Transfer:
+    """One operand of an all-reduce of floats over eight devices, as a collective of its own."""
+    operand = combined.operands[number]
+    size = 4 * operand.elements_in
+    work = replace(combined.work, bytes_in=size, bytes_out=size, wire_bytes=size * 7 // 4)
+    return replace(combined, work=work, operands=(operand,))
 
 
 @pytest.mark.parametrize("name", ["tensor_parallel:grad", "moe:grad"])

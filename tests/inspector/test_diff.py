@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,10 +17,9 @@ from jsonschema import Draft202012Validator
 from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.diff.diff import compare_outlines, diff
-from shardscope.inspector.diff.matching import RULES
-from shardscope.inspector.diff.outline import Place, Transfer, Work
-from shardscope.inspector.diff.pairing import pair_up
-from shardscope.inspector.diff.wording import headline
+from shardscope.inspector.diff.headline import headline
+from shardscope.inspector.diff.matching import match
+from shardscope.inspector.diff.outline import Counted, Operand, Outline, Place, Transfer, Work
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.diff_markdown import diff_to_markdown
 from shardscope.inspector.render.json.diff import diff_json_schema, diff_to_json
@@ -28,7 +30,7 @@ from .conftest import Edited
 
 PUBLISHED = Path(__file__).parent.parent.parent / "docs" / "diff.schema.json"
 
-Counted = tuple[tuple[Transfer, int], ...]
+Numbers = list[tuple[int | tuple[int, ...], int]]
 MORE_TRIPS = (("(0, 3,", "(0, 5,"),)
 ANOTHER_PSUM = (("psum(looped", 'psum(lax.psum(looped, "y")'),)
 
@@ -85,10 +87,10 @@ def test_json_and_markdown(edited: Edited) -> None:
     Draft202012Validator(json.loads(PUBLISHED.read_text())).validate(document)
     assert document["headline"] == headline(found)
     (change,) = document["changes"]
-    assert (change["change"], change["before"], change["after"]["axes"]) == ("added", None, ["y"])
+    assert (change["change"], change["before"], change["after"][0]["collective"]["axes"]) == ("added", [], ["y"])
     lines = diff_to_markdown(found).splitlines()
     assert lines[0] == f"**\\{headline(found)}**"
-    assert any(line.startswith("| \\+1 | all-reduce | y |") for line in lines)
+    assert any(line.startswith("| \\+ | all-reduce | y |") for line in lines)
 
 
 def test_texts_of_different_stages_cannot_be_compared(edited: Edited) -> None:
@@ -116,27 +118,100 @@ places = st.builds(
     Place, st.sampled_from(((("f", "a"),), (("g", "b"), ("f", "a")), (("", ""),))), st.just("psum"),
     st.sampled_from(("forward", "backward")),
 )  # fmt: skip
-transfers = st.builds(Transfer, works, places, st.just("user"), st.just(""), st.just(""))
+operands = st.lists(st.builds(Operand, st.just("f32"), st.integers(1, 4), st.integers(1, 4)), max_size=4).map(tuple)
+nothing = st.just("")
+transfers = st.builds(
+    Transfer, works, places, st.just("user"), nothing, nothing, nothing, st.just(False), st.none(), operands
+)
 sides = st.dictionaries(transfers, st.integers(1, 3), max_size=8).map(lambda counted: tuple(counted.items()))
 
 
 @given(sides, sides)
 def test_every_collective_is_paired_once(before: Counted, after: Counted) -> None:
-    pairs = pair_up(before, after, RULES)
+    pairs, regroupings = match(before, after)
     for number, side in enumerate((before, after)):
-        counts: dict[Transfer, int] = {}
+        counts: Counter[Transfer] = Counter()
         for pair in pairs:
             one = (pair.before, pair.after)[number]
-            if one is not None:
-                counts[one] = counts.get(one, 0) + pair.count
+            counts.update({} if one is None else {one: pair.count})
+        for each in regroupings:
+            counts.update({one: count * each.count for one, count in (each.befores, each.afters)[number]})
         assert counts == dict(side)
     # What is the same on both sides is never called a change: as many pairs as the multisets have in common.
     same = sum(p.count for p in pairs if p.before is not None and p.after is not None and p.before.work == p.after.work)
-    tallies: list[dict[Work, int]] = [{}, {}]
+    tallies: list[Counter[Work]] = [Counter(), Counter()]
     for tally, side in zip(tallies, (before, after), strict=True):
         for transfer, count in side:
-            tally[transfer.work] = tally.get(transfer.work, 0) + count
-    assert same == sum(min(count, tallies[1].get(work, 0)) for work, count in tallies[0].items())
+            tally[transfer.work] += count
+    assert same == (tallies[0] & tallies[1]).total()
+
+
+def carrying(kind: str, *sizes: int, to: int = 1) -> Transfer:
+    """A collective of arrays of so many elements, each result `to` times as large, that nothing is known of."""
+    size = 4 * sum(sizes)
+    work = Work(kind, "sum", ("x",), ("f32",), size, size * to, size, 1, is_async=False)  # type: ignore[arg-type]
+    carried = tuple(Operand("f32", each, each * to) for each in sizes)
+    return Transfer(work, Place((("", ""),), "", "unknown"), "unknown", "", "", operands=carried)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        # 24 of two sizes in one, and what else there was stays as it is.
+        ([(8, 12), (3, 12)], [((8,) * 12 + (3,) * 12, 1)], "24 all-reduces over x combined into 1"),
+        # The same, laid out one after another.
+        ([(8, 12), (3, 12)], [((8 * 12 + 3 * 12,), 1)], "24 all-reduces over x combined into 1"),
+        ([((8, 3), 2)], [(8, 2), (3, 2)], "2 all-reduces over x split into 4"),
+        ([((8, 3), 1), ((5, 4), 1)], [((8, 5), 1), ((3, 4), 1)], "2 all-reduces over x regrouped into 2"),
+        ([(8, 1), (3, 1)], [((8, 4), 1)], None),
+        ([(8, 1), (3, 1)], [((8, 3, 2), 1)], None),
+    ],
+)
+def test_combined_is_no_change_of_volume(before: Numbers, after: Numbers, told: str | None) -> None:
+    sides = [
+        tuple((carrying("all-reduce", *(size if isinstance(size, tuple) else (size,))), n) for size, n in side)
+        for side in (before, after)
+    ]
+    found = compare_outlines(*(Outline("", "hlo", (*side, (carrying("all-gather", 7, to=4), 1)), ()) for side in sides))
+    assert found.same == 1
+    assert found.communication_differs == (told is None)
+    assert headline(found).startswith(f"no change in communication volume ({told};") == (told is not None)
+    back = compare_outlines(found.after, found.before)
+    assert [c.numbers for c in back.changes] == [c.numbers[::-1] for c in found.changes]
+    # Over other axes it is something else.
+    for other in (("y",), ("x", "y")):
+        moved = tuple((replace(one, work=replace(one.work, axes=other)), n) for one, n in sides[1])
+        found = compare_outlines(Outline("", "hlo", sides[0], ()), Outline("", "hlo", moved, ()))
+        assert found.communication_differs
+
+
+@pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed")
+@pytest.mark.skipif(jax.__version_info__[:2] != (0, 10), reason="true of what XLA of JAX 0.10 does")
+def test_two_targets(sample: SampleCapture) -> None:
+    """For TPUs there are no reduce-scatters of this size, weights go as bf16, and small ones together."""
+    here = sample("fsdp_tp:grad")
+    assert here.subject is not None
+    *_, there = capture(Request(f"{here.subject.script}:grad", live=False, target="tpu:v5p:2x2x2"))
+    assert there.complete, there.failure
+    found = diff(inspect(here), inspect(there))
+    told = Counter(
+        (
+            change.numbers,
+            *(side and (side.work.kind, *(side.work.axes or ())) for side in (change.before, change.after)),
+        )
+        for change in found.changes
+    )
+    batch, feats = ("batch",), ("feats",)
+    assert told == {
+        ((6, 1), ("reduce-scatter", *batch), ("all-reduce", *batch)): 1,
+        ((3, 1), ("all-gather", *batch), ("all-reduce", *batch)): 1,
+        ((2, 2), ("reduce-scatter", *feats), ("all-reduce", *feats)): 1,
+        ((1, 1), ("reduce-scatter", *feats), ("all-reduce", *feats)): 1,
+        ((1, 1), ("all-gather", *batch), ("all-gather", *batch)): 3,
+        ((1, 1), ("all-gather", *feats), ("all-gather", *feats)): 1,
+        ((2, 2), ("all-gather", *feats), ("all-gather", *feats)): 1,
+        ((0, 1), None, ("all-gather", *batch)): 2,
+    }
 
 
 def test_the_same_twice(sample: SampleCapture) -> None:

@@ -9,7 +9,7 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.diff.diff import Change, diff
-from shardscope.inspector.diff.wording import headline
+from shardscope.inspector.diff.headline import headline
 from shardscope.inspector.pipeline import inspect
 
 from .conftest import Edited
@@ -39,15 +39,15 @@ def test_what_is_known(pair: KnownPair, edited: Edited) -> None:
     grown.subtract(_counted(one))
     told: Counter[str] = Counter()
     for change in found.changes:
-        for sign, side in ((-1, change.before), (1, change.after)):
-            if side is not None:
-                told[side.work.kind] += sign * change.count
+        for sign, these in ((-1, change.befores), (1, change.afters)):
+            for one, count in these:
+                told[one.work.kind] += sign * count * change.count
     assert {kind: n for kind, n in told.items() if n} == {kind: n for kind, n in grown.items() if n}
 
 
 def test_each_pair_the_other_way_around(edited: Edited) -> None:
     """What came is what went, and what changed changed back."""
-    turned = {"+": "-", "-": "+", "~": "~"}
+    turned = {"+": "-", "-": "+", "~": "~", "=": "="}
     for pair in PAIRS[::4]:
         sides = [inspect(edited(pair.before, ())), inspect(edited(pair.after or pair.before, pair.edits))]
         back = sorted(f"{turned[(told := _told(change))[0]]}{told[1]}" for change in diff(*sides[::-1]).changes)
@@ -57,7 +57,7 @@ def test_each_pair_the_other_way_around(edited: Edited) -> None:
 def _told(change: Change) -> str:
     side = change.after or change.before
     assert side is not None
-    sign = {"added": "+", "removed": "-", "changed": "~"}[change.kind]
+    sign = {"added": "+", "removed": "-", "changed": "~", "regrouped": "="}[change.kind]
     what = " ".join(name for name in change.what if name not in FOLLOWING)
     return f"{sign}{change.count} {side.work.kind} {','.join(side.work.axes or ())}" + (f": {what}" if what else "")
 

@@ -7,11 +7,15 @@ import re
 from dataclasses import replace
 
 import pytest
-from shardscope.inspector.collectives.kinds import HLO_OPCODES
+from shardscope.inspector.collectives.kinds import HLO_OPCODES, STABLEHLO_OPS
 from shardscope.inspector.diff.diff import Change, Diff, diff
-from shardscope.inspector.diff.surroundings import around, line, surroundings
+from shardscope.inspector.diff.hlo_graph import HloGraph
+from shardscope.inspector.diff.mlir_graph import graph_around
+from shardscope.inspector.diff.node_matching import Facing
+from shardscope.inspector.diff.surroundings import around, surroundings
 from shardscope.inspector.pipeline import inspect
-from shardscope.parsers.hlo import HloModule, parse_module
+from shardscope.parsers.hlo import HloModule, Instruction, parse_module
+from shardscope.parsers.mlir import parse_module as parse_mlir
 from shardscope.parsers.source import Source
 
 from tests.conftest import SampleCapture
@@ -37,6 +41,14 @@ def renamed(module: HloModule, seed: int) -> tuple[HloModule, dict[str, str]]:
     return parse_module(Source("renamed", METADATA.sub(b"", data))), truth
 
 
+def facing_instructions(before: Instruction, after: Instruction) -> tuple[Facing, ...]:
+    graphs = [HloGraph(each.computation) for each in (before, after)]
+    one, other = (graph.at(each.span.start) for graph, each in zip(graphs, (before, after), strict=True))
+    assert one is not None
+    assert other is not None
+    return surroundings(graphs[0], one, graphs[1], other)
+
+
 @pytest.mark.parametrize("name", ["fsdp_tp:grad", "megatron_mlp:grad", "moe:grad", "pipeline:grad"])
 def test_names_are_nothing(sample: SampleCapture, name: str) -> None:
     """All that is found is right, and nearly all is found: the text is the same but for its names."""
@@ -44,20 +56,66 @@ def test_names_are_nothing(sample: SampleCapture, name: str) -> None:
     other, truth = renamed(module, 7)
     found = there = 0
     for before, after in zip(module.with_opcode(HLO_OPCODES), other.with_opcode(HLO_OPCODES), strict=True):
-        for facing in surroundings(before, after):
+        for facing in facing_instructions(before, after):
             there += 1
             if facing.before is not None and facing.after is not None:
                 found += 1
                 assert truth[facing.before.name] == facing.after.name
-                assert facing.same, (line(facing.before), line(facing.after))
+                assert facing.same, (facing.before.line, facing.after.line)
     assert found >= 0.95 * there > 0
+
+
+STABLEHLO_NAME = re.compile(rb"%(?=[\w#])(?!arg)([\w$.\-]+)")
+
+
+@pytest.mark.parametrize("name", ["fsdp_tp:grad", "megatron_mlp:grad", "moe:grad", "pipeline:grad"])
+def test_names_in_stablehlo_are_nothing(sample: SampleCapture, name: str) -> None:
+    stage = sample(name).stage("stablehlo")
+    assert stage is not None
+    module = parse_mlir(stage.source)
+    data = module.source.data
+    names = sorted({match[1].decode() for match in STABLEHLO_NAME.finditer(data)})
+    shuffled = random.Random(3).sample(range(len(names)), len(names))
+    truth = {f"%{old}": f"%v{number}" for old, number in zip(names, shuffled, strict=True)}
+    changed = STABLEHLO_NAME.sub(lambda match: truth[match[0].decode()].encode(), data)
+    other = parse_mlir(Source("renamed", changed))
+    sides = [each.operations(STABLEHLO_OPS) for each in (module, other)]
+    found = there = 0
+    for before, after in zip(*sides, strict=True):
+        graphs = graph_around(module, before.span.start), graph_around(other, after.span.start)
+        assert graphs[0] is not None
+        assert graphs[1] is not None
+        one, same = graphs[0].at(before.span.start), graphs[1].at(after.span.start)
+        assert one is not None
+        assert same is not None
+        for facing in surroundings(graphs[0], one, graphs[1], same):
+            there += 1
+            if facing.before is not None and facing.after is not None:
+                found += 1
+                assert truth.get(facing.before.name) == facing.after.name or facing.before.name.startswith("at ")
+                assert facing.same, (facing.before.line, facing.after.line)
+    assert found >= 0.95 * there > 0
+
+
+def test_what_is_new_in_stablehlo(edited: Edited) -> None:
+    """Texts of StableHLO alone are compared, and aligned, as those of HLO."""
+    more = (("psum(looped", 'psum(lax.psum(looped, "y")'),)
+    sides = (edited("script:step", edits) for edits in ((), more))
+    early = [replace(side, stages=tuple(s for s in side.stages if s.name in ("jaxpr", "stablehlo"))) for side in sides]
+    found = diff(*map(inspect, early))
+    (change,) = found.changes
+    facings = around(found, change)
+    (new,) = (each for each in facings if each.before is None and each.after is not None)
+    assert new.after is not None
+    assert "all_reduce" in new.after.line
+    assert sum(each.same for each in facings) >= 2
 
 
 def test_what_is_gone_is_not_made_up(sample: SampleCapture) -> None:
     """Between the sum of all and the reduce-scatter of it, the slice has nothing to be."""
     modules = [module_of(sample, f"missing_reduce_scatter:{name}") for name in ("faulty", "repaired")]
     (before,), (after,) = (module.with_opcode(HLO_OPCODES) for module in modules)
-    found = surroundings(before, after)
+    found = facing_instructions(before, after)
     sides = {(f.before.opcode if f.before else None, f.after.opcode if f.after else None) for f in found}
     assert ("all-reduce", "reduce-scatter") in sides
     assert ("partition-id", None) in sides
@@ -84,4 +142,4 @@ def turned(found: Diff) -> Diff:
 
 
 def back(change: Change) -> Change:
-    return replace(change, kind="removed", before=change.after, after=change.before)
+    return replace(change, kind="removed", befores=change.afters, afters=change.befores)

@@ -39,6 +39,30 @@ async def test_both_texts_follow_the_table_and_each_other(sample: SampleCapture)
         await driver.press("escape", "q")
 
 
+async def test_search_and_zoom(sample: SampleCapture) -> None:
+    """As on the main screen: in the text or the table that has the focus."""
+    reports = [inspect(sample(f"fsdp_tp:{name}")) for name in ("loss", "grad")]
+    app = DiffApp(diff(*reports))
+    async with app.run_test(size=(150, 45)) as pilot:
+        driver = Driver(app, pilot)
+        await driver.until(lambda: "search" in driver.text.splitlines()[-1])
+        table, after = app.screen.query_one(RowTable), app.screen.query_one("#diff-after", TextView)
+        await driver.press("slash", *"memory", "enter")
+        await driver.until(lambda: "memory" in table.rows[table.cursor].cells[1].plain)
+        first = table.cursor
+        await driver.press("n")
+        assert table.cursor > first
+        await driver.press("escape", "2", "home", "slash", *"ENTRY")
+        await driver.until(lambda: "1 of 1" in driver.text)
+        assert "ENTRY" in after.text_of(after.cursor)
+        await driver.press("enter", "escape", "g", *"3", "enter")
+        assert after.cursor == 2
+        await driver.press("z")
+        assert after.size.width > 140
+        await driver.press("escape", "3")
+        assert table.has_focus
+
+
 async def test_nothing_differs(sample: SampleCapture) -> None:
     report = inspect(sample("missing_reduce_scatter:faulty"))
     app = DiffApp(diff(report, report))

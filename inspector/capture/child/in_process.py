@@ -5,14 +5,16 @@ What JAX keeps for a whole process, its persistent cache of compilations, is lef
 
 from __future__ import annotations
 
+import functools
 import inspect
 import linecache
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
 import jax
+from jax.extend.source_info_util import register_exclusion
 
 from . import callables
 from .callables import Arguments
@@ -25,11 +27,16 @@ from .resolve import Resolved
 CACHE = "jax_enable_compilation_cache"
 
 
-def record_call(function: Any, arguments: Arguments, deliver: Callable[[Frame], None], workspace: str) -> None:
+def record_call(
+    function: Any, arguments: Arguments, deliver: Callable[[Frame], None], workspace: str, own: Iterable[str]
+) -> None:
     """Trace, lower and compile a call for the devices that the process has; hand on each frame.
 
-    What the function, or its compilation, raises passes through.
+    The files in `own` are left out of what JAX tells of where operations come from. What the function, or its
+    compilation, raises passes through.
     """
+    for path in own:
+        _leave_out(path)
     inner, _, _ = callables.unwrap(function)
     name = getattr(inner, "__name__", type(inner).__name__)
     module = sys.modules.get(getattr(inner, "__module__", None) or "", ModuleType("unknown"))
@@ -45,6 +52,12 @@ def record_call(function: Any, arguments: Arguments, deliver: Callable[[Frame], 
     finally:
         jax.config.update(CACHE, cached)
     channel.send("end", since=channel.now())
+
+
+@functools.cache
+def _leave_out(path: str) -> None:
+    """Once for each file: JAX keeps a list."""
+    register_exclusion(path)
 
 
 def _file(function: Any) -> str | None:

@@ -10,11 +10,12 @@ from msgspec import Struct, field
 
 from ... import report
 from ...diff import diff
+from ...diff.headline import headline
 from ...diff.inside import Inside as OutlineInside
 from ...diff.outline import Border as OutlineBorder
 from ...diff.outline import Outline
 from ...diff.outline import Transfer as OutlineTransfer
-from ...diff.wording import differences, headline
+from ...diff.wording import differences
 
 
 class Transfer(Struct, frozen=True):
@@ -39,17 +40,26 @@ class Transfer(Struct, frozen=True):
     operation: str
 
 
-class Change(Struct, frozen=True):
-    """`count` collectives; `what` says in words how those that are on both sides differ.
+class Several(Struct, frozen=True):
+    """`count` collectives that are alike."""
 
-    `wire_bytes_delta` is of all of them in one run of the program; null where it is not known.
+    count: int
+    collective: Transfer
+
+
+class Change(Struct, frozen=True):
+    """`count` times the collectives of one side for those of the other; empty on the side that has none.
+
+    Where compilers combine and split, one stands for several; `regrouped` are those of which nothing else changed.
+    `what` says in words how they differ. `wire_bytes_delta` is of all of them in one run of the program; null where it
+    is not known.
     """
 
-    change: Literal["added", "removed", "changed"]
+    change: Literal["added", "removed", "changed", "regrouped"]
     count: int
     what: list[str]
-    before: Transfer | None
-    after: Transfer | None
+    before: list[Several]
+    after: list[Several]
     wire_bytes_delta: int | None
 
 
@@ -178,7 +188,8 @@ def _side(side: Outline) -> Side:
 
 
 def _change(change: diff.Change) -> Change:
-    before, after = (None if side is None else transfer_document(side) for side in (change.before, change.after))
+    sides = (change.befores, change.afters)
+    before, after = ([Several(count, transfer_document(one)) for one, count in side] for side in sides)
     return Change(change.kind, change.count, differences(change), before, after, change.wire_bytes)
 
 

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from ...check.budget import Broken
 from ...check.verdict import Verdict
+from ...diff.headline import headline
 from ...diff.outline import Transfer
-from ...diff.wording import headline
 from ...pipeline import collectives_of
 from ...units import plural
 from ..offences import transfer_offences
@@ -32,7 +32,8 @@ def _print(verdict: Verdict, console: Console) -> None:
         for line in _over(over, verdict):
             console.print(line)
     if verdict.changes is not None and verdict.differs:
-        these = [(change.after, change.count) for change in verdict.changes.changes if change.after is not None]
+        changed = [change for change in verdict.changes.changes if change.kind != "regrouped"]
+        these = [(one, count * change.count) for change in changed for one, count in change.afters]
         for line in _offences(these, verdict):
             console.print(data(f"    {line}"))
         console.print()

@@ -1,0 +1,95 @@
+"""The instructions of a computation of HLO as nodes."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from ...parsers.errors import ParseError
+from ...parsers.hlo import HloModule, Instruction
+from ...parsers.hlo.computation import Computation
+from ...parsers.hlo.uses import Uses
+from .nodes import Node
+
+UNREAD = frozenset(("metadata", "backend_config", "channel_id", "frontend_attributes", "use_global_device_ids"))
+"""Attributes that a line is shown without."""
+
+ACCIDENTAL = frozenset((*UNREAD, "calls", "to_apply", "body", "condition", "sharding", "replica_groups"))
+"""Attributes that name, number or place, that say how the backend goes about it, or that are spelled in many ways."""
+
+_LAYOUT = re.compile(r"\{[\d,]*(?::[^}]*)?\}|/\*.*?\*/")
+
+
+class HloGraph:
+    """One computation; its nodes are made when they are asked for."""
+
+    def __init__(self, computation: Computation) -> None:
+        self._computation = computation
+        self._uses = Uses(computation)
+        self._nodes: dict[str, Node] = {}
+
+    def at(self, offset: int) -> Node | None:
+        """The instruction whose text holds that byte."""
+        instructions = self._computation.instructions
+        place = bisect_right(instructions, offset, key=lambda instruction: instruction.span.start) - 1
+        is_inside = place >= 0 and offset < instructions[place].span.end
+        return self._of(instructions[place]) if is_inside else None
+
+    def node(self, name: str) -> Node | None:
+        """The instruction of that name."""
+        instruction = self._computation.instruction(name)
+        return None if instruction is None else self._of(instruction)
+
+    def users(self, names: Collection[str]) -> Mapping[str, tuple[Node, ...]]:
+        """For each name the instructions with it as an operand."""
+        found = self._uses.of(names)
+        return {name: tuple(map(self._of, found[name])) for name in names}
+
+    def _of(self, instruction: Instruction) -> Node:
+        if instruction.name not in self._nodes:
+            self._nodes[instruction.name] = _node(instruction)
+        return self._nodes[instruction.name]
+
+
+def graph_around(module: HloModule, offset: int) -> HloGraph | None:
+    """The computation whose instruction stands there."""
+    instruction = module.instruction_at(offset)
+    return None if instruction is None else HloGraph(instruction.computation)
+
+
+def _node(instruction: Instruction) -> Node:
+    type = _LAYOUT.sub("", instruction.type_text)
+    attributes = {key: value for key, value in instruction.attributes.items() if key not in ACCIDENTAL}
+    # The number of a parameter is accidental, the value of a constant is not.
+    literal = instruction.literal if instruction.opcode == "constant" else None
+    does = (tuple(sorted(attributes.items())), literal, _called(instruction), _groups(instruction))
+    span, name, opcode = instruction.span, instruction.name, instruction.opcode
+    line = _line(instruction, type)
+    return Node(name, opcode, instruction.operands, span, type, (opcode, type, does), attributes, line)
+
+
+def _line(instruction: Instruction, type: str) -> str:
+    """An instruction without what only machines read."""
+    attributes = "".join(f", {key}={value}" for key, value in instruction.attributes.items() if key not in UNREAD)
+    inside = instruction.literal
+    operands = ", ".join(instruction.operands) if inside is None else inside
+    return f"{instruction.name} = {type} {instruction.opcode}({operands}){attributes}"
+
+
+def _groups(instruction: Instruction) -> object:
+    """Who talks to whom, however it is spelled."""
+    try:
+        spelled = instruction.replica_groups
+    except ParseError:
+        return instruction.attributes.get("replica_groups")
+    return None if spelled is None else spelled.devices(0)
+
+
+def _called(instruction: Instruction) -> tuple[tuple[str, int], ...]:
+    """The census of the computations that it calls: their names say nothing."""
+    counted: Counter[str] = Counter()
+    for computation in filter(None, map(instruction.computation.module.computation, instruction.called)):
+        counted.update(each.opcode for each in computation.instructions)
+    return tuple(sorted(counted.items()))

@@ -1,0 +1,138 @@
+"""A diff as rows of tables, for all that print it: what is alike in one row, each cell a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..diff.diff import Amount, Change, ChangeKind, Diff
+from ..diff.wording import (
+    SIGNS,
+    amount_text,
+    axes_words,
+    border_name,
+    border_text,
+    bytes_delta,
+    concern_text,
+    differences,
+    inside_text,
+    opcode_words,
+    transfer_text,
+)
+from .collective_rows import SHORT_PASS
+
+MOST = 60
+"""Rows of each table that are printed."""
+
+MOST_TYPES = 2
+"""Types that a row spells out."""
+
+MOST_OPCODES = 12
+"""Kinds of operations whose numbers are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """Collectives that changed alike, at one place; `wire` is for all of them in one run of the program."""
+
+    kind: ChangeKind
+    sign: str
+    numbers: str
+    what: str
+    axes: str
+    types: tuple[str, ...]
+    wire: str
+    direction: str
+    place: str
+    changes: tuple[Change, ...]
+
+
+def change_rows(found: Diff) -> tuple[ChangeRow, ...]:
+    """A row for changes that differ in their types only, those that weigh most first.
+
+    What sends as much as before is a row wherever it stands.
+    """
+    alike: dict[tuple[str, ...], list[Change]] = {}
+    for change in found.changes:
+        row = change_row((change,))
+        where = (row.direction, row.place) if change.wire_bytes != 0 else ()
+        alike.setdefault((row.kind, row.what, row.axes, *where), []).append(change)
+    rows = [(sum(abs(each.wire_bytes or 0) for each in those), change_row(those)) for those in alike.values()]
+    return tuple(row for _, row in sorted(rows, key=lambda each: -each[0]))
+
+
+def change_row(changes: Sequence[Change]) -> ChangeRow:
+    """The row of changes that are alike."""
+    first = changes[0]
+    subject = first.before or first.after
+    assert subject is not None
+    told = f": {', '.join(differences(first))}" if first.befores and first.afters else ""
+    before, after = (sum(each.numbers[side] for each in changes) for side in (0, 1))
+    known = [each.wire_bytes for each in changes]
+    directions, places = (list(dict.fromkeys(each)) for each in zip(*map(_where, changes), strict=True))
+    return ChangeRow(
+        kind=first.kind,
+        sign=SIGNS[first.kind],
+        numbers=_numbers(before, after),
+        what=subject.work.kind + told,
+        axes=axes_words(subject.work),
+        types=_types(changes),
+        wire=bytes_delta(0, None if None in known else sum(size for size in known if size is not None)),
+        direction=directions[0] if len(directions) == 1 else "",
+        place=places[0] if len(places) == 1 else f"{len(places)} places",
+        changes=tuple(changes),
+    )
+
+
+def _where(change: Change) -> tuple[str, str]:
+    """The pass and the place, as of after the change if they are known there: what was combined may have neither."""
+    sides = [side for side in (change.after, change.before) if side is not None]
+    directions = (SHORT_PASS[side.place.direction] for side in sides)
+    return next(filter(None, directions), ""), next((side.where for side in sides if side.where), "")
+
+
+def _numbers(before: int, after: int) -> str:
+    """`2×` of what came, went or changed one for one; `24 → 1` of what was combined; empty for one."""
+    if before and after and before != after:
+        return f"{before} → {after}"
+    return f"{max(before, after)}×" if max(before, after) > 1 else ""
+
+
+def _types(changes: Sequence[Change]) -> tuple[str, ...]:
+    """What is carried before, and after where that is something else."""
+    sides = ([each.befores for each in changes], [each.afters for each in changes])
+    told = [_several(dict.fromkeys(transfer_text(one) for each in side for one, _ in each)) for side in sides]
+    return tuple(dict.fromkeys(filter(None, told)))
+
+
+def _several(types: Iterable[str]) -> str:
+    listed = list(types)
+    shown = "; ".join(listed[:MOST_TYPES])
+    return shown if len(listed) <= MOST_TYPES else f"{shown}; and {len(listed) - MOST_TYPES} more"
+
+
+def concern_rows(found: Diff) -> list[tuple[str, str, str]]:
+    """Findings: whether `added` or `removed`, which, and what they say."""
+    return [(change.kind, *concern_text(change)) for change in found.concerns]
+
+
+def border_rows(found: Diff) -> list[tuple[str, str]]:
+    """Arguments and outputs, and how their shardings changed."""
+    return [(border_name(change), border_text(change)) for change in found.borders]
+
+
+def inside_rows(found: Diff) -> list[tuple[str, str]]:
+    """Values inside the program, and how their shardings changed."""
+    return [inside_text(change) for change in found.insides]
+
+
+def amount_rows(found: Diff, opcodes: int = MOST_OPCODES) -> list[tuple[str, str]]:
+    """Memory, times, and so many of the operations."""
+    rows = [(f"{amount.name} memory", amount_text(amount)) for amount in found.sizes]
+    rows += [(f"{amount.name} time", amount_text(amount, seconds=True)) for amount in _comparable(found.costs)]
+    return rows + ([("operations", opcode_words(found.opcodes, opcodes))] if found.opcodes else [])
+
+
+def _comparable(costs: Sequence[Amount]) -> Iterable[Amount]:
+    """Of the times that only one side has, as one target's whose figures are known, only the whole."""
+    return (each for each in costs if each.name == "estimated" or None not in (each.before, each.after))
