@@ -51,6 +51,8 @@ def origin_of(
         return "user"
     if partitioning is None:
         return "unknown"
+    if not partitioning.names_before | partitioning.channels_before and op_name is None:
+        return "partitioner"  # nobody else asked for any; what later passes make anew has neither name nor channel
     if channel in partitioning.channels_before:
         return "user"
     if channel in partitioning.channels_after:

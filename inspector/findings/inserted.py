@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from ...parsers.mlir.types import TensorType
 from ..report import Collective, Kind, Report
-from ..shardings.collective_causes import causes_of
+from ..shardings.collective_causes import causes_of, is_inserted
 from ..shardings.dataflow import Dataflow, Node
 from ..shardings.explained import wording_of
 from ..shardings.situation import CollectiveCause
+from .compiled import is_combined
 from .detours import array_sharding
 from .shapes import shape_of
 
@@ -61,3 +62,15 @@ def inserted_collectives(report: Report) -> Iterator[tuple[Collective, tuple[Col
     for collective in report.collectives:
         if collective.stage == "hlo" and collective.origin == "partitioner":
             yield collective, causes_of(report.capture, collective)
+
+
+def moved_by_the_partitioner(report: Report) -> Iterator[tuple[Collective, CollectiveCause]]:
+    """The same, and those that were merged with what the user wrote, once for each operation that they are there for.
+
+    Of those that were not merged, for the likeliest one.
+    """
+    for collective in report.collectives:
+        if collective.stage == "hlo" and collective.origin != "unknown" and is_inserted(collective):
+            causes = causes_of(report.capture, collective)
+            for cause in causes if is_combined(collective) else causes[:1]:
+                yield collective, cause
