@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from ...parsers.mlir.types import TensorType
@@ -13,6 +14,8 @@ from ..shardings.situation import CollectiveCause
 from .compiled import is_combined
 from .detours import array_sharding
 from .shapes import shape_of
+
+_NUMBERED = re.compile(r"(operand |result )?(%\w+ )?(?P<name>.+) dim (?P<dim>\d+)")
 
 
 def inserted_for(
@@ -74,3 +77,9 @@ def moved_by_the_partitioner(report: Report) -> Iterator[tuple[Collective, Colle
             causes = causes_of(report.capture, collective)
             for cause in causes if is_combined(collective) else causes[:1]:
                 yield collective, cause
+
+
+def dimension_of(cause: CollectiveCause) -> str:
+    """What a collective communicates, as one would say it: without the numbers of the propagated program."""
+    named = _NUMBERED.fullmatch(cause.value)
+    return cause.value if named is None else f"dimension {named['dim']} of {named['name']}"

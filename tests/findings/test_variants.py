@@ -131,3 +131,11 @@ def test_what_the_target_makes_of_it_decides() -> None:
     assert [(each.rule, each.severity) for each in there["gathered_each_time"]] == [("SS08", "warning")]
     assert [each.severity for each in found_in("faults")["gathered_each_time"]] == ["info"]
     assert all(each.saved_seconds for each in there["gathered_each_time"])
+
+
+def test_where_devices_part_is_proved_if_no_data_decides_it() -> None:
+    found = found_in("faults")
+    assert [each.confidence for each in found["half_of_them_sum"]] == ["likely"]
+    (proved,) = found["the_first_one_sums"]
+    assert proved.confidence == "proved"
+    assert dict(proved.evidence)["devices along x"] == "1, 2, 3: branch 0; 0: branch 1"

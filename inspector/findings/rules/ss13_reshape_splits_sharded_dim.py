@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...report import Collective, Finding, FindingPlace, Report, SourcePlace
 from ...shardings.situation import CollectiveCause
 from ..compiled import is_combined
-from ..inserted import moved_by_the_partitioner
+from ..inserted import dimension_of, moved_by_the_partitioner
 from ..rule import Rule, finding
 from ..user_calls import call_at
 
@@ -42,7 +42,7 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
     return finding(
         RULE,
         FindingPlace(cause.operation, cause.place, "hlo", collective.span),
-        f"{cause.value} is cut along {along}, and what the reshape makes of that dimension cannot be: it is moved",
+        f"{dimension_of(cause)} is cut along {along}, and what the reshape makes of it cannot be: it is moved",
         confidence="proved",
         axes=axes,
         evidence=(

@@ -8,7 +8,7 @@ from ...report import Collective, Finding, FindingPlace, Report
 from ...shardings.situation import CollectiveCause
 from ..compiled import is_combined
 from ..gathering import IDIOMS, only_on, targets_that_gather
-from ..inserted import moved_by_the_partitioner
+from ..inserted import dimension_of, moved_by_the_partitioner
 from ..rule import Rule, finding
 from ..shapes import elements_of
 
@@ -24,7 +24,7 @@ def check(report: Report) -> Iterator[Finding]:
         known = cause.operation in IDIOMS
         crosses = cause.effect == "move" or (cause.effect in ("reshard", "own") and known)
         moved = [type for type in collective.operand_types if elements_of(type) == cause.elements]
-        if cause.operation in LOOKUPS and all(type[:1] in "iu" for type in moved):
+        if cause.operation in LOOKUPS and any(type[:1] in "iu" for type in moved):
             continue  # where to look, which is little, and not what is looked up
         is_whole = cause.value.startswith("operand") and moved
         if crosses and is_whole and (known or cause.rule) and (cause.operation, cause.value) not in seen:
@@ -37,10 +37,11 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
     platform = "" if subject is None else subject.platform
     gathers = targets_that_gather(cause.operation)
     evidence = [
-        ("operand", f"{cause.value}, cut as {cause.before}"),
+        ("it is", f"{cause.value}, cut as {cause.before}"),
         ("compiled to", f"{collective.kind} {collective.name}, {', '.join(collective.result_types)}"),
-        ("known to gather on", ", ".join(gathers) or "nothing that was tried"),
     ]
+    if gathers:
+        evidence.append(("known to gather on", "; ".join(gathers)))
     # What only the CPU does is no reason to change a program.
     only_here = platform == "cpu" and only_on(cause.operation, "cpu")
     times = None if is_combined(collective) else collective.executions
@@ -48,7 +49,7 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
     return finding(
         RULE,
         FindingPlace(cause.operation, cause.place, "hlo", collective.span),
-        f"{cause.operation} {'works across' if cause.effect == 'move' else 'takes'} {cause.value},"
+        f"{cause.operation} {'works across' if cause.effect == 'move' else 'takes'} {dimension_of(cause)},"
         f" which {', '.join(axes)} cuts: all of it is gathered" + (", on CPUs only" if only_here else ""),
         severity="info" if only_here else "warning",
         confidence="proved",

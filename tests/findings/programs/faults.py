@@ -112,6 +112,18 @@ def half_of_them_sum(a):
     return lax.cond(jnp.sum(a) > 2000, lambda b: lax.psum(b, "x"), lambda b: b, a)
 
 
+@programs.found_by("SS21")
+@rows
+def the_first_one_sums(a):
+    return lax.cond(lax.axis_index("x") == 0, lambda b: lax.psum(b, "x"), lambda b: b, a)
+
+
+@programs.found_by()
+@rows
+def the_first_one_cuts_along_another_axis(a):
+    return lax.cond(lax.axis_index("x") == 0, lambda b: lax.psum(b, "y"), lambda b: b, a * lax.axis_index("y"))
+
+
 @programs.found_by()
 @rows
 def all_of_them_sum(a):
