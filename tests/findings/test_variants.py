@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jax
 import pytest
-from shardscope.inspector.capture.model import Capture, Device
+from shardscope.inspector.capture.model import Capture, Device, Failure
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Finding
@@ -139,3 +139,14 @@ def test_where_devices_part_is_proved_if_no_data_decides_it() -> None:
     (proved,) = found["the_first_one_sums"]
     assert proved.confidence == "proved"
     assert dict(proved.evidence)["devices along x"] == "1, 2, 3: branch 0; 0: branch 1"
+
+
+def test_a_run_that_waited_for_ever_is_proof() -> None:
+    said = "Termination timeout of 40 seconds exceeded. Expected 4 threads to join the rendezvous, but only 1 of them"
+    program = captured("faults", "program")
+    stuck = replace(
+        program, failure=Failure("died", f"XLA gave up: {said} arrived on time. (rendezvous.cc:161)", "run")
+    )
+    found = [each for each in inspect(stuck).findings if each.rule == "SS21"]
+    assert {each.confidence for each in found} == {"proved"}
+    assert all(dict(each.evidence)["in the run"].endswith("only 1 of them arrived on time") for each in found)

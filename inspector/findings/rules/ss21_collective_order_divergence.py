@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from itertools import product
 
@@ -15,6 +16,9 @@ from ..equal_operands import operands_over
 from ..jaxpr_flow import At, Flow, flow_of
 from ..own_block import MOST_DEVICES
 from ..rule import Rule, finding
+
+_WAITED = re.compile(r"Expected \d+ threads to join the rendezvous, but only \d+ of them arrived on time")
+"""XLA, xla/service/rendezvous.cc: after 40 seconds it ends the process."""
 
 Sequence = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -46,14 +50,15 @@ def _cond(report: Report, flow: Flow, place: EquationPlace, varying: set[str], b
     if is_certain:
         known = [f"{', '.join(map(str, devices))}: branch {branch}" for branch, devices in sorted(taken.items())]
         told.insert(0, (f"devices along {', '.join(axes)}", "; ".join(known)))
+    run = _stuck(report)
     yield finding(
         RULE,
         flow.place(place),
         f"devices along {', '.join(axes)} {'' if is_certain else 'may '}take different branches, which do not hold the"
         " same collectives: those of one branch wait for those of another one, for ever",
-        confidence="proved" if is_certain else "likely",
+        confidence="proved" if is_certain or run else "likely",
         axes=axes,
-        evidence=tuple(told),
+        evidence=(*told, *run),
         fix="take the collectives out of the branches: compute what they need in each, and reduce once behind the"
         f" cond; or reduce the predicate over {', '.join(map(repr, axes))}, so that all take the same branch",
     )
@@ -98,11 +103,18 @@ def _while(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Finding
         flow.place(place),
         f"devices along {', '.join(axes)} may leave the loop at different times, and the loop holds collectives over"
         " them: who stays waits for who has left, for ever",
-        confidence="likely",
+        confidence="proved" if (run := _stuck(report)) else "likely",
         axes=axes,
-        evidence=(("in the loop", _words(found)), ("condition", f"{tested[0]} varies over {', '.join(axes)}")),
+        evidence=(("in the loop", _words(found)), ("condition", f"{tested[0]} varies over {', '.join(axes)}"), *run),
         fix=f"let all devices stop together: reduce what the condition tests over {', '.join(map(repr, axes))}",
     )
+
+
+def _stuck(report: Report) -> tuple[tuple[str, str], ...]:
+    """What XLA said when it gave up waiting in a run on CPUs, as evidence."""
+    failure = report.capture.failure
+    said = None if failure is None or failure.phase != "run" else _WAITED.search(failure.message)
+    return () if said is None else (("in the run", said[0]),)
 
 
 def _collectives(flow: Flow, body: int, varying: set[str], seen: set[int]) -> Sequence:
@@ -133,7 +145,8 @@ RULE = Rule(
     " the loop, it waits for ever, or meets another collective.",
     proof="The predicate, followed back to the in_specs and to axis_index, varies over an axis, and the branches'"
     " collectives over that axis are not the same. `proved` where it is computed from axis_index alone: it is evaluated"
-    " for each device along the axis. Where data decides it, all may happen to agree: `likely`.",
+    " for each device along the axis; or where a run on CPUs waited until XLA gave up. Where data decides it, all may"
+    " happen to agree: `likely`.",
     faulty='lax.cond(jnp.sum(block) > 0, lambda b: lax.psum(b, "x"), lambda b: b, block)',
     repaired='lax.psum(jnp.where(jnp.sum(block) > 0, block, 0), "x")',
     check=check,
