@@ -22,11 +22,12 @@ def check(report: Report) -> Iterator[Finding]:
         if collective.kind != "all-gather":
             continue
         known = cause.operation in IDIOMS
-        crosses = cause.effect == "move" or (cause.effect in ("reshard", "own") and known)
+        is_lookup = cause.operation in LOOKUPS  # where only what is looked up is meant, by rows, and not where to look
+        crosses = cause.effect == "move" or (cause.effect in ("reshard", "own") and known and not is_lookup)
         moved = [type for type in collective.operand_types if elements_of(type) == cause.elements]
-        if cause.operation in LOOKUPS and any(type[:1] in "iu" for type in moved):
-            continue  # where to look, which is little, and not what is looked up
         is_whole = cause.value.startswith("operand") and moved
+        if is_lookup and any(type[:1] in "iu" for type in moved):
+            continue
         if crosses and is_whole and (known or cause.rule) and (cause.operation, cause.value) not in seen:
             seen.add((cause.operation, cause.value))
             yield _found(report, collective, cause)
