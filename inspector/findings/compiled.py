@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from ..cost.collectives import estimate
 from ..cost.places import machine_of
+from ..jaxpr_text import EquationPlace
 from ..report import Collective, Kind, Report, SourcePlace
+from .jaxpr_flow import At, Flow
 from .shapes import elements_of, shape_of
+
+SCATTERS = ("reduce_scatter",)
+"""Primitives of which each device gets a block of the sum."""
 
 
 def is_compiled(report: Report) -> bool:
@@ -36,6 +42,15 @@ def compiled_as(
     here = [c for c in found if _lines(c) & lines]
     # One that stands alone on another line is another one.
     yield from here or [c for c in found if is_combined(c) or not c.source.stack]
+
+
+def sum_compiled_as(report: Report, flow: Flow, place: EquationPlace, number: int) -> Collective | None:
+    """What became of a sum over devices: psum, or psum_scatter, of which TPUs' compiler may make an all-reduce."""
+    equation, source = place.equation, flow.source(place)
+    axes, type = equation.axes or (), equation.outputs[number].type
+    whole = flow.type_of(At(place.jaxpr, equation.inputs[number])) or type
+    scattered = compiled_as(report, "reduce-scatter", axes, type, source) if equation.primitive in SCATTERS else ()
+    return next(chain(scattered, compiled_as(report, "all-reduce", axes, whole, source)), None)
 
 
 def is_combined(collective: Collective) -> bool:

@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...jaxpr_text import EquationPlace
-from ...report import Finding, Kind, Report
-from ..compiled import compiled_as, is_combined, is_compiled
+from ...report import Finding, Report
+from ..compiled import is_combined, is_compiled, sum_compiled_as
 from ..equal_operands import equal_along, is_unchecked
 from ..jaxpr_flow import Flow, flow_of
 from ..rule import Rule, finding
-
-SUMS: dict[str, Kind] = {"psum": "all-reduce", "reduce_scatter": "reduce-scatter"}
-"""What psum and all_gather transpose to with the check off."""
 
 FIXES = {
     "psum": "shard_map(…, check_vma=True): then psum transposes to nothing where its cotangent is shared",
     "reduce_scatter": "name the axis in out_specs instead of the all_gather; or shard_map(…, check_vma=True) and"
     " lax.all_gather(…, to='invarying'), which transposes to each device's own block",
 }
+"""By what psum and all_gather transpose to with the check off."""
 
 
 def check(report: Report) -> Iterator[Finding]:
     """Each sum of the backward pass of an unchecked shard_map whose operand is equal along some of its axes."""
     flow = flow_of(report)
     for place in flow.text.equations if flow else ():
-        if flow is None or place.equation.primitive not in SUMS or not is_unchecked(flow, place):
+        if flow is None or place.equation.primitive not in FIXES or not is_unchecked(flow, place):
             continue
         if flow.is_backward(place):
             for number, axes in enumerate(equal_along(flow, place)):
@@ -34,9 +32,8 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> Iterator[Finding]:
-    equation, source = place.equation, flow.source(place)
-    type = equation.outputs[number].type
-    compiled = next(compiled_as(report, SUMS[equation.primitive], equation.axes or (), type, source), None)
+    equation, type = place.equation, place.equation.outputs[number].type
+    compiled = sum_compiled_as(report, flow, place, number)
     if is_compiled(report) and compiled is None:
         return
     along = ", ".join(axes)

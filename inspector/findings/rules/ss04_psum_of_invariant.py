@@ -7,16 +7,15 @@ import math
 from collections.abc import Iterator
 
 from ...jaxpr_text import EquationPlace
-from ...report import Finding, Kind, Report
+from ...report import Finding, Report
 from ..axis_sizes import axis_sizes
-from ..compiled import compiled_as, is_combined
+from ..compiled import SCATTERS, is_combined, sum_compiled_as
 from ..equal_operands import equal_along, is_constant
 from ..jaxpr_flow import Flow, flow_of
 from ..rule import Rule, finding
 from ..user_calls import call_at, name_of
 
 SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
-SCATTERED = ("reduce_scatter",)
 EXTREMES = ("pmax", "pmin", "pmax_invariant", "pmin_invariant")
 
 
@@ -25,7 +24,7 @@ def check(report: Report) -> Iterator[Finding]:
     flow = flow_of(report)
     for place in flow.text.equations if flow else ():
         equation = place.equation
-        if flow is None or equation.primitive not in (*SUMS, *SCATTERED, *EXTREMES) or flow.is_backward(place):
+        if flow is None or equation.primitive not in (*SUMS, *SCATTERS, *EXTREMES) or flow.is_backward(place):
             continue
         for number, axes in enumerate(equal_along(flow, place)):
             if axes and not is_constant(flow, place, number):
@@ -37,7 +36,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
     along = ", ".join(axes)
     times = math.prod(sizes[axis] for axis in axes) if all(axis in sizes for axis in axes) else None
     call = call_at(report.capture, flow.source(place), ("psum", "pmean", "pmax", "pmin", "psum_scatter"))
-    is_scattered = equation.primitive in SCATTERED
+    is_scattered = equation.primitive in SCATTERS
     is_sum = is_scattered or (equation.primitive in SUMS and not (call is not None and name_of(call) == "pmean"))
     count = "their number" if times is None else str(times)
     message = f"all devices along {along} hold the same value: its sum is {count} times the value"
@@ -48,9 +47,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
     fix = f"use {operand} itself" if not rest else f"reduce {operand} over {', '.join(rest)} only"
     if is_scattered:
         fix = f"use this device's block of {operand}, by lax.axis_index"
-    kind: Kind = "reduce-scatter" if is_scattered else "all-reduce"
-    type = equation.outputs[number].type
-    compiled = next(compiled_as(report, kind, equation.axes or (), type, flow.source(place)), None)
+    compiled = sum_compiled_as(report, flow, place, number)
     spared = None if compiled is None or rest or is_combined(compiled) else compiled
     return finding(
         RULE,
