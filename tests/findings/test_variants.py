@@ -143,7 +143,7 @@ def test_where_devices_part_is_proved_if_no_data_decides_it() -> None:
 
 def test_a_run_that_waited_for_ever_is_proof() -> None:
     said = "Termination timeout of 40 seconds exceeded. Expected 4 threads to join the rendezvous, but only 1 of them"
-    program = captured("faults", "program")
+    program = captured("faults", "program", target="cpu")
     stuck = replace(
         program, failure=Failure("died", f"XLA gave up: {said} arrived on time. (rendezvous.cc:161)", "run")
     )
