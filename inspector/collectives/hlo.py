@@ -140,7 +140,7 @@ def _collective(
     channel = instruction.attributes.get("channel_id")
     marks = {**instruction.frontend_attributes, **place.frontend_attributes}
     runs = executions.of(place.computation.name)
-    origin = _origin(parts, setting) if parts else origin_of(op_name, channel, marks, setting.partitioning)
+    origin = _origin(parts, setting) if parts else origin_of(op_name, channel, marks, setting.partitioning, place.name)
     # What a user wrote comes from where it was written, not from where its result is used.
     around = Neighbourhood() if origin == "user" else neighbours.get(instruction, Neighbourhood())
     names = _names(parts) or (op_name,)
