@@ -65,6 +65,15 @@ class SourcePlace:
 
 
 @dataclass(frozen=True, slots=True)
+class CollectivePart:
+    """One of several collectives that the compiler has made one vector of: what it gave, and where it comes from."""
+
+    type: str
+    source: SourcePlace
+    op_name: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Collective:
     """One collective operation of one stage, asynchronous halves and clones counted once.
 
@@ -72,7 +81,8 @@ class Collective:
     them into device ids. `axes` print as Shardy prints them (`x`, or `x:(1)2` for a part of x); they are None when no
     axes form the groups, and empty when every group is a single device. `wire_bytes` is what one device sends in a
     bandwidth-optimal algorithm. `executions` multiplies the trip counts of the enclosing loops. `estimate` is the time
-    of one execution on the target, None where that has no links that are known.
+    of one execution on the target, None where that has no links that are known. `parts` are the collectives of which it
+    is made, where those were flattened and written one behind the other.
     """
 
     stage: str
@@ -99,6 +109,7 @@ class Collective:
     op_name: str | None = None
     loops: tuple[str, ...] = ()
     estimate: Estimate | None = None
+    parts: tuple[CollectivePart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Literal
 
 from .capture.child.request import Request
 from .capture.model import PHASES, Capture, Execution, OutputSummary
-from .capture.spawn import capture
+from .capture.spawn import last_capture
 from .findings.edits import edited
 from .findings.mending.table import changes
 from .findings.policy import Policy
@@ -25,6 +25,9 @@ from .report import Edit, Finding, Report, Trial
 
 MOST = 12
 """Findings whose changes are tried; each takes as long as a capture."""
+
+OF_MEMORY = ("SS20",)
+"""Rules that are about memory, and not about what is sent."""
 
 ROUNDING = {"f64": 1e-11, "f32": 1e-4, "bf16": 3e-2, "f16": 1e-2}
 """How far apart the same result may come out, relative to its norm, when it is computed in another order."""
@@ -117,9 +120,11 @@ def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str
         return None  # it is meant to give another result
     if trial.values == "differ":
         return "the results are not the same"
-    if trial.bytes_before is not None and trial.bytes_after is not None and trial.bytes_after >= trial.bytes_before:
-        return "no less is sent"
-    return None
+    if trial.bytes_before is None or trial.bytes_after is None:
+        return None
+    if found.rule in OF_MEMORY:
+        return "more is sent" if trial.bytes_after > trial.bytes_before else None
+    return "no less is sent" if trial.bytes_after >= trial.bytes_before else None
 
 
 def captured_with(known: Capture, request: Request, edits: Iterable[Edit]) -> Capture | None:
@@ -135,14 +140,6 @@ def captured_with(known: Capture, request: Request, edits: Iterable[Edit]) -> Ca
 def _devices(known: Capture, request: Request) -> int | None:
     """As many fake devices as were found to be needed."""
     return known.subject.device_count if request.target == "cpu" and known.subject is not None else request.devices
-
-
-def last_capture(request: Request) -> Capture:
-    """All that a request gives, when it is over."""
-    last = Capture()
-    for latest in capture(request):
-        last = latest
-    return last
 
 
 def _written(texts: Mapping[str, bytes], folder: Path, directory: str) -> Iterable[tuple[str, str]]:

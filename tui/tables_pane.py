@@ -98,6 +98,9 @@ class TablesPane(Vertical):
     def watch_chosen(self, chosen: str) -> None:
         self.query_one(ContentSwitcher).current = chosen
         self.query_one(TabStrip).chosen = chosen
+        if chosen == "findings":  # which one has come to see, and not to go on looking at something else
+            findings = self.query_one("#findings", RowTable)
+            findings.move_to(findings.cursor)
 
     def watch_capture(self, before: Capture, capture: Capture) -> None:
         self.query_one("#values", RowTable).show(value_rows(capture))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -88,3 +89,8 @@ def capture(request: Request, cancellation: Cancellation | None = None) -> Itera
             yield failed[DEFAULT_DEVICES]
             return
         devices = attempt.wanted
+
+
+def last_capture(request: Request) -> Capture:
+    """All that a request gives, when it is over."""
+    return deque(capture(request), maxlen=1).pop()

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape
 from .. import hlo_types
 from ..loops.hlo_executions import HloExecutions
-from ..report import Collective, Kind, SourcePlace
+from ..report import Collective, CollectivePart, Kind, Origin, SourcePlace
+from .combined import parts_of
 from .kinds import HLO_OPCODES, wire_bytes
 from .named_axes import named_axes
 from .neighbours import Neighbourhood, neighbours_of
@@ -79,7 +80,10 @@ def hlo_collectives(stage: str, module: HloModule, setting: Setting) -> tuple[Co
     found = tuple(_without_clones(_found(module, executions)))
     nameless = [each.instruction for each in found if not each.place.frames]
     neighbours = neighbours_of(module, nameless, differentiated=setting.differentiated)
-    return tuple(_collective(stage, each, setting, executions, neighbours) for each in found)
+    parts = parts_of(module, nameless)
+    return tuple(
+        _collective(stage, each, setting, executions, neighbours, parts.get(each.instruction, ())) for each in found
+    )
 
 
 def _found(module: HloModule, executions: HloExecutions) -> Iterator[Found]:
@@ -118,6 +122,7 @@ def _collective(
     setting: Setting,
     executions: HloExecutions,
     neighbours: Mapping[Instruction, Neighbourhood],
+    parts: tuple[CollectivePart, ...],
 ) -> Collective:
     instruction, place, kind = found.instruction, found.place, found.counted_as
     spelled = readable(lambda: instruction.replica_groups)
@@ -135,10 +140,14 @@ def _collective(
     channel = instruction.attributes.get("channel_id")
     marks = {**instruction.frontend_attributes, **place.frontend_attributes}
     runs = executions.of(place.computation.name)
-    origin = origin_of(op_name, channel, marks, setting.partitioning)
+    origin = _origin(parts, setting) if parts else origin_of(op_name, channel, marks, setting.partitioning, place.name)
     # What a user wrote comes from where it was written, not from where its result is used.
     around = Neighbourhood() if origin == "user" else neighbours.get(instruction, Neighbourhood())
-    direction = direction_of(op_name, differentiated=setting.differentiated)
+    names = _names(parts) or (op_name,)
+    directions = {direction_of(name, differentiated=setting.differentiated) for name in names}
+    direction = directions.pop() if len(directions) == 1 else "unknown"
+    placed = [part.source for part in parts if part.source.stack]
+    source = SourcePlace(placed[0].stack, "name") if placed else around.source
     return Collective(
         stage=stage,
         kind=kind,
@@ -157,13 +166,24 @@ def _collective(
         is_async=found.is_async,
         origin=origin,
         direction=around.direction if direction == "unknown" else direction,
-        source=SourcePlace(place.frames, "exact") if place.frames else around.source,
+        source=SourcePlace(place.frames, "exact") if place.frames else source,
         reduction=_reduction(instruction, executions.module),
         channel_id=_integer(channel),
         fused_form=instruction.computation.name.rstrip(".0123456789") if place is not instruction else None,
         op_name=op_name,
         loops=runs.loops,
+        parts=parts,
     )
+
+
+def _names(parts: tuple[CollectivePart, ...]) -> tuple[str | None, ...]:
+    return tuple(part.op_name for part in parts if part.op_name is not None)
+
+
+def _origin(parts: tuple[CollectivePart, ...], setting: Setting) -> Origin:
+    """The one origin that all parts have whose name is known."""
+    origins = {origin_of(name, None, {}, setting.partitioning) for name in _names(parts)}
+    return origins.pop() if len(origins) == 1 else "unknown"
 
 
 def _results(found: Found) -> tuple[HloType, ...]:

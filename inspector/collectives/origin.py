@@ -13,6 +13,9 @@ from .op_name import last_components, merged_parts
 MARK = "is_spmd_generated"
 """The frontend attribute that XLA's partitioner gives to what it inserts; XLA has it since JAX 0.12."""
 
+CUSTOM = "custom_partitioning"
+"""The operation whose partitioning is a function of the user's."""
+
 
 @dataclass(frozen=True)
 class Partitioning:
@@ -42,20 +45,36 @@ def _known(texts: Iterable[str | None]) -> frozenset[str]:
 
 
 def origin_of(
-    op_name: str | None, channel: str | None, marks: Mapping[str, str], partitioning: Partitioning | None
+    op_name: str | None,
+    channel: str | None,
+    marks: Mapping[str, str],
+    partitioning: Partitioning | None,
+    instruction: str = "",
 ) -> Origin:
-    """Who asked for a collective; its name decides where the partitioner's stages were not recorded."""
+    """Who asked for a collective; its name decides where the partitioner's stages were not recorded.
+
+    What the user's own partitioning of an operation holds is named after that operation; the instruction, after the
+    primitive.
+    """
+    if op_name is not None and last_components(op_name) == (CUSTOM,) and _stem(instruction) in PRIMITIVES:
+        return "user"
     if marks.get(MARK) == "true":
         return "partitioner"
     if op_name is not None and any(name in PRIMITIVES for name in last_components(op_name)):
         return "user"
     if partitioning is None:
         return "unknown"
+    if not partitioning.names_before | partitioning.channels_before and op_name is None:
+        return "partitioner"  # nobody else asked for any; what later passes make anew has neither name nor channel
     if channel in partitioning.channels_before:
         return "user"
     if channel in partitioning.channels_after:
         return "partitioner"
     return _by_name(op_name, partitioning)
+
+
+def _stem(instruction: str) -> str:
+    return instruction.rstrip(".0123456789")
 
 
 def _by_name(op_name: str | None, partitioning: Partitioning) -> Origin:

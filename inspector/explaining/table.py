@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ..capture.child.request import Request
+from ..capture.spawn import last_capture
 from ..pipeline import inspect
 from ..report import Explanation, Remedy, Report
-from ..trying import captured_with, last_capture
+from ..trying import captured_with
 from . import carries, out_specs, reductions, sizes
 from .failed import Failed
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from ...parsers.mlir.types import TensorType
 from ..report import Collective, Kind, Report
-from ..shardings.collective_causes import causes_of
+from ..shardings.collective_causes import causes_of, is_inserted
 from ..shardings.dataflow import Dataflow, Node
 from ..shardings.explained import wording_of
 from ..shardings.situation import CollectiveCause
+from .compiled import is_combined
 from .detours import array_sharding
 from .shapes import shape_of
+
+_NUMBERED = re.compile(r"(operand |result )?(%\w+ )?(?P<name>.+) dim (?P<dim>\d+)")
 
 
 def inserted_for(
@@ -61,3 +65,21 @@ def inserted_collectives(report: Report) -> Iterator[tuple[Collective, tuple[Col
     for collective in report.collectives:
         if collective.stage == "hlo" and collective.origin == "partitioner":
             yield collective, causes_of(report.capture, collective)
+
+
+def moved_by_the_partitioner(report: Report) -> Iterator[tuple[Collective, CollectiveCause]]:
+    """The same, and those that were merged with what the user wrote, once for each operation that they are there for.
+
+    Of those that were not merged, for the likeliest one.
+    """
+    for collective in report.collectives:
+        if collective.stage == "hlo" and collective.origin != "unknown" and is_inserted(collective):
+            causes = causes_of(report.capture, collective)
+            for cause in causes if is_combined(collective) else causes[:1]:
+                yield collective, cause
+
+
+def dimension_of(cause: CollectiveCause) -> str:
+    """What a collective communicates, as one would say it: without the numbers of the propagated program."""
+    named = _NUMBERED.fullmatch(cause.value)
+    return cause.value if named is None else f"dimension {named['dim']} of {named['name']}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from textwrap import fill, indent
 
+from ..findings.mending.table import BY_HAND, CHANGES
 from ..findings.rule import Rule
 
 WIDTH = 100
@@ -12,7 +13,7 @@ WIDTH = 100
 
 def rule_text(rule: Rule) -> str:
     """One rule, in full."""
-    parts = [("finds", rule.finds), ("why", rule.why), ("proof", rule.proof)]
+    parts = [("finds", rule.finds), ("why", rule.why), ("proof", rule.proof), ("--verify", _trial(rule))]
     if rule.threshold is not None:
         parts.append(("settings", _threshold(rule)))
     words = "".join(f"{fill(f'  {name:<9}{text}', WIDTH, subsequent_indent=' ' * 11)}\n" for name, text in parts)
@@ -21,7 +22,13 @@ def rule_text(rule: Rule) -> str:
 
 
 def _threshold(rule: Rule) -> str:
-    return f"[tool.shardscope.thresholds] {rule.id} = {rule.threshold:.0f}: {rule.threshold_is}"
+    number = f"{rule.threshold:.0f}" if rule.threshold and rule.threshold >= 1 else f"{rule.threshold:g}"
+    return f"[tool.shardscope.thresholds] {rule.id} = {number}: {rule.threshold_is}"
+
+
+def _trial(rule: Rule) -> str:
+    change = CHANGES.get(rule.id)
+    return f"tries {change.words}" if change is not None else f"tries nothing: {BY_HAND[rule.id]}"
 
 
 def rules_text(rules: Iterable[Rule]) -> str:
@@ -40,6 +47,7 @@ def _page(rule: Rule) -> str:
     settings = "" if rule.threshold is None else f"**Settings.** `{_threshold(rule)}`\n\n"
     return (
         f"\n## {rule.id} {rule.slug}\n\n{fill(rule.finds, 120)}\n\n**Severity:** {rule.severity}\n\n"
-        f"{fill(f'**Why.** {rule.why}', 120)}\n\n{fill(f'**What proves it.** {rule.proof}', 120)}\n\n{settings}"
+        f"{fill(f'**Why.** {rule.why}', 120)}\n\n{fill(f'**What proves it.** {rule.proof}', 120)}\n\n"
+        f"{fill(f'`--verify` {_trial(rule)}.', 120)}\n\n{settings}"
         f"```python\n# faulty\n{rule.faulty}\n\n# repaired\n{rule.repaired}\n```\n"
     )

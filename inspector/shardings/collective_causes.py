@@ -11,6 +11,8 @@ from functools import lru_cache
 
 from ...parsers.mlir import names
 from ..capture.model import Capture, Stage
+from ..collectives.kinds import PRIMITIVES
+from ..collectives.op_name import last_components, merged_parts
 from ..op_tags import tag_of_location, tags_in
 from ..report import Collective, Confidence
 from .dataflow import Dataflow, Node
@@ -29,6 +31,14 @@ MOST_OPERATIONS = 16
 """Operations of one collective, merged from several, that are looked at."""
 
 
+def is_inserted(collective: Collective) -> bool:
+    """Whether the partitioner inserted it, or some of what was merged into it with what the user wrote."""
+    parts = merged_parts(collective.op_name or "")
+    return collective.origin != "user" or (
+        len(parts) > 1 and any(last_components(part)[0] not in PRIMITIVES for part in parts)
+    )
+
+
 def causes_of(capture: Capture, collective: Collective) -> tuple[CollectiveCause, ...]:
     """Why a collective of HLO is there, for each of the operations that it was merged from.
 
@@ -36,14 +46,18 @@ def causes_of(capture: Capture, collective: Collective) -> tuple[CollectiveCause
     """
     stage, flow = propagated(capture)
     text = capture.stage(collective.stage)
-    if stage is None or flow is None or text is None or text.dialect != "hlo" or collective.origin == "user":
+    if stage is None or flow is None or text is None or text.dialect != "hlo" or not is_inserted(collective):
         return ()
     rows, confidence = _rows(stage, flow, text, collective)
     found = []
     for row in rows[:MOST_OPERATIONS]:
         cause = Situation(flow, row, collective, confidence).cause()
         results = [Node("result", row, index) for index in range(len(flow.rows[row].results))]
-        found.append(cause if cause.effect != "own" else _at_a_user(flow, results, collective, confidence) or cause)
+        if cause.effect == "own":
+            elsewhere = _at_a_user(flow, results, collective, confidence)
+            elsewhere = elsewhere or (_at_a_source(flow, row, collective, confidence) if not cause.value else None)
+            cause = elsewhere or cause
+        found.append(cause)
     if not found:
         arguments = [
             Node("argument", -1, index)
@@ -78,6 +92,21 @@ def _at_a_user(
         if found or not reached:
             break
     return min(found, key=lambda item: item[0], default=(None, None))[1]
+
+
+def _at_a_source(flow: Dataflow, row: int, collective: Collective, confidence: Confidence) -> CollectiveCause | None:
+    """The cause at what the only operand comes from: compilers move a change of shape behind what does not need it."""
+    for _ in range(FARTHEST):
+        (node, *others) = flow.operands(row) or (None,)
+        if node is None or others or node.kind != "result":
+            return None
+        row = node.row
+        cause = Situation(flow, row, collective, confidence).cause()
+        if cause.effect != "own":
+            return cause
+        if cause.value:
+            return None
+    return None
 
 
 def _rows(stage: Stage, flow: Dataflow, text: Stage, collective: Collective) -> tuple[Sequence[int], Confidence]:

@@ -16,8 +16,8 @@ from shardscope.inspector.capture.spawn import capture
 from shardscope.samples.catalogue import samples
 
 
-def last_capture(request: Request) -> Capture:
-    """All that a request gave, when it is over."""
+def watched_capture(request: Request) -> Capture:
+    """All that a request gives, when it is over; a terminal shows meanwhile what is being done."""
     return deque(_with_progress(capture(request)), maxlen=1).pop()
 
 

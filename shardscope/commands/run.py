@@ -21,7 +21,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from shardscope.commands.capturing import last_capture, located, settings_of
+from shardscope.commands.capturing import located, settings_of, watched_capture
 from shardscope.commands.chosen_findings import add_finding_options, failed, policy_of
 from shardscope.commands.output import (
     add_output_options,
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> ExitCode:
 
         last = show_live(request, policy, verify=_verifies(options, settings))
     else:
-        last = last_capture(request)
+        last = watched_capture(request)
     if options.save is not None and last.subject is not None:
         save(last, options.save)
     if format == "tui":
@@ -129,7 +129,7 @@ def _compare(requests: Sequence[Request], options: argparse.Namespace, settings:
 
         captures = list(show_targets(requests, policy))
     else:
-        captures = [last_capture(request) for request in requests]
+        captures = [watched_capture(request) for request in requests]
     for request, captured in zip(requests, captures, strict=True):
         if options.save is not None and captured.subject is not None:
             path = Path(options.save)

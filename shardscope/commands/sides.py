@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from shardscope.commands.capturing import last_capture, located
+from shardscope.commands.capturing import located, watched_capture
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.child.request import Request
@@ -61,7 +61,7 @@ def report_of(capture: Capture, settings: Found) -> Report:
 
 def capture_side(given: str, request: Request) -> Capture:
     """What is kept in a file or folder, else what a request gives."""
-    return load(given) if is_kept(given) else last_capture(request)
+    return load(given) if is_kept(given) else watched_capture(request)
 
 
 def is_kept(given: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 import pytest
 from shardscope.inspector.capture.model import Capture, Failure
-from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.explaining.table import explained
 from shardscope.inspector.findings.edits import diff_of
 from shardscope.inspector.pipeline import inspect
@@ -20,7 +20,7 @@ BROKEN = Path(__file__).with_name("broken.py")
 
 def explanation_of(function: str) -> Report:
     request = Request(f"{BROKEN}:{function}", live=False)
-    *_, last = capture(request)
+    last = last_capture(request)
     assert last.failure is not None
     assert "shardscope itself" not in last.failure.message
     return explained(inspect(last), request)

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from shardscope.inspector.findings.mending.table import BY_HAND, CHANGES
 from shardscope.inspector.findings.rule import Rule
 from shardscope.inspector.findings.table import RULES, rule_named
 from shardscope.inspector.render.rule_text import rule_text, rules_page
@@ -21,6 +22,10 @@ def test_the_published_page_is_current() -> None:
 def test_every_rule_is_registered() -> None:
     files = sorted(path.stem for path in (ROOT / "inspector" / "findings" / "rules").glob("ss*.py"))
     assert files == [f"{rule.id.lower()}_{rule.slug.replace('-', '_')}" for rule in RULES]
+
+
+def test_of_every_rule_it_is_said_whether_its_change_is_tried() -> None:
+    assert sorted([*CHANGES, *BY_HAND]) == [rule.id for rule in RULES]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.policy import EVERYTHING, Policy
 from shardscope.inspector.findings.suppressions import suppressions_in
 from shardscope.inspector.pipeline import inspect
@@ -88,7 +88,7 @@ fn_inputs = (jnp.ones(4), jnp.ones(8))
 def captured(folder: Path, **comments: str) -> Capture:
     script = folder / "script.py"
     script.write_text(PROGRAM.format_map({"first": "", "second": "", "third": ""} | comments))
-    *_, last = capture(Request(f"{script}:fn", live=False))
+    last = last_capture(Request(f"{script}:fn", live=False))
     assert last.complete, last.failure
     return last
 
@@ -122,7 +122,7 @@ def test_thresholds(tmp_path: Path, threshold: float | None, found: list[str]) -
         "fn = jax.jit(lambda a: a.sum(), in_shardings=everywhere)\n"
         "fn_inputs = (jax.ShapeDtypeStruct((64,), 'float32', sharding=everywhere),)\n"
     )
-    *_, last = capture(Request(f"{script}:fn", live=False))
+    last = last_capture(Request(f"{script}:fn", live=False))
     policy = Policy(thresholds={} if threshold is None else {"SS12": threshold})
     assert [each.rule for each in inspect(last, policy).findings] == found
 

@@ -8,19 +8,22 @@ from pathlib import Path
 import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.edits import diff_of, edited
+from shardscope.inspector.findings.mending.hoisting import before_the_loop
 from shardscope.inspector.findings.policy import EVERYTHING
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.report import Edit, Finding, Report
+from shardscope.inspector.report import Edit, Finding, Report, SourcePlace
 from shardscope.inspector.trying import _counts, captured_with, verified
+from shardscope.parsers.source import Source
+from shardscope.parsers.source_frames import Frame
 from shardscope.samples.catalogue import samples
 
 from tests.conftest import SampleCapture
 
 
 def captured(request: Request) -> Capture:
-    *_, last = capture(request)
+    last = last_capture(request)
     assert last.complete, last.failure
     return last
 
@@ -77,8 +80,19 @@ def summed(a):
 # Its result differs along x, and the check does not let it through: the change that is tried does not even trace.
 untyped = jax.grad(lambda a: mapped(lambda a: lax.psum(jnp.sum(a), "x") + a[0], in_specs=P("x"), out_specs=P())(a))
 
-summed_inputs = (jnp.arange(32.0),)
-untyped_inputs = (jnp.arange(32.0),)
+@partial(mapped, in_specs=P("x"), out_specs=P("x"))
+def largest(a):
+    whole = lax.all_gather(
+        a * 2, "x")
+    return a + whole.max(axis=0)
+
+donated = jax.jit(lambda a, b: ((2 * a).astype(jnp.bfloat16), b + 1), donate_argnums=(0, 1))
+
+gathered = mapped(lambda a: lax.all_gather(a, "x", tiled=True), in_specs=P("x"), out_specs=P())
+twice_gathered = jax.grad(lambda a: jnp.sum(gathered(a) ** 2))
+
+summed_inputs = untyped_inputs = twice_gathered_inputs = largest_inputs = (jnp.arange(32.0),)
+donated_inputs = (jnp.ones(8), jnp.ones(3))
 """
 
 
@@ -110,6 +124,67 @@ def test_values_are_compared(script: Path) -> None:
     assert changed is not None
     assert changed.complete
     assert changed.execution.outputs[0].digest != report.capture.execution.outputs[0].digest
+
+
+@pytest.mark.parametrize(
+    ("function", "rule", "line"),
+    [
+        ("largest", "SS22", "+    whole = lax.pmax(a * 2, 'x')"),
+        (
+            "donated",
+            "SS20",
+            "+donated = jax.jit(lambda a, b: ((2 * a).astype(jnp.bfloat16), b + 1), donate_argnums=(1,))",
+        ),
+        ("twice_gathered", "SS03", "+mapped = partial(jax.shard_map, mesh=mesh, check_vma=True)"),
+    ],
+)
+def test_changes_that_work(script: Path, function: str, rule: str, line: str) -> None:
+    request = Request(f"{script}:{function}", probe="none", fingerprints=True)
+    report = inspect(captured(request))
+    found = finding(verified(report, request, EVERYTHING), rule)
+    assert found.trial is not None
+    assert (found.trial.verified, found.trial.values) == (True, "equal")
+    assert line in diff_of(report.capture, found.edits)
+
+
+LOOPS = """\
+from jax import lax
+
+def outer(a, w):
+    def step(c, v):
+        return c @ lax.all_gather(w, "x") + lax.psum(v, "x"), None
+
+    return lax.scan(step, a, a)[0] + lax.scan(lambda c, _: (c * lax.pmax(w, "y"), None), a, None, 3)[0]
+
+def alone(c, w):
+    return c @ lax.all_gather(w, "z")
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "words", "line"),
+    [
+        ("all_gather", "def step", "    before = lax.all_gather(w, 'x')"),
+        ("pmax", "return lax.scan", "    before = lax.pmax(w, 'y')"),
+        ("psum", "", ""),  # of what the loop goes through
+    ],
+)
+def test_what_does_not_change_goes_before_the_loop(function: str, words: str, line: str) -> None:
+    capture = Capture(script_text=Source("loops.py", LOOPS.encode()))
+    (at, *_) = (number for number, text in enumerate(LOOPS.splitlines(), 1) if f"lax.{function}(" in text)
+    edits = before_the_loop(capture, SourcePlace((Frame("loops.py", "", at),), "exact"), (function,))
+    after = (edited(capture, edits) or {}).get("loops.py", b"").decode().splitlines()
+    assert bool(edits) == bool(words)
+    if words:
+        (before,) = (number for number, text in enumerate(after) if text == line)
+        assert words in after[before + 1]
+        assert not any(f"lax.{function}(" in text for text in after[before + 1 : -3])
+
+
+def test_a_body_that_stands_alone_is_left_as_it_is() -> None:
+    capture = Capture(script_text=Source("loops.py", LOOPS.encode()))
+    place = SourcePlace((Frame("loops.py", "", len(LOOPS.splitlines())),), "exact")
+    assert before_the_loop(capture, place, ("all_gather",)) == ()
 
 
 def test_a_change_that_does_not_trace_is_told(script: Path) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import jax
 import pytest
-from shardscope.inspector.capture.model import Capture, Device
-from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.capture.model import Capture, Device, Failure
+from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Finding
 
@@ -22,22 +22,21 @@ pytestmark = pytest.mark.skipif(
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-def expected_of(file: str) -> dict[str, set[str]]:
-    """The rules that each decorated function is to be found by: `@faulty("SS01")`, and none for `@clean`."""
+def expected_of(file: str, platform: str = "cpu") -> dict[str, set[str]]:
+    """What each registered function is to be found by: `@programs.found_by("SS01", gpu="")`."""
     found = {}
     for node in ast.parse((PROGRAMS / f"{file}.py").read_bytes()).body:
         for decorator in getattr(node, "decorator_list", ()):
             match node, decorator:
-                case ast.FunctionDef(name=name), ast.Call(func=ast.Name("faulty"), args=[ast.Constant(rule), *_]):
-                    found[name] = {str(rule)}
-                case ast.FunctionDef(name=name), ast.Name("clean"):
-                    found[name] = set()
+                case ast.FunctionDef(name=name), ast.Call(func=ast.Attribute(attr="found_by"), args=rules):
+                    on = {each.arg: ast.literal_eval(each.value).split() for each in decorator.keywords}
+                    found[name] = set(on.get(platform, map(ast.literal_eval, rules)))
     return found
 
 
 @cache
 def captured(file: str, function: str, *, target: str = "cpu", live: bool = False) -> Capture:
-    *_, last = capture(Request(f"{PROGRAMS / file}.py:{function}", target=target, live=live))
+    last = last_capture(Request(f"{PROGRAMS / file}.py:{function}", target=target, live=live))
     assert last.complete, last.failure
     return last
 
@@ -48,7 +47,7 @@ def wrong(capture: Capture) -> list[Finding]:
 
 
 def found_in(file: str, target: str = "cpu") -> dict[str, list[Finding]]:
-    """The findings by the decorated functions in whose lines they are."""
+    """The findings by the registered functions in whose lines they are."""
     tree = ast.parse((PROGRAMS / f"{file}.py").read_bytes())
     lines = {
         line: node.name
@@ -63,16 +62,24 @@ def found_in(file: str, target: str = "cpu") -> dict[str, list[Finding]]:
     return found
 
 
-TPU = "tpu:v5p:2x2x2"
+TPU, GPU = "tpu:v5p:2x2x2", "gpu:h100:8"
 libtpu = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed")
+cuda = pytest.mark.skipif(
+    importlib.util.find_spec("jax_cuda13_plugin") is None or importlib.util.find_spec("nvidia.cu13") is None,
+    reason="JAX's plugin for NVIDIA, or what it compiles with, is not installed",
+)
+everywhere = pytest.mark.parametrize(
+    "target", ["cpu", pytest.param(TPU, marks=libtpu), pytest.param(GPU, marks=cuda)], ids=["cpu", "tpu", "gpu"]
+)
 
-FILES = ("own_blocks", "detours", "backward", "reductions", "faults")
+FILES = ("own_blocks", "detours", "backward", "reductions", "faults", "narrow")
 
 
+@everywhere
 @pytest.mark.parametrize("file", FILES)
-def test_variants(file: str) -> None:
-    found = {name: {each.rule for each in findings} for name, findings in found_in(file).items()}
-    assert found == expected_of(file)
+def test_variants(file: str, target: str) -> None:
+    found = {name: {each.rule for each in findings} for name, findings in found_in(file, target).items()}
+    assert found == expected_of(file, target.partition(":")[0])
 
 
 @pytest.mark.parametrize(
@@ -95,17 +102,18 @@ def test_unchecked_out_specs(function: str, expected: list[str]) -> None:
     assert [found.rule for found in wrong(captured("unchecked", function, live=True))] == expected
 
 
+@everywhere
 @pytest.mark.parametrize(
     ("function", "expected"),
     [("donated", [("SS20", "a")]), ("used", []), ("replicated", [("SS12", "table")]), ("cut", [])],
 )
-def test_whole_functions(function: str, expected: list[tuple[str, str]]) -> None:
-    assert [(found.rule, found.place.what) for found in wrong(captured("faults", function))] == expected
+def test_whole_functions(function: str, expected: list[tuple[str, str]], target: str) -> None:
+    assert [(found.rule, found.place.what) for found in wrong(captured("faults", function, target=target))] == expected
 
 
 @pytest.mark.parametrize(
     ("function", "expected"),
-    [("across", ["SS17", "SS18"]), ("inside", []), ("alone", [])],
+    [("across", ["SS17", "SS18"]), ("inside", ["SS18"]), ("alone", [])],
 )
 def test_slow_links(function: str, expected: list[str]) -> None:
     """The same program, on devices that are said to be two nodes of four GPUs."""
@@ -117,21 +125,28 @@ def test_slow_links(function: str, expected: list[str]) -> None:
 
 
 @libtpu
-def test_wide_types_on_a_tpu() -> None:
-    found = {name: {each.rule for each in findings} for name, findings in found_in("narrow", TPU).items()}
-    assert found == expected_of("narrow")
-
-
-def test_wide_types_on_a_cpu() -> None:
-    """It widens narrow floats by itself: there is nothing to say."""
-    assert not any(found_in("narrow").values())
-
-
-@libtpu
 def test_what_the_target_makes_of_it_decides() -> None:
-    """A TPU's compiler moves the one sum behind the loop, and leaves in it what the CPU's gathers before."""
+    """A TPU's compiler leaves in the loop what the CPU's gathers before."""
     there = found_in("faults", TPU)
-    assert there["summed_each_time"] == []
     assert [(each.rule, each.severity) for each in there["gathered_each_time"]] == [("SS08", "warning")]
     assert [each.severity for each in found_in("faults")["gathered_each_time"]] == ["info"]
     assert all(each.saved_seconds for each in there["gathered_each_time"])
+
+
+def test_where_devices_part_is_proved_if_no_data_decides_it() -> None:
+    found = found_in("faults")
+    assert [each.confidence for each in found["half_of_them_sum"]] == ["likely"]
+    (proved,) = found["the_first_one_sums"]
+    assert proved.confidence == "proved"
+    assert dict(proved.evidence)["devices along x"] == "1, 2, 3: branch 0; 0: branch 1"
+
+
+def test_a_run_that_waited_for_ever_is_proof() -> None:
+    said = "Termination timeout of 40 seconds exceeded. Expected 4 threads to join the rendezvous, but only 1 of them"
+    program = captured("faults", "program", target="cpu")
+    stuck = replace(
+        program, failure=Failure("died", f"XLA gave up: {said} arrived on time. (rendezvous.cc:161)", "run")
+    )
+    found = [each for each in inspect(stuck).findings if each.rule == "SS21"]
+    assert {each.confidence for each in found} == {"proved"}
+    assert all(dict(each.evidence)["in the run"].endswith("only 1 of them arrived on time") for each in found)

@@ -55,6 +55,11 @@ def test_what_jit_needs_is_the_partitioners(sample: SampleCapture) -> None:
         assert {c.origin for c in collectives(sample, function)} == {"partitioner"}, function
 
 
+def test_what_a_partitioning_of_ones_own_holds_is_the_users(sample: SampleCapture) -> None:
+    (written,) = collectives(sample, "custom_partitioning:product")
+    assert (written.kind, written.axes, written.origin) == ("all-reduce", ("y",), "user")
+
+
 def test_both_in_one_program(sample: SampleCapture) -> None:
     """The layers' reduce-scatters are written by hand; what the loss outside sums is the partitioner's."""
     found = Counter((c.kind, c.origin) for c in collectives(sample, "tensor_parallel:loss"))

@@ -25,7 +25,9 @@ async def test_from_a_finding_to_its_equation_and_line(sample: SampleCapture, op
     async with opened(sample("missing_reduce_scatter:faulty"), size=(200, 50)) as driver:
         await driver.until(lambda: driver.screen.linked is not None)
         assert "1 warning" in driver.text.splitlines()[0]
-        await driver.press("f", "home", "enter")
+        await driver.press("f")
+        await driver.until(lambda: "SS01 missing-reduce-scatter" in driver.text)  # before any other key
+        await driver.press("home", "enter")
         assert driver.screen.stage == "jaxpr"
         view = driver.screen.query_one(StagePane).view
         await driver.until(lambda: "psum_invariant[" in view.text_of(view.cursor))

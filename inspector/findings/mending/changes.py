@@ -19,12 +19,12 @@ STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
 
 
 def without_call(capture: Capture, place: SourcePlace, functions: Collection[str]) -> tuple[Edit, ...]:
-    """`f(x, …)` as `x`; nothing where there is not just one such call."""
+    """`f(x, …)`, or `x.f(axis=…)`, as `x`; nothing where there is not just one such call."""
     found = call_in(capture, place, functions)
-    if found is None or not found[1].args or isinstance(found[1].args[0], ast.Starred):
+    operand = None if found is None else _operand(found[1])
+    if found is None or operand is None:
         return ()
     file, call = found
-    operand = call.args[0]
     bare = isinstance(operand, BARE) or (_stands_alone(capture, file, call) and operand.lineno == operand.end_lineno)
     left, right = ("", "") if bare else ("(", ")")
     start, end = _end(operand)
@@ -32,6 +32,13 @@ def without_call(capture: Capture, place: SourcePlace, functions: Collection[str
         Edit(file, call.lineno, call.col_offset, operand.lineno, operand.col_offset, left),
         Edit(file, start, end, *_end(call), right),
     )
+
+
+def _operand(call: ast.Call) -> ast.expr | None:
+    if call.args:
+        return None if isinstance(call.args[0], ast.Starred) else call.args[0]
+    is_method = isinstance(call.func, ast.Attribute) and {keyword.arg for keyword in call.keywords} == {"axis"}
+    return call.func.value if is_method and isinstance(call.func, ast.Attribute) else None
 
 
 def other_call(capture: Capture, place: SourcePlace, functions: Collection[str], text: str) -> tuple[Edit, ...]:
@@ -54,6 +61,30 @@ def wrapped_operand(
     line, column = _end(operand)
     start = Edit(file, operand.lineno, operand.col_offset, operand.lineno, operand.col_offset, before)
     return (start, Edit(file, line, column, line, column, after))
+
+
+def with_keyword(
+    capture: Capture, place: SourcePlace, functions: Collection[str], name: str, value: str
+) -> tuple[Edit, ...]:
+    """`f(x, …)` as `f(x, …, name=value)`; nothing where it has that keyword."""
+    found = call_in(capture, place, functions)
+    if found is None or not found[1].args or name in {keyword.arg for keyword in found[1].keywords}:
+        return ()
+    line, column = _end(max((*found[1].args, *(each.value for each in found[1].keywords)), key=_end))
+    return (Edit(found[0], line, column, line, column, f", {name}={value}"),)
+
+
+def fewer_in_keyword(capture: Capture, files: Collection[str], name: str) -> Iterator[Edit]:
+    """Each keyword argument of that name that is a number or a tuple of them, with one of these left out."""
+    for file in dict.fromkeys(files):
+        source = source_of(capture, file)
+        for keyword, now in () if source is None else _keywords(source):
+            numbers = now.elts if isinstance(now, ast.Tuple | ast.List) else [now]
+            if keyword != name or not all(isinstance(number, ast.Constant) for number in numbers):
+                continue
+            for left_out in numbers:
+                rest = ast.Tuple([number for number in numbers if number is not left_out], ast.Load())
+                yield Edit(file, now.lineno, now.col_offset, *_end(now), ast.unparse(rest))
 
 
 def keyword_changes(capture: Capture, files: Collection[str], names: Collection[str], value: str) -> Iterator[Edit]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ...jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Report
 from ..axis_sizes import axis_sizes
-from ..compiled import compiled_as, is_compiled, saved_seconds
+from ..compiled import compiled_as, is_combined, is_compiled, saved_seconds
 from ..jaxpr_flow import Flow, flow_of
 from ..own_block import OwnBlock, own_block
 from ..rule import Rule, finding
@@ -62,7 +62,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
 
 def _is_alone(compiled: Collective | None, block: OwnBlock, axes: tuple[str, ...]) -> bool:
     """Whether a reduce-scatter would do all that the all-reduce does: with half its bytes, as rings go."""
-    return compiled is not None and len(compiled.result_types) == 1 and set(block.axes) == set(axes)
+    return compiled is not None and not is_combined(compiled) and set(block.axes) == set(axes)
 
 
 def _fix(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> str:

@@ -6,17 +6,24 @@ from collections.abc import Iterator
 
 from ...jaxpr_text import EquationPlace
 from ...report import Finding, Report
-from ..compiled import compiled_as, is_compiled
+from ..compiled import is_combined, is_compiled, sum_compiled_as
 from ..equal_operands import equal_along, is_unchecked
 from ..jaxpr_flow import Flow, flow_of
 from ..rule import Rule, finding
 
+FIXES = {
+    "psum": "shard_map(…, check_vma=True): then psum transposes to nothing where its cotangent is shared",
+    "reduce_scatter": "name the axis in out_specs instead of the all_gather; or shard_map(…, check_vma=True) and"
+    " lax.all_gather(…, to='invarying'), which transposes to each device's own block",
+}
+"""By what psum and all_gather transpose to with the check off."""
+
 
 def check(report: Report) -> Iterator[Finding]:
-    """Each psum of the backward pass of an unchecked shard_map whose operand is equal along some of its axes."""
+    """Each sum of the backward pass of an unchecked shard_map whose operand is equal along some of its axes."""
     flow = flow_of(report)
     for place in flow.text.equations if flow else ():
-        if flow is None or place.equation.primitive != "psum" or not is_unchecked(flow, place):
+        if flow is None or place.equation.primitive not in FIXES or not is_unchecked(flow, place):
             continue
         if flow.is_backward(place):
             for number, axes in enumerate(equal_along(flow, place)):
@@ -25,13 +32,12 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> Iterator[Finding]:
-    equation, source = place.equation, flow.source(place)
-    type = equation.outputs[number].type
-    compiled = next(compiled_as(report, "all-reduce", equation.axes or (), type, source), None)
+    equation, type = place.equation, place.equation.outputs[number].type
+    compiled = sum_compiled_as(report, flow, place, number)
     if is_compiled(report) and compiled is None:
         return
     along = ", ".join(axes)
-    whole = compiled is not None and len(compiled.result_types) == 1 and set(axes) == set(equation.axes or ())
+    whole = compiled is not None and not is_combined(compiled) and set(axes) == set(equation.axes or ())
     mapped = flow.shard_map_around(place)
     yield finding(
         RULE,
@@ -44,7 +50,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
             ("operand", f"{equation.inputs[number]} does not vary over {along}, by in_specs and the equations"),
             ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}"),
         ),
-        fix="shard_map(…, check_vma=True): then psum transposes to nothing where its cotangent is shared",
+        fix=FIXES[equation.primitive],
         saved_bytes=compiled.wire_bytes if compiled is not None and whole else None,
         saved_seconds=compiled.estimate.seconds if compiled is not None and whole and compiled.estimate else None,
     )
@@ -54,12 +60,14 @@ RULE = Rule(
     id="SS03",
     slug="extra-backward-psum",
     severity="warning",
-    finds="A psum in the backward pass, under check_vma=False, of what all devices along the axis hold already.",
-    why="With the check off, JAX does not know which cotangents are shared, and must transpose psum to psum. It divides"
-    " beforehand what it sums again, so that the gradient is right; the traffic is for nothing.",
-    proof="The psum stands in the transpose of a shard_map with its check off, and its operand is followed back to the"
+    finds="A psum or psum_scatter in the backward pass, under check_vma=False, of what all devices along the axis hold"
+    " already.",
+    why="With the check off, JAX does not know which cotangents are shared, and must transpose psum to psum, and"
+    " all_gather to psum_scatter. It divides beforehand what it sums again, so that the gradient is right; the traffic"
+    " is for nothing.",
+    proof="The sum stands in the transpose of a shard_map with its check off, and its operand is followed back to the"
     " in_specs, through the residuals of the forward pass: along the axis nothing that differs gets into it. `proved`"
-    " when the compiled program has the all-reduce as well.",
+    " when the compiled program has it as well.",
     faulty="jax.grad(jax.shard_map(loss, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False))",
     repaired="jax.grad(jax.shard_map(loss, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=True))",
     check=check,

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from ...jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..axis_sizes import axis_sizes
+from ..compiled import SCATTERS, is_combined, sum_compiled_as
 from ..equal_operands import equal_along, is_constant
 from ..jaxpr_flow import Flow, flow_of
 from ..rule import Rule, finding
-from ..user_calls import call_at
+from ..user_calls import call_at, name_of
 
 SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
 EXTREMES = ("pmax", "pmin", "pmax_invariant", "pmin_invariant")
@@ -23,7 +24,7 @@ def check(report: Report) -> Iterator[Finding]:
     flow = flow_of(report)
     for place in flow.text.equations if flow else ():
         equation = place.equation
-        if flow is None or equation.primitive not in (*SUMS, *EXTREMES) or flow.is_backward(place):
+        if flow is None or equation.primitive not in (*SUMS, *SCATTERS, *EXTREMES) or flow.is_backward(place):
             continue
         for number, axes in enumerate(equal_along(flow, place)):
             if axes and not is_constant(flow, place, number):
@@ -34,8 +35,9 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
     equation, sizes = place.equation, axis_sizes(report)
     along = ", ".join(axes)
     times = math.prod(sizes[axis] for axis in axes) if all(axis in sizes for axis in axes) else None
-    call = call_at(report.capture, flow.source(place), ("psum", "pmean", "pmax", "pmin"))
-    is_sum = equation.primitive in SUMS and not (call is not None and _last(call) == "pmean")
+    call = call_at(report.capture, flow.source(place), ("psum", "pmean", "pmax", "pmin", "psum_scatter"))
+    is_scattered = equation.primitive in SCATTERS
+    is_sum = is_scattered or (equation.primitive in SUMS and not (call is not None and name_of(call) == "pmean"))
     count = "their number" if times is None else str(times)
     message = f"all devices along {along} hold the same value: its sum is {count} times the value"
     if not is_sum:
@@ -43,6 +45,10 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
     operand = equation.inputs[number] if call is None or not call.args else ast.unparse(call.args[0])
     rest = tuple(axis for axis in equation.axes or () if axis not in axes)
     fix = f"use {operand} itself" if not rest else f"reduce {operand} over {', '.join(rest)} only"
+    if is_scattered:
+        fix = f"use this device's block of {operand}, by lax.axis_index"
+    compiled = sum_compiled_as(report, flow, place, number)
+    spared = None if compiled is None or rest or is_combined(compiled) else compiled
     return finding(
         RULE,
         flow.place(place),
@@ -52,11 +58,9 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
         axes=axes,
         evidence=(("operand", f"{equation.inputs[number]} does not vary over {along}, by in_specs and the equations"),),
         fix=fix + (f", or multiply it by {count} if that is meant" if is_sum else ""),
+        saved_bytes=None if spared is None else spared.wire_bytes,
+        saved_seconds=None if spared is None or spared.estimate is None else spared.estimate.seconds,
     )
-
-
-def _last(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 RULE = Rule(

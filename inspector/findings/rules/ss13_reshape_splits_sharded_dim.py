@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from ...report import Collective, Finding, FindingPlace, Report, SourcePlace
 from ...shardings.situation import CollectiveCause
-from ..inserted import inserted_collectives
+from ..compiled import is_combined
+from ..inserted import dimension_of, moved_by_the_partitioner
 from ..rule import Rule, finding
 from ..user_calls import call_at
 
@@ -17,10 +18,9 @@ FUNCTIONS = ("reshape", "ravel", "flatten", "rearrange", "squeeze", "expand_dims
 def check(report: Report) -> Iterator[Finding]:
     """For each reshape, the collectives that it, or what it cut in pieces of an axis, makes necessary."""
     found: dict[tuple[SourcePlace, str], list[tuple[Collective, CollectiveCause]]] = {}
-    for collective, causes in inserted_collectives(report):
-        for cause in causes[:1]:
-            if cause.effect == "reshard" and (cause.operation == "reshape" or _is_of_pieces(collective, cause)):
-                found.setdefault((cause.place, cause.value), []).append((collective, cause))
+    for collective, cause in moved_by_the_partitioner(report):
+        if cause.effect == "reshard" and (cause.operation == "reshape" or _is_of_pieces(collective, cause)):
+            found.setdefault((cause.place, cause.value), []).append((collective, cause))
     for group in found.values():
         yield _found(report, group)
 
@@ -36,12 +36,13 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
     along = ", ".join(axes)
     call = call_at(report.capture, cause.place, FUNCTIONS)
     here = "the reshape" if call is None else ast.unparse(call)
-    bytes = [each.wire_bytes * each.executions for each, _ in group if each.wire_bytes and each.executions]
-    seconds = [each.estimate.seconds * each.executions for each, _ in group if each.estimate and each.executions]
+    alone = [each for each, _ in group if not is_combined(each)]
+    bytes = [each.wire_bytes * each.executions for each in alone if each.wire_bytes and each.executions]
+    seconds = [each.estimate.seconds * each.executions for each in alone if each.estimate and each.executions]
     return finding(
         RULE,
         FindingPlace(cause.operation, cause.place, "hlo", collective.span),
-        f"{cause.value} is cut along {along}, and what the reshape makes of that dimension cannot be: it is moved",
+        f"{dimension_of(cause)} is cut along {along}, and what the reshape makes of it cannot be: it is moved",
         confidence="proved",
         axes=axes,
         evidence=(

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from ...report import Collective, Finding, FindingPlace, Report
 from ...shardings.situation import CollectiveCause
+from ..compiled import is_combined
 from ..gathering import IDIOMS, only_on, targets_that_gather
-from ..inserted import inserted_collectives
+from ..inserted import dimension_of, moved_by_the_partitioner
 from ..rule import Rule, finding
 from ..shapes import elements_of
 
@@ -17,18 +18,19 @@ LOOKUPS = ("gather", "scatter", "scatter-add")
 def check(report: Report) -> Iterator[Finding]:
     """Each gather by the partitioner for an operation that works across a cut dimension."""
     seen = set()
-    for collective, causes in inserted_collectives(report):
-        for cause in causes[:1] if collective.kind == "all-gather" else ():
-            known = cause.operation in IDIOMS
-            crosses = cause.effect == "move" or (cause.effect in ("reshard", "own") and known)
-            is_whole = cause.value.startswith("operand") and cause.elements in [
-                elements_of(type) for type in collective.operand_types
-            ]
-            if cause.operation in LOOKUPS and all(type[:1] in "iu" for type in collective.operand_types):
-                continue  # where to look, which is little, and not what is looked up
-            if crosses and is_whole and (known or cause.rule) and (cause.operation, cause.value) not in seen:
-                seen.add((cause.operation, cause.value))
-                yield _found(report, collective, cause)
+    for collective, cause in moved_by_the_partitioner(report):
+        if collective.kind != "all-gather":
+            continue
+        known = cause.operation in IDIOMS
+        is_lookup = cause.operation in LOOKUPS  # where only what is looked up is meant, by rows, and not where to look
+        crosses = cause.effect == "move" or (cause.effect in ("reshard", "own") and known and not is_lookup)
+        moved = [type for type in collective.operand_types if elements_of(type) == cause.elements]
+        is_whole = cause.value.startswith("operand") and moved
+        if is_lookup and any(type[:1] in "iu" for type in moved):
+            continue
+        if crosses and is_whole and (known or cause.rule) and (cause.operation, cause.value) not in seen:
+            seen.add((cause.operation, cause.value))
+            yield _found(report, collective, cause)
 
 
 def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Finding:
@@ -36,19 +38,20 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
     platform = "" if subject is None else subject.platform
     gathers = targets_that_gather(cause.operation)
     evidence = [
-        ("operand", f"{cause.value}, cut as {cause.before}"),
+        ("it is", f"{cause.value}, cut as {cause.before}"),
         ("compiled to", f"{collective.kind} {collective.name}, {', '.join(collective.result_types)}"),
-        ("known to gather on", ", ".join(gathers) or "nothing that was tried"),
     ]
+    if gathers:
+        evidence.append(("known to gather on", "; ".join(gathers)))
     # What only the CPU does is no reason to change a program.
     only_here = platform == "cpu" and only_on(cause.operation, "cpu")
-    times = collective.executions
+    times = None if is_combined(collective) else collective.executions
     wire, estimate = collective.wire_bytes, collective.estimate
     return finding(
         RULE,
         FindingPlace(cause.operation, cause.place, "hlo", collective.span),
-        f"{cause.operation} works across {cause.value}, which {', '.join(axes)} cuts: all of it is gathered"
-        + (", on CPUs only" if only_here else ""),
+        f"{cause.operation} {'works across' if cause.effect == 'move' else 'takes'} {dimension_of(cause)},"
+        f" which {', '.join(axes)} cuts: all of it is gathered" + (", on CPUs only" if only_here else ""),
         severity="info" if only_here else "warning",
         confidence="proved",
         axes=axes,

@@ -1,4 +1,4 @@
-"""SS18: time in which a device does nothing but wait for others."""
+"""SS18: time in which a device does nothing but wait for others, while it has other work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...units import format_seconds
 from ..rule import Rule, finding
 
 LEAST = 1e-4
-"""Seconds of waiting in one run that are worth telling."""
+"""Seconds in one run that are worth telling."""
 
 PART = 0.25
 """Of the time of a run."""
@@ -19,11 +19,16 @@ PART = 0.25
 def check(report: Report) -> Iterator[Finding]:
     """One finding for a program that waits for a good part of its time: where most of that goes."""
     cost = report.cost
-    if cost is None or cost.waiting < report.thresholds.get(RULE.id, LEAST) or cost.waiting < PART * cost.total:
+    if cost is None or _spared(cost) < report.thresholds.get(RULE.id, LEAST) or cost.waiting < PART * cost.total:
         return
     timed = [c for c in report.collectives if c.stage == "hlo" and _seconds(c)]
     if timed:
         yield _found(cost, sorted(timed, key=lambda c: -_seconds(c)))
+
+
+def _spared(cost: FunctionCost) -> float:
+    """Of the waiting, at most as much as there is other work to do meanwhile."""
+    return min(cost.waiting, cost.total - cost.waiting)
 
 
 def _seconds(collective: Collective) -> float:
@@ -54,7 +59,7 @@ def _found(cost: FunctionCost, timed: list[Collective]) -> Finding:
         ),
         fix="give it something to go on beside: communicate in pieces while others are computed (the sample"
         " matmul_all_gather:overlapped), or begin what does not depend on it first; or make it smaller",
-        saved_seconds=cost.waiting,
+        saved_seconds=_spared(cost),
     )
 
 
@@ -65,13 +70,13 @@ RULE = Rule(
     finds="A program that waits for transfers for a quarter of its time, or more.",
     why="What nothing is computed beside is paid in full. A synchronous collective hides nothing; an asynchronous one"
     " only what stands between its start and its done.",
-    proof="The cost model goes through the target's own schedule; told from 100 µs of waiting in one run. There are no"
-    " figures for CPUs: nothing is said of them.",
+    proof="The cost model goes through the target's own schedule; told from 100 µs in one run that other work would"
+    " fill; where there is none, there is nothing to mend. There are no figures for CPUs: nothing is said of them.",
     faulty='return a @ lax.all_gather(b, "x", tiled=True)  # nothing to do until all of b is there',
     repaired="""for step in range(parts):  # each part of b travels on beside the product with it
     total += part_of(a, step) @ b
     b = lax.ppermute(b, "x", ring)""",
     check=check,
     threshold=LEAST,
-    threshold_is="seconds of waiting in one run",
+    threshold_is="seconds of waiting in one run for which there is other work",
 )

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
+from itertools import product
 
 from ...collectives.table import rule_of
 from ...jaxpr_text import EquationPlace
 from ...report import Finding, Report
+from ..axis_sizes import axis_sizes
+from ..device_index import Numbers
 from ..equal_operands import operands_over
-from ..jaxpr_flow import Flow, flow_of
+from ..jaxpr_flow import At, Flow, flow_of
+from ..own_block import MOST_DEVICES
 from ..rule import Rule, finding
+
+_WAITED = re.compile(r"Expected \d+ threads to join the rendezvous, but only \d+ of them arrived on time")
+"""XLA, xla/service/rendezvous.cc: after 40 seconds it ends the process."""
 
 Sequence = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -25,28 +34,51 @@ def check(report: Report) -> Iterator[Finding]:
                 operands = operands_over(flow, place)
                 varying = {held.axis for held in operands[0]} if operands else set()
                 bodies = [body for _, body in place.equation.bodies]
-                yield from _cond(flow, place, varying, bodies) if varying else ()
+                yield from _cond(report, flow, place, varying, bodies) if varying else ()
             case "while":
                 yield from _while(report, flow, place)
 
 
-def _cond(flow: Flow, place: EquationPlace, varying: set[str], bodies: list[int]) -> Iterator[Finding]:
+def _cond(report: Report, flow: Flow, place: EquationPlace, varying: set[str], bodies: list[int]) -> Iterator[Finding]:
     sequences = [_collectives(flow, body, varying, set()) for body in bodies]
     if len(set(sequences)) < 2:
         return
-    told = tuple((f"branch {number}", _words(each)) for number, each in enumerate(sequences))
+    told = [(f"branch {number}", _words(each)) for number, each in enumerate(sequences)]
     axes = tuple(sorted({axis for each in sequences for _, over in each for axis in over} & varying))
+    taken = _taken(report, flow, place, axes, len(bodies))
+    is_certain = len({sequences[branch] for branch in taken}) > 1
+    if is_certain:
+        known = [f"{', '.join(map(str, devices))}: branch {branch}" for branch, devices in sorted(taken.items())]
+        told.insert(0, (f"devices along {', '.join(axes)}", "; ".join(known)))
+    run = _stuck(report)
     yield finding(
         RULE,
         flow.place(place),
-        f"devices along {', '.join(axes)} may take different branches, which do not hold the same collectives:"
-        " those of one branch wait for those of another one, for ever",
-        confidence="likely",
+        f"devices along {', '.join(axes)} {'' if is_certain else 'may '}take different branches, which do not hold the"
+        " same collectives: those of one branch wait for those of another one, for ever",
+        confidence="proved" if is_certain or run else "likely",
         axes=axes,
-        evidence=told,
+        evidence=(*told, *run),
         fix="take the collectives out of the branches: compute what they need in each, and reduce once behind the"
         f" cond; or reduce the predicate over {', '.join(map(repr, axes))}, so that all take the same branch",
     )
+
+
+def _taken(
+    report: Report, flow: Flow, place: EquationPlace, axes: tuple[str, ...], branches: int
+) -> dict[int, list[int]]:
+    """Which branch each of the devices along some axes takes, by their positions; empty where data decides it."""
+    sizes = axis_sizes(report)
+    if any(axis not in sizes for axis in axes) or math.prod(sizes[axis] for axis in axes) > MOST_DEVICES:
+        return {}
+    found: dict[int, list[int]] = {}
+    for position, at in enumerate(product(*(range(sizes[axis]) for axis in axes))):
+        numbers = Numbers(flow, sizes, dict(zip(axes, at, strict=True)))
+        branch = numbers.value(At(place.jaxpr, place.equation.inputs[0]))
+        if branch is None:
+            return {}
+        found.setdefault(min(max(branch, 0), branches - 1), []).append(position)
+    return found
 
 
 def _while(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Finding]:
@@ -71,11 +103,18 @@ def _while(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Finding
         flow.place(place),
         f"devices along {', '.join(axes)} may leave the loop at different times, and the loop holds collectives over"
         " them: who stays waits for who has left, for ever",
-        confidence="likely",
+        confidence="proved" if (run := _stuck(report)) else "likely",
         axes=axes,
-        evidence=(("in the loop", _words(found)), ("condition", f"{tested[0]} varies over {', '.join(axes)}")),
+        evidence=(("in the loop", _words(found)), ("condition", f"{tested[0]} varies over {', '.join(axes)}"), *run),
         fix=f"let all devices stop together: reduce what the condition tests over {', '.join(map(repr, axes))}",
     )
+
+
+def _stuck(report: Report) -> tuple[tuple[str, str], ...]:
+    """What XLA said when it gave up waiting in a run on CPUs, as evidence."""
+    failure = report.capture.failure
+    said = None if failure is None or failure.phase != "run" else _WAITED.search(failure.message)
+    return () if said is None else (("in the run", said[0]),)
 
 
 def _collectives(flow: Flow, body: int, varying: set[str], seen: set[int]) -> Sequence:
@@ -105,7 +144,9 @@ RULE = Rule(
     why="A collective waits for all devices of its group. Where some of them have taken another branch, or have left"
     " the loop, it waits for ever, or meets another collective.",
     proof="The predicate, followed back to the in_specs and to axis_index, varies over an axis, and the branches'"
-    " collectives over that axis are not the same.",
+    " collectives over that axis are not the same. `proved` where it is computed from axis_index alone: it is evaluated"
+    " for each device along the axis; or where a run on CPUs waited until XLA gave up. Where data decides it, all may"
+    " happen to agree: `likely`.",
     faulty='lax.cond(jnp.sum(block) > 0, lambda b: lax.psum(b, "x"), lambda b: b, block)',
     repaired='lax.psum(jnp.where(jnp.sum(block) > 0, block, 0), "x")',
     check=check,

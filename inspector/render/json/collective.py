@@ -32,6 +32,14 @@ class Cause(Struct, frozen=True):
     against: list[Why]
 
 
+class Part(Struct, frozen=True):
+    """One of several collectives that the compiler has flattened and made one of."""
+
+    type: str
+    op_name: str | None
+    source: Source
+
+
 class Collective(Struct, frozen=True):
     """One collective of one stage. `groups` and `pairs` are partition numbers; see docs/report-json.md.
 
@@ -62,6 +70,7 @@ class Collective(Struct, frozen=True):
     fused_form: str | None
     op_name: str | None
     source: Source
+    parts: list[Part]
     causes: list[Cause]
 
 
@@ -92,6 +101,7 @@ def collective_of(collective: report.Collective, capture: Capture) -> Collective
         fused_form=collective.fused_form,
         op_name=collective.op_name,
         source=source_of(collective.source),
+        parts=[Part(part.type, part.op_name, source_of(part.source)) for part in collective.parts],
         causes=list(map(_cause, causes_of(capture, collective))),
     )
 

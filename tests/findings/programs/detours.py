@@ -7,104 +7,90 @@ import jax.numpy as jnp
 from jax import NamedSharding, lax
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
+from registry import Programs
 
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
-programs, FOUND, CLEAN = [], {}, []
-
-
-def faulty(rule):
-    def register(function):
-        FOUND[function.__name__] = rule
-        programs.append(function)
-        return function
-
-    return register
-
-
-def clean(function):
-    CLEAN.append(function.__name__)
-    programs.append(function)
-    return function
+programs = Programs()
 
 
 def along(value, *axes):
     return lax.with_sharding_constraint(value, NamedSharding(mesh, P(*axes)))
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
 def scaled(a):
     return along(jnp.sin(along(2 * a)), "x")
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
 def cast(a):
     return along(along(a.astype(jnp.bfloat16)).astype(jnp.float32) + 1, "x")
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
 def transposed(a):
     return along(along(jnp.cos(a)).T * 3, None, "x")
 
 
-@faulty("SS02")
+@programs.found_by("SS02", gpu="")  # GPUs' compiler takes the gather out
 def one_of_two(a):
     b = along(a * 2, "x", "y")
     return along(jnp.sin(along(b, None, "y")), "x", "y")
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
 def nested(a):
     return along(jax.jit(lambda v: along(jnp.tanh(v)))(a) - 1, "x")
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
 def in_scan(a):
     return lax.scan(lambda c, _: (along(jnp.sin(along(c)), "x"), None), along(a, "x"), None, 3)[0]
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
 def remat(a):
     return along(jax.checkpoint(lambda v: jnp.exp(along(v)))(a), "x")
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
 def into_shard_map(a):
     rows = partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     return rows(lambda v: v - v.mean())(along(jnp.sin(a)))
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
 def multiplied(a):
     return along(along(a * 2) @ jnp.ones((8, 8)), "x")
 
 
-@faulty("SS14")
+@programs.found_by("SS14")
 def back_and_forth(a):
     return along(jnp.sin(along(2 * a, None, "x")), "x")
 
 
-@faulty("SS14")
+@programs.found_by("SS14")
 def back_and_forth_in_scan(a):
     return lax.scan(lambda c, _: (along(jnp.cos(along(c, None, "x")), "x"), None), along(a, "x"), None, 3)[0]
 
 
-@clean
+@programs.found_by()
 def all_of_it_is_used(a):
     whole = along(a * 2)
     return along(whole - whole.mean(0), "x")
 
 
-@clean
+@programs.found_by(tpu="SS15")  # for TPUs the sort gathers its rows on every device
 def columns_are_sorted(a):
     return along(jnp.sort(along(2 * a, None, "x"), axis=0), "x")
 
 
-@clean
+@programs.found_by()
 def rows_all_the_way(a):
     return along(jnp.sin(along(2 * a, "x")), "x")
 
 
-@clean
+@programs.found_by()
 def returned(a):
     whole = along(2 * a)
     return whole, along(jnp.sin(whole), "x")

@@ -7,56 +7,42 @@ import jax.numpy as jnp
 from jax import NamedSharding, lax
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
+from registry import Programs
 
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 rows = partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
-programs, FOUND, CLEAN = [], {}, []
-
-
-def faulty(rule):
-    def register(function):
-        FOUND[function.__name__] = rule
-        programs.append(function)
-        return function
-
-    return register
-
-
-def clean(function):
-    CLEAN.append(function.__name__)
-    programs.append(function)
-    return function
+programs = Programs()
 
 
 def along(value, *axes):
     return lax.with_sharding_constraint(value, NamedSharding(mesh, P(*axes)))
 
 
-@faulty("SS07")
+@programs.found_by("SS07", tpu="", gpu="")  # their compilers sum once, behind the loop
 @rows
 def summed_each_time(a):
     return lax.scan(lambda c, v: (c + lax.psum(v, "x"), None), jnp.zeros(8), a)[0][None] * a
 
 
-@clean
+@programs.found_by()
 @rows
 def summed_once(a):
     return lax.psum(lax.scan(lambda c, v: (c + v, None), jnp.zeros(8), a)[0], "x")[None] * a
 
 
-@clean
+@programs.found_by()
 @rows
 def summed_and_used(a):
     return lax.scan(lambda c, v: (jnp.sin(c + lax.psum(v, "x")), None), jnp.zeros(8), a)[0][None] * a
 
 
-@faulty("SS07")
+@programs.found_by("SS07")
 def accumulated(a):
     products = lax.scan(lambda c, s: (c + 2 * (a.T @ (a * s)), None), jnp.zeros((8, 8)), jnp.arange(3.0))[0]
     return along(jnp.sin(products))
 
 
-@faulty("SS08")
+@programs.found_by("SS08")
 @rows
 def gathered_each_time(a):
     def step(c, _):
@@ -65,111 +51,123 @@ def gathered_each_time(a):
     return lax.scan(step, a, None, 5)[0]
 
 
-@clean
+@programs.found_by()
 @rows
 def gathered_once(a):
     whole = lax.all_gather(a, "x", tiled=True)[:8]
     return lax.scan(lambda c, _: (jnp.tanh(c @ whole), None), a, None, 5)[0]
 
 
-@clean
+@programs.found_by()
 @rows
 def gathered_anew(a):
     return lax.scan(lambda c, _: (jnp.tanh(c @ lax.all_gather(c, "x", tiled=True)[:8]), None), a, None, 5)[0]
 
 
-@faulty("SS19")
+@programs.found_by("SS19")
 @rows
 def chain(a):
     return jnp.sin(lax.ppermute(a, "x", [(0, 1), (1, 2), (2, 3)]))
 
 
-@clean
+@programs.found_by()
 @rows
 def ring(a):
     return jnp.sin(lax.ppermute(a, "x", [(0, 1), (1, 2), (2, 3), (3, 0)]))
 
 
-@clean
+@programs.found_by()
 @rows
 def chain_with_a_beginning(a):
     return jnp.where(lax.axis_index("x") == 0, 1.0, lax.ppermute(a, "x", [(0, 1), (1, 2), (2, 3)]))
 
 
-@faulty("SS22")
+@programs.found_by("SS22")
 @rows
 def gathered_and_summed(a):
     return a * jnp.sum(lax.all_gather(jnp.cos(a), "x", tiled=True), axis=0)
 
 
-@faulty("SS22")
+@programs.found_by("SS22", gpu="SS22 SS10")  # others cast before they gather
 @rows
 def stacked_and_maximized(a):
     return a * jnp.max(lax.all_gather(a, "x").astype(jnp.bfloat16), axis=0)
 
 
-@clean
+@programs.found_by()
 @rows
 def summed_and_shared(a):
     return a * lax.psum(jnp.sum(jnp.cos(a), axis=0), "x")
 
 
-@clean
+@programs.found_by()
 @rows
 def other_dimension_summed(a):
     return a * jnp.sum(lax.all_gather(a, "x", axis=1, tiled=True), axis=0)[:8]
 
 
-@faulty("SS21")
+@programs.found_by("SS21")
 @rows
 def half_of_them_sum(a):
     return lax.cond(jnp.sum(a) > 2000, lambda b: lax.psum(b, "x"), lambda b: b, a)
 
 
-@clean
+@programs.found_by("SS21")
+@rows
+def the_first_one_sums(a):
+    return lax.cond(lax.axis_index("x") == 0, lambda b: lax.psum(b, "x"), lambda b: b, a)
+
+
+@programs.found_by()
+@rows
+def the_first_one_cuts_along_another_axis(a):
+    return lax.cond(lax.axis_index("x") == 0, lambda b: lax.psum(b, "y"), lambda b: b, a * lax.axis_index("y"))
+
+
+@programs.found_by()
 @rows
 def all_of_them_sum(a):
     return lax.psum(jnp.where(jnp.sum(a) > 2000, a, 0), "x")
 
 
-@clean
+@programs.found_by()
 @rows
 def all_of_them_choose_alike(a):
     return lax.cond(lax.psum(jnp.sum(a), "x") > 2000, lambda b: lax.psum(b, "x"), lambda b: b, a)
 
 
-@clean
+@programs.found_by()
 @rows
 def they_sum_over_another_axis(a):
     return lax.cond(jnp.sum(a) > 2000, lambda b: lax.psum(b * lax.axis_index("y"), "y"), lambda b: b, a)
 
 
-@faulty("SS13")
+@programs.found_by("SS13")
 def merged_behind(a):
     return jnp.sin(along(a.T * 2, None, "x").reshape(-1))
 
 
-@clean
+@programs.found_by()
 def merged_in_front(a):
     return jnp.sin(along(a * 2, "x").reshape(-1))
 
 
-@faulty("SS13")
+@programs.found_by("SS13")
 def split_in_two(a):
     return along(jnp.cos(a).reshape(2, 16, 8), None, "x")
 
 
-@clean
+@programs.found_by()
 def split_in_as_many(a):
     return along(jnp.cos(a).reshape(4, 8, 8), "x")
 
 
-@faulty("SS15")
+@programs.found_by("SS15")
 def running_sums(a):
     return along(lax.cumsum(a, axis=0), "x")
 
 
-@clean
+@programs.found_by()
 @rows
 def running_sums_of_parts(a):
     sums = jnp.cumsum(a, axis=0)
@@ -178,29 +176,29 @@ def running_sums_of_parts(a):
     return sums + jnp.sum(jnp.where(before[:, None], totals, 0), axis=0)
 
 
-@faulty("SS15")
+@programs.found_by("SS15")
 def rows_somewhere(a):
     return lax.dynamic_slice_in_dim(a, jnp.int32(a[0, 0]), 4)
 
 
-@clean
+@programs.found_by()
 def running_sums_of_columns(a):
     return along(jnp.cumsum(a, axis=1), "x")
 
 
-@faulty("SS16")
+@programs.found_by("SS16", tpu="", gpu="")  # there is no host to call: the report says so
 def called_back(a):
     cut = along(jnp.sin(a), "x")
     return jax.pure_callback(lambda v: v, jax.ShapeDtypeStruct(a.shape, a.dtype), cut)
 
 
-@clean
+@programs.found_by()
 @rows
 def called_back_with_parts(a):
     return jax.pure_callback(lambda v: v, jax.ShapeDtypeStruct(a.shape, a.dtype), jnp.sin(a))
 
 
-@clean
+@programs.found_by()
 def looked_up(a):
     return along(along(a, "x", "y")[jnp.arange(16) % 5], "x")
 
@@ -222,7 +220,7 @@ def look_up(table, ids):
     return table[ids].sum(1)
 
 
-table, ids = jax.ShapeDtypeStruct((32768, 1024), jnp.float32), jax.ShapeDtypeStruct((64, 8), jnp.int32)
+table, ids = jax.ShapeDtypeStruct((262144, 1024), jnp.float32), jax.ShapeDtypeStruct((64, 8), jnp.int32)
 replicated = cut = look_up
 replicated_inputs = table.update(sharding=NamedSharding(mesh, P())), ids
-cut_inputs = table.update(sharding=NamedSharding(mesh, P("x"))), ids
+cut_inputs = table.update(sharding=NamedSharding(mesh, P(("x", "y")))), ids

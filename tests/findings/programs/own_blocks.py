@@ -10,26 +10,12 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
+from registry import Programs
 
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 unchecked = partial(jax.shard_map, mesh=mesh, in_specs=P(), out_specs=P(("x", "y")), check_vma=False)
 checked = partial(jax.shard_map, mesh=mesh, in_specs=P(("x", "y")), out_specs=P(("x", "y")))
-programs, FOUND, CLEAN = [], {}, []
-
-
-def faulty(rule, mapped=unchecked):
-    def register(function):
-        FOUND[function.__name__] = rule
-        programs.append(mapped(function))
-        return function
-
-    return register
-
-
-def clean(function):
-    CLEAN.append(function.__name__)
-    programs.append(unchecked(function))
-    return function
+programs = Programs()
 
 
 def own(value, axis="x", shift=0, dim=0):
@@ -43,37 +29,44 @@ def differing(a):
     return a * (1 + lax.axis_index(("x", "y")))
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def scaled(a):
     return own(2 * lax.psum(differing(a), "x"))
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def cast(a):
     return own(lax.psum(differing(a), "x").astype(jnp.bfloat16))
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def biased(a):
     return own(jnp.tanh(lax.psum(differing(a), "x") + a))
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def mean(a):
     return own(lax.pmean(differing(a), "x"))
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def nested(a):
     return jax.jit(own)(lax.psum(differing(a), "x"))
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def remat(a):
     return own(jax.checkpoint(lambda v: lax.psum(differing(v), "x"))(a))
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def custom(a):
     @jax.custom_vjp
     def total(v):
@@ -83,84 +76,100 @@ def custom(a):
     return own(total(differing(a)))
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def both_axes(a):
     return own(lax.psum(differing(a), ("x", "y")), ("x", "y"))
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def one_of_two(a):
     return own(lax.psum(differing(a), ("x", "y")), "y")
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def in_scan(a):
     return lax.scan(lambda c, _: (c + 1, own(lax.psum(differing(c), "x"))), a, None, 3)[1][0]
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def sliced_in_scan(a):
     total = lax.psum(differing(a), "x")
     return lax.scan(lambda c, _: (c + own(total), None), jnp.zeros((4, 8)), None, 3)[0]
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def pair(a):
     one, _ = lax.psum((differing(a), jnp.float32(1)), "x")
     return own(one)
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def transposed(a):
     return own(lax.psum(differing(a), "x").T, dim=1)
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def reshaped(a):
     return lax.psum(differing(a), "x").reshape(4, 4, 8)[lax.axis_index("x")]
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def taken(a):
     return jnp.take(lax.psum(differing(a), "x"), lax.axis_index("x") * 4 + jnp.arange(4), axis=0)
 
 
-@faulty("SS01")
+@programs.found_by("SS01")
+@unchecked
 def multiplied(a):
     return own(jnp.einsum("ij,kj->ik", lax.psum(differing(a), "x"), a))
 
 
-@faulty("SS01", checked)
+@programs.found_by("SS01")
+@checked
 def with_the_check(a):
     return own(lax.psum(jnp.tile(a, (4, 1)), "x"))
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
+@unchecked
 def gathered(a):
     return own(jnp.sin(lax.all_gather(differing(a), "x", tiled=True)))
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
+@unchecked
 def stacked(a):
     return lax.all_gather(differing(a), "x")[lax.axis_index("x")]
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
+@unchecked
 def gathered_and_cast(a):
     return own(lax.all_gather(differing(a).astype(jnp.bfloat16), "x", tiled=True).astype(jnp.float32) * 3)
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
+@unchecked
 def gathered_columns(a):
     return own(lax.all_gather(differing(a), "x", axis=1, tiled=True).T)
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
+@unchecked
 def exchanged(a):
     return own(lax.all_gather(differing(a), "x", axis=1, tiled=True))
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
+@unchecked
 def gathered_in_scan(a):
     def step(carry, _):
         return own(lax.all_gather(differing(carry), "x", tiled=True)), None
@@ -168,73 +177,87 @@ def gathered_in_scan(a):
     return lax.scan(step, a, None, 3)[0]
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
+@unchecked
 def gathered_along_both(a):
     return own(lax.all_gather(differing(a), ("x", "y"), tiled=True), ("x", "y"))
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
+@unchecked
 def gathered_in_remat(a):
     return own(jax.checkpoint(lambda v: jnp.cos(lax.all_gather(v, "x", tiled=True)))(differing(a)))
 
 
-@faulty("SS02")
+@programs.found_by("SS02")
+@unchecked
 def gathered_in_jit(a):
     return jax.jit(lambda whole: own(whole) + 1)(lax.all_gather(differing(a), "x", tiled=True))
 
 
-@faulty("SS02", checked)
+@programs.found_by("SS02")
+@checked
 def gathered_with_the_check(a):
     return own(lax.all_gather(a, "x", tiled=True))
 
 
-@clean
+@programs.found_by()
+@unchecked
 def neighbours(a):
     return own(lax.psum(differing(a), "x"), shift=1)
 
 
-@clean
+@programs.found_by()
+@unchecked
 def used_twice(a):
     return own(total := lax.psum(differing(a), "x")) + jnp.max(total)
 
 
-@clean
+@programs.found_by()
+@unchecked
 def other_axis(a):
     return own(lax.psum(differing(a), "x"), "y")
 
 
-@clean
+@programs.found_by()
+@unchecked
 def normalized(a):
     return own(jax.nn.softmax(lax.psum(differing(a), "x"), axis=0))
 
 
-@clean
+@programs.found_by()
+@unchecked
 def both_ways(a):
     total = lax.psum(differing(a)[:8], "x")
     return own(total + total.T)
 
 
-@clean
+@programs.found_by()
+@unchecked
 def half_of_a_block(a):
     return lax.dynamic_slice_in_dim(lax.psum(differing(a), "x"), lax.axis_index("x") * 4, 2)
 
 
-@clean
+@programs.found_by()
+@unchecked
 def across_blocks(a):
     return own(lax.psum(differing(a), "x").reshape(8, 16), dim=1)
 
 
-@clean
+@programs.found_by()
+@unchecked
 def reversed_blocks(a):
     return own(lax.rev(lax.psum(differing(a), "x"), (0,)))
 
 
-@clean
+@programs.found_by()
+@unchecked
 def gathered_neighbours(a):
     return own(lax.all_gather(differing(a), "x", tiled=True), shift=1)
 
 
-@clean
+@programs.found_by()
+@unchecked
 def gathered_and_summed(a):
     whole = lax.all_gather(differing(a), "x", tiled=True)
     return own(whole - whole.mean(0))

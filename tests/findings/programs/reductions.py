@@ -7,91 +7,90 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
+from registry import Programs
 
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 specs = {"mesh": mesh, "in_specs": (P(), P("x")), "out_specs": P("x")}
 unchecked = partial(jax.shard_map, **specs, check_vma=False)
 checked = partial(jax.shard_map, **specs)
-programs, FOUND, CLEAN = [], {}, []
+programs = Programs()
 
 
-def faulty(rule, mapped=unchecked):
-    def register(function):
-        FOUND[function.__name__] = rule
-        programs.append(mapped(function))
-        return function
-
-    return register
-
-
-def clean(function):
-    CLEAN.append(function.__name__)
-    programs.append(unchecked(function))
-    return function
-
-
-@faulty("SS04")
+@programs.found_by("SS04")
+@unchecked
 def plain(w, a):
     return a + lax.psum(w, "x")
 
 
-@faulty("SS04", checked)
+@programs.found_by("SS04")
+@checked
 def with_the_check(w, a):
     return a + lax.psum(jnp.sum(w**2), "x")
 
 
-@faulty("SS04")
+@programs.found_by("SS04")
+@unchecked
 def cast(w, a):
     return a + lax.psum(w.astype(jnp.bfloat16), "x").astype(jnp.float32)
 
 
-@faulty("SS04")
+@programs.found_by("SS04")
+@unchecked
 def of_a_sum(w, a):
     return a + lax.psum(jnp.sin(lax.psum(a, "x")), "x")
 
 
-@faulty("SS04")
+@programs.found_by("SS04")
+@unchecked
 def of_a_gathered(w, a):
     return a + lax.psum(lax.all_gather(a, "x", tiled=True)[::4], "x")
 
 
-@faulty("SS04")
+@programs.found_by("SS04")
+@unchecked
 def one_of_two(w, a):
     return a + lax.psum(a * 2, ("x", "y"))
 
 
-@faulty("SS04")
+@programs.found_by("SS04")
+@unchecked
 def pair(w, a):
     total, extra = lax.psum((a, w * 3), "x")
     return a + total + extra
 
 
-@faulty("SS04")
+@programs.found_by("SS04")
+@unchecked
 def mean(w, a):
     return a + lax.pmean(jnp.cos(w), "x")
 
 
-@faulty("SS04")
+@programs.found_by("SS04")
+@unchecked
 def largest(w, a):
     return a + lax.pmax(w.T, "x").T
 
 
-@faulty("SS04")
+@programs.found_by("SS04")
+@unchecked
 def in_scan(w, a):
     return lax.scan(lambda c, _: (c + lax.psum(w, "x"), None), a, None, 3)[0]
 
 
-@faulty("SS04")
+@programs.found_by("SS04")
+@unchecked
 def nested(w, a):
     return a + jax.jit(lambda v: lax.psum(jnp.reshape(v, -1), "x"))(w).reshape(w.shape)
 
 
-@faulty("SS04")
+@programs.found_by("SS04")
+@unchecked
 def remat(w, a):
     return a + jax.checkpoint(lambda v: lax.psum(jnp.tanh(v), "x"))(w)
 
 
-@faulty("SS04")
+@programs.found_by("SS04")
+@unchecked
 def custom(w, a):
     @jax.custom_vjp
     def total(v):
@@ -101,32 +100,38 @@ def custom(w, a):
     return a + total(w)
 
 
-@clean
+@programs.found_by()
+@unchecked
 def of_what_differs(w, a):
     return a + lax.psum(a, "x")
 
 
-@clean
+@programs.found_by()
+@unchecked
 def of_what_an_index_makes_differ(w, a):
     return a + lax.psum(w * lax.axis_index("x"), "x")
 
 
-@clean
+@programs.found_by()
+@unchecked
 def of_a_part(w, a):
     return a + lax.psum(lax.dynamic_slice_in_dim(w, lax.axis_index("x"), 1), "x")
 
 
-@clean
+@programs.found_by()
+@unchecked
 def counted(w, a):
     return a * lax.psum(1, "x") + lax.psum(jnp.ones(()), "x")
 
 
-@clean
+@programs.found_by()
+@unchecked
 def chosen(w, a):
     return a + lax.psum(jnp.where(lax.axis_index("x") == 0, w, 0), "x")
 
 
-@clean
+@programs.found_by()
+@unchecked
 def carried(w, a):
     return a + lax.psum(lax.scan(lambda c, _: (c + a, None), w, None, 3)[0], "x")
 

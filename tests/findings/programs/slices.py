@@ -16,7 +16,7 @@ def inputs(*names):
     def array(shape, *spec):
         return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, P(*spec)))
 
-    return array((8192, 1024), "data"), array((1024, 4096), None, "model"), array((4096, 1024), "model")
+    return array((65536, 1024), "data"), array((1024, 4096), None, "model"), array((4096, 1024), "model")
 
 
 def activations(x, w1, w2):

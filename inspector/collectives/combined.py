@@ -1,0 +1,69 @@
+"""What is in a collective that XLA has made of several by writing their operands one behind the other.
+
+GPUs' compiler sums small arrays as one vector: it flattens and concatenates them, and cuts the result up again. The
+vector has neither name nor line. Its pieces have: each is brought back into its shape by an instruction that was given
+the name and the line of the collective that it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
+from ...parsers.hlo.uses import uses
+from .. import hlo_types
+from ..report import CollectivePart, SourcePlace
+
+STEPS = 4
+"""From the vector to its pieces: the end of it, where it is asynchronous, the cut, the change of shape."""
+
+RESHAPES = ("bitcast", "reshape")
+CUTS = ("fusion", "slice")
+
+
+def parts_of(
+    module: HloModule, instructions: Iterable[Instruction]
+) -> Mapping[Instruction, tuple[CollectivePart, ...]]:
+    """The pieces of each of some nameless instructions, in text order; nothing for one that is whole."""
+    waiting: dict[str, list[Instruction]] = {}
+    for instruction in instructions:
+        if _is_vector(instruction):
+            waiting.setdefault(instruction.computation.name, []).append(instruction)
+    found: dict[Instruction, tuple[CollectivePart, ...]] = {}
+    for name, members in waiting.items():
+        computation = module.computation(name)
+        for member, pieces in _pieces(computation, members).items() if computation is not None else ():
+            if len(pieces) > 1:
+                found[member] = tuple(map(_part, sorted(pieces, key=lambda piece: piece.span)))
+    return found
+
+
+def _pieces(computation: Computation, members: list[Instruction]) -> dict[Instruction, list[Instruction]]:
+    """The instructions that bring a piece into its shape; of a piece that is a vector itself, the one that cuts it."""
+    found: dict[Instruction, list[Instruction]] = {member: [] for member in members}
+    reached = {member.name: (member, member) for member in members}
+    for _ in range(STEPS):
+        users = uses(computation, reached)
+        farther: dict[str, tuple[Instruction, Instruction]] = {}
+        for name, (member, instruction) in reached.items():
+            shaped = [user for user in users[name] if user.opcode in RESHAPES and user.frames]
+            found[member] += shaped
+            onward = [user for user in users[name] if not user.frames]
+            farther |= {user.name: (member, user) for user in onward}
+            if not shaped and not onward and instruction.opcode in CUTS and _is_vector(instruction):
+                found[member].append(instruction)
+        reached = farther
+    return found
+
+
+def _is_vector(instruction: Instruction) -> bool:
+    return isinstance(instruction.type, ArrayShape) and len(instruction.type.dims) == 1
+
+
+def _part(instruction: Instruction) -> CollectivePart:
+    metadata = instruction.metadata
+    return CollectivePart(
+        type=hlo_types.short(instruction.type),
+        source=SourcePlace(instruction.frames, "exact") if instruction.frames else SourcePlace(),
+        op_name=metadata.op_name if metadata is not None and metadata.op_name else None,
+    )

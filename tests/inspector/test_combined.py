@@ -1,0 +1,86 @@
+"""Collectives that were flattened and written one behind the other, in the words of XLA's compiler for GPUs."""
+
+from __future__ import annotations
+
+from shardscope.inspector.collectives.combined import parts_of
+from shardscope.inspector.collectives.hlo import hlo_collectives
+from shardscope.inspector.collectives.setting import Setting
+from shardscope.parsers.hlo import HloModule, parse_module
+from shardscope.parsers.source import Source
+
+TEXT = """\
+HloModule jit_two, is_scheduled=true, num_partitions=8
+FileNames
+1 "two.py"
+FunctionNames
+1 "two"
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=11 end_line=11 column=37 end_column=37}
+2 {file_name_id=1 function_name_id=1 line=13 end_line=13 column=30 end_column=30}
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+
+%region (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %add = f32[] add(%a, %b)
+}
+
+%joined (p0: f32[128], p1: f32[32], p2: f32[7]) -> f32[167] {
+  %p0 = f32[128]{0} parameter(0)
+  %p1 = f32[32]{0} parameter(1)
+  %p2 = f32[7]{0} parameter(2)
+  ROOT %concatenate = f32[167]{0} concatenate(%p0, %p1, %p2), dimensions={0}
+}
+
+%cut (p: f32[167]) -> f32[128] {
+  %p = f32[167]{0} parameter(0)
+  ROOT %slice = f32[128]{0} slice(%p), slice={[0:128]}
+}
+
+ENTRY %main (x: f32[16,8], y: f32[4,8], z: f32[7]) -> (f32[16,8], f32[4,8], f32[7]) {
+  %x = f32[16,8]{1,0} parameter(0)
+  %y = f32[4,8]{1,0} parameter(1)
+  %z = f32[7]{0} parameter(2)
+  %bitcast = f32[128]{0} bitcast(%x)
+  %bitcast.1 = f32[32]{0} bitcast(%y)
+  %joining = f32[167]{0} fusion(%bitcast, %bitcast.1, %z), kind=kLoop, calls=%joined
+  %all-reduce-start = f32[167]{0} all-reduce-start(%joining), channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, \
+use_global_device_ids=true, to_apply=%region
+  %all-reduce-done = f32[167]{0} all-reduce-done(%all-reduce-start)
+  %cutting = f32[128]{0} fusion(%all-reduce-done), kind=kLoop, calls=%cut
+  %slice.1 = f32[32]{0} slice(%all-reduce-done), slice={[128:160]}
+  %slice.2 = f32[7]{0} slice(%all-reduce-done), slice={[160:167]}
+  %bitcast.2 = f32[16,8]{1,0} bitcast(%cutting), metadata={op_name="jit(two)/shard_map/psum" stack_frame_id=1}
+  %bitcast.3 = f32[4,8]{1,0} bitcast(%slice.1), metadata={op_name="jit(two)/transpose(jvp())/psum" stack_frame_id=2}
+  %sine = f32[7]{0} sine(%slice.2), metadata={op_name="jit(two)/sin" stack_frame_id=2}
+  ROOT %tuple = (f32[16,8]{1,0}, f32[4,8]{1,0}, f32[7]{0}) tuple(%bitcast.2, %bitcast.3, %sine)
+}
+"""
+
+
+def module() -> HloModule:
+    return parse_module(Source("two.hlo", TEXT.encode()))
+
+
+def test_parts() -> None:
+    (found,) = parts_of(module(), module().with_opcode({"all-reduce-start"})).values()
+    assert [(part.type, part.source.line, part.op_name) for part in found] == [
+        ("f32[7]", None, None),  # its use is no part of it
+        ("f32[16,8]", 11, "jit(two)/shard_map/psum"),
+        ("f32[4,8]", 13, "jit(two)/transpose(jvp())/psum"),
+    ]
+
+
+def test_what_is_whole_has_no_parts() -> None:
+    text = TEXT.replace("%bitcast.3 = f32[4,8]{1,0} bitcast(%slice.1)", "%bitcast.3 = f32[4,8]{1,0} parameter(3)")
+    alone = parse_module(Source("one.hlo", text.replace("slice(%all-reduce-done)", "slice(%joining)").encode()))
+    assert parts_of(alone, alone.with_opcode({"all-reduce-start"})) == {}
+
+
+def test_the_whole_comes_from_where_the_parts_do() -> None:
+    (found,) = hlo_collectives("hlo", module(), Setting((), 8, differentiated=True))
+    assert (found.kind, found.result_types, len(found.parts)) == ("all-reduce", ("f32[167]",), 3)
+    assert (found.origin, found.direction) == ("user", "unknown")  # one is of the backward pass, one is not
+    assert (found.source.line, found.source.confidence) == (11, "name")
