@@ -16,8 +16,15 @@ from .op_tags import spans_of_tags, tags_at
 from .pipeline import collectives_of
 from .program import jaxpr_of, read
 from .report import Collective, Confidence, Finding, Report, ShardedValue
+from .shardings.collective_causes import causes_of
+from .shardings.conflicts import Conflict, conflicts_of
+from .shardings.explained import Why, why
+from .shardings.situation import CollectiveCause
 
 T = TypeVar("T")
+
+MOST_STEPS = 200
+"""Steps back that are told. In a deep network an axis may have come through every layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,8 @@ class Linked:
     `stack` is where it comes from, innermost first. `collective` is the one that stands at the place, or is the place;
     `collectives` are the listed ones that share its line, or correspond to it. `spans` are places in the text of the
     stage that was asked for, closest first. `confidence` is `exact` where they come from the very operation at the
-    place, `name` where they share its line.
+    place, `name` where they share its line. `why` and `conflicts` tell of a value how it came to be sharded so, and
+    `causes` of a collective what it is there for.
     """
 
     place: Place
@@ -62,6 +70,20 @@ class Linked:
     collectives: tuple[Collective, ...] = ()
     spans: tuple[Span, ...] = ()
     confidence: Confidence = "name"
+    why: tuple[Why, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    causes: tuple[CollectiveCause, ...] = ()
+
+
+def linked(report: Report, place: Place, stage: Stage) -> Linked:
+    """Everything that belongs to a place, with its places in the text of one stage."""
+    found = _placed(report, place, stage)
+    if isinstance(place, ShardedValue):
+        met = conflicts_of(report.capture, place)
+        return replace(found, why=why(report.capture, place, MOST_STEPS), conflicts=met)
+    if found.collective is not None:
+        return replace(found, causes=causes_of(report.capture, found.collective))
+    return found
 
 
 def _tags(stage: Stage, offset: int) -> tuple[int, ...]:
@@ -73,8 +95,7 @@ def _tags(stage: Stage, offset: int) -> tuple[int, ...]:
     return tags_at(stage, Span(start, len(data) if end < 0 else end))
 
 
-def linked(report: Report, place: Place, stage: Stage) -> Linked:
-    """Everything that belongs to a place, with its places in the text of one stage."""
+def _placed(report: Report, place: Place, stage: Stage) -> Linked:
     match place:
         case SourceLine(file, line):
             frame = Frame(file, "", line)
@@ -98,7 +119,7 @@ def linked(report: Report, place: Place, stage: Stage) -> Linked:
             return Linked(place)
         case ShardedValue(stage=name, span=span):
             # From inside its line: where that ends stands its location.
-            found = linked(report, StagePlace(name, span.start), stage)
+            found = _placed(report, StagePlace(name, span.start), stage)
             spans = (span,) if name == stage.name else found.spans
             return replace(found, place=place, collective=None, spans=spans)
         case Collective():
@@ -146,7 +167,7 @@ def _of_probe(report: Report, place: ProbePlace, stage: Stage) -> Linked:
     offset = equation_offset(report, path[-1]) if path else None
     if offset is None:
         return Linked(place)
-    inner = linked(report, StagePlace("jaxpr", offset), stage)
+    inner = _placed(report, StagePlace("jaxpr", offset), stage)
     here = (Span(offset, offset + 1),) if stage.name == "jaxpr" else inner.spans
     return replace(inner, place=place, collective=None, spans=here)
 
@@ -155,11 +176,11 @@ def _of_finding(report: Report, found: Finding, stage: Stage) -> Linked:
     """What belongs to the place that a finding is about: in the text where it was found, or else at its line."""
     place, stack = found.place, found.place.source.stack
     if place.stage is not None and place.span is not None:
-        inner = linked(report, StagePlace(place.stage, place.span.start), stage)
+        inner = _placed(report, StagePlace(place.stage, place.span.start), stage)
         spans = (place.span,) if place.stage == stage.name else inner.spans
         return replace(inner, place=found, stack=stack or inner.stack, collective=None, spans=spans)
     if stack:
-        return replace(linked(report, SourceLine(stack[0].file, stack[0].line), stage), place=found, stack=stack)
+        return replace(_placed(report, SourceLine(stack[0].file, stack[0].line), stage), place=found, stack=stack)
     return Linked(found)
 
 

@@ -55,6 +55,14 @@ class Analyst:
         view: View
 
     @dataclass
+    class Asked(Message):
+        """A pane wants something that takes long: of one `kind` only the last is done. `post` takes the answer."""
+
+        kind: str
+        work: Callable[[], Message]
+        post: Callable[[Message], object]
+
+    @dataclass
     class Broke(Message):
         """An analysis raised what it should not have."""
 
@@ -72,6 +80,7 @@ class Analyst:
         self._improve = improve
         self._capture: Capture | None = None
         self._wanted: tuple[Report, str, Place | None] | None = None
+        self._asked: dict[str, Analyst.Asked] = {}
         self._awake = threading.Condition()
         self._over = False
 
@@ -97,25 +106,36 @@ class Analyst:
             self._wanted = (report, stage, place)
             self._awake.notify()
 
+    def ask(self, asked: Asked) -> None:
+        """Ask for what a pane wants; what is to be shown at once goes first."""
+        with self._awake:
+            self._asked[asked.kind] = asked
+            self._awake.notify()
+
+    def _next(self) -> tuple[Callable[[], Message], Callable[[Message], object]] | None:
+        """What is to be done, and who takes the answer; waits for it. None when all is over."""
+        with self._awake:
+            self._awake.wait_for(lambda: self._over or self._capture or self._wanted or self._asked)
+            if self._over:
+                return None
+            if self._capture is not None:
+                capture, self._capture = self._capture, None
+                return lambda: self.Reported(inspect(capture, self._policy)), self._post
+            if self._wanted is not None:
+                wanted, self._wanted = self._wanted, None
+                return lambda: self.Viewed(view_of(*wanted)), self._post
+            asked = self._asked.pop(next(iter(self._asked)))
+            return asked.work, asked.post
+
     def _run(self) -> None:
-        while True:
-            with self._awake:
-                self._awake.wait_for(lambda: self._over or self._capture is not None or self._wanted is not None)
-                if self._over:
-                    return
-                capture, wanted = self._capture, self._wanted
-                self._capture = None
-                if capture is None:
-                    self._wanted = None
+        while (found := self._next()) is not None:
+            work, post = found
             try:
-                if capture is not None:
-                    answer: Message = self.Reported(inspect(capture, self._policy))
-                elif wanted is not None:
-                    answer = self.Viewed(view_of(*wanted))
+                answer = work()
             except Exception as error:
-                answer = self.Broke(f"{type(error).__name__}: {error}")
+                answer, post = self.Broke(f"{type(error).__name__}: {error}"), self._post
             if not self._over:
-                self._post(answer)
+                post(answer)
             if self._improve is not None and isinstance(answer, self.Reported) and _is_over(answer.report):
                 threading.Thread(target=self._better, args=(self._improve, answer.report), daemon=True).start()
                 self._improve = None

@@ -138,6 +138,10 @@ class MainScreen(Screen[None]):
                 if view.place is not None and view.place == self._place_to_show and view.place.stage == self.stage:
                     pane.view.go_to(pane.view.index.line_at(view.place.offset))
 
+    @on(Analyst.Asked)
+    def _asked(self, event: Analyst.Asked) -> None:
+        self._analyst.ask(event)
+
     @on(Analyst.Broke)
     def _broke(self, event: Analyst.Broke) -> None:
         self.query_one(TitleBar).analysing = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shardscope.inspector.linked import linked
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import ShardedValue
 from shardscope.tui.inspect_pane import InspectPane
@@ -114,6 +115,9 @@ async def test_what_a_collective_is_there_for(sample: SampleCapture, opened: Ope
 def test_conflicts_stand_with_the_values_that_they_are_about(sample: SampleCapture) -> None:
     report = inspect(sample("transformer:train_step"))
     value = next(value for value in report.shardings if value.name == "state[0]['embedding']")
-    text = " ".join(" ".join(line.plain.split()) for line in sharding_details(report, value, 60))
+    stage = report.capture.stage("sdy")
+    assert stage is not None
+    lines = sharding_details(report, value, linked(report, value, stage), 60)
+    text = " ".join(" ".join(line.plain.split()) for line in lines)
     assert "conflicts sharding_constraint" in text
     assert "has j cut differently won %1 sharding_constraint dim 1: whole lost state[0]['embedding'] dim" in text
