@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..parsers.source import Span
 from ..parsers.source_frames import Frame
-from .capture.model import Stage
+from .capture.model import Capture, Stage
 from .collectives.kinds import PRIMITIVES
+from .equation_links import operations_of, spans_of_equations
 from .jaxpr_text import EquationPlace, JaxprText
 from .links import frames_at, spans_of
 from .op_tags import spans_of_tags, tags_at
@@ -86,13 +87,22 @@ def linked(report: Report, place: Place, stage: Stage) -> Linked:
     return found
 
 
-def _tags(stage: Stage, offset: int) -> tuple[int, ...]:
-    """The numbers of the operations that what stands at an offset comes from."""
-    if stage.dialect == "jaxpr":
-        return ()
+def _operations(capture: Capture, stage: Stage, offset: int) -> tuple[int, ...]:
+    """The numbers of the operations of the StableHLO that what stands at an offset belongs to."""
+    text = read(stage)
+    if isinstance(text, JaxprText):
+        return operations_of(capture, text, offset)
     data = stage.source.data
     start, end = data.rfind(b"\n", 0, offset) + 1, data.find(b"\n", offset)
     return tags_at(stage, Span(start, len(data) if end < 0 else end))
+
+
+def _exactly(capture: Capture, operations: Sequence[int], stage: Stage) -> tuple[Span, ...]:
+    """What operations with these numbers are in a stage."""
+    text = read(stage)
+    if isinstance(text, JaxprText):
+        return spans_of_equations(capture, text, operations)
+    return spans_of_tags(stage, operations)
 
 
 def _placed(report: Report, place: Place, stage: Stage) -> Linked:
@@ -109,7 +119,9 @@ def _placed(report: Report, place: Place, stage: Stage) -> Linked:
             collective = next((c for c in here if c.span.start <= offset < c.span.end), None)
             if collective is not None:
                 return Linked(place, stack or collective.source.stack, *_around(report, collective, stage))
-            exact = () if origin is None or origin is stage else spans_of_tags(stage, _tags(origin, offset))
+            capture = report.capture
+            known = () if origin is None or origin is stage else _operations(capture, origin, offset)
+            exact = _exactly(capture, known, stage)
             spans = exact or (() if origin is stage else _first_known(stage, stack))
             around = _of_line(report, stack[0]) if stack else ()
             return Linked(place, stack, None, around, spans, "exact" if exact else "name" if spans else "none")
@@ -136,8 +148,8 @@ def collectives_in(report: Report, stage: Stage) -> tuple[Collective, ...]:
 def counterparts(report: Report, collective: Collective, stage: Stage) -> tuple[Collective, ...]:
     """The collectives of a stage that a collective of another stage corresponds to, as far as that can be told.
 
-    They are of its kind and from its line; of those, the ones in its direction, over its axes, of its types, where
-    there are any.
+    They are of its kind and from its line; of those, the ones of the same operation, in its direction, over its axes,
+    of its types, where there are any.
     """
     if collective.stage == stage.name:
         return (collective,)
@@ -149,6 +161,9 @@ def counterparts(report: Report, collective: Collective, stage: Stage) -> tuple[
         for other in collectives_in(report, stage)
         if other.kind == collective.kind and _starts_at(other.source.stack, frame)
     ]
+    origin = report.capture.stage(collective.stage)
+    numbers = frozenset() if origin is None else frozenset(tags_at(origin, collective.span))
+    alike = _narrowed(alike, lambda other: not numbers.isdisjoint(tags_at(stage, other.span)))
     alike = _narrowed(alike, lambda other: other.direction == collective.direction)
     alike = _narrowed(alike, lambda other: other.axes == collective.axes)
     return tuple(_narrowed(alike, lambda other: other.operand_types == collective.operand_types))
@@ -194,9 +209,11 @@ def _around(
 
 
 def _spans(report: Report, collective: Collective, stage: Stage) -> tuple[Span, ...]:
-    text = read(stage)
+    text, origin = read(stage), report.capture.stage(collective.stage)
     if isinstance(text, JaxprText):
-        found = tuple(place.span for place in _equations(text, collective))
+        numbers = () if origin is None else tags_at(origin, collective.span)
+        found = spans_of_equations(report.capture, text, numbers)
+        found = found or tuple(place.span for place in _equations(text, collective))
     else:
         found = tuple(other.span for other in counterparts(report, collective, stage))
     return found or _first_known(stage, collective.source.stack)
