@@ -16,13 +16,14 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from ..inspector.report import Report, ShardedValue
+from ..inspector.shardings.conflicts import in_conflict
 from ..inspector.shardings.explained import Why, why, wording_of
 from ..inspector.shardings.replay import BEFORE, Replay, replay_of
 from ..inspector.shardings.table import propagated, values
 from .analyst import Analyst
 from .pieces import data
 from .row_table import RowTable
-from .shardings_listing import COLUMNS, FILTERS, Choice, chosen, rows_of_values
+from .shardings_listing import COLUMNS, FILTERS, IN_CONFLICT, Choice, chosen, rows_of_values
 
 MOST_ROWS = 2000
 """Values that are listed at a time; by replicated bytes, these are the ones that matter."""
@@ -57,6 +58,13 @@ class ShardingsPane(Vertical):
         ways: tuple[Why, ...]
 
     @dataclass
+    class Met(Message):
+        """Which of some values, by number, are in conflict."""
+
+        values: tuple[ShardedValue, ...]
+        numbers: frozenset[int]
+
+    @dataclass
     class Stepped(Message):
         """The steps of the propagation have been read, and one may go in a direction."""
 
@@ -67,6 +75,7 @@ class ShardingsPane(Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._values: tuple[ShardedValue, ...] = ()
+        self._met: frozenset[int] | None = None
         self._replay: Replay | None = None
         self._reads_steps = False
 
@@ -82,7 +91,7 @@ class ShardingsPane(Vertical):
         if self.report is not None:
             self._values = self.report.shardings
             report = self.report
-            self._reads_steps = False
+            self._reads_steps, self._met = False, None
             if self._replay is not None and propagated(report.capture)[1] is not self._replay.flow:
                 self._replay = None
                 self.choice = replace(self.choice, step=None)
@@ -99,10 +108,17 @@ class ShardingsPane(Vertical):
     def _have_read(self, event: Read) -> None:
         event.stop()
         if event.report is self.report:
-            self._values = (*event.report.shardings, *event.values)
+            self._values, self._met = (*event.report.shardings, *event.values), None
             self._fill()
             # What makes the first way back slow in a large program is read before it is asked for.
             self._ask("ways", lambda: self.Prepared(_last_ways(event.report, event.values)))
+
+    @on(Met)
+    def _have_met(self, event: Met) -> None:
+        event.stop()
+        if event.values is self._values:
+            self._met = event.numbers
+            self._fill()
 
     def action_order(self) -> None:
         """Order by replicated bytes, or as in the program."""
@@ -147,7 +163,10 @@ class ShardingsPane(Vertical):
         report, choice = self.report, self.choice
         if report is None:
             return
-        listed = chosen(self._values, choice)
+        if choice.shown == IN_CONFLICT and self._met is None:
+            found = self._values
+            self._ask("conflicts", lambda: self.Met(found, in_conflict(report.capture, found)))
+        listed = chosen(self._values, choice, self._met or frozenset())
         self.count = len(self._values)
         self.query_one("#shardings-summary", Static).update(self._summary(report, choice, len(listed)))
         self.query_one(RowTable).show(rows_of_values(report, listed[:MOST_ROWS], choice.step))
@@ -161,6 +180,8 @@ class ShardingsPane(Vertical):
         keys = Content.assemble(
             "   ", ("f ", "$aside"), ("others", "$text-muted"), ("  b ", "$aside"), ("order", "$text-muted")
         )
+        if choice.shown == IN_CONFLICT and self._met is None:
+            return Content("looking for conflicts …")
         if self._reads_steps:
             return Content("reading the steps of the propagation …")
         if choice.step is None:

@@ -71,6 +71,22 @@ def conflicts_of(capture: Capture, value: ShardedValue) -> tuple[Conflict, ...]:
     return tuple(each for each in found if any(side.value.startswith(own) for side in (each.won, *each.lost)))
 
 
+def in_conflict(capture: Capture, values: Sequence[ShardedValue]) -> frozenset[int]:
+    """Which of some values, by number, are sides of conflicts."""
+    _, flow = propagated(capture)
+    if flow is None:
+        return frozenset()
+    sides = _sides(flow)
+    return frozenset(number for number, value in enumerate(values) if node_of(flow, value) in sides)
+
+
+@lru_cache(maxsize=4)
+def _sides(flow: Dataflow) -> frozenset[Node]:
+    with collection_paused():
+        met = (cuts for row in range(len(flow.rows)) for _, cuts in _met(flow, row))
+        return frozenset(node for cuts in met for node, _ in cuts)
+
+
 @lru_cache(maxsize=4)
 def _conflicts(flow: Dataflow) -> tuple[Conflict, ...]:
     with collection_paused():
@@ -78,6 +94,12 @@ def _conflicts(flow: Dataflow) -> tuple[Conflict, ...]:
 
 
 def _at(flow: Dataflow, row: int) -> Iterator[Conflict]:
+    for factor, cuts in _met(flow, row):
+        yield _conflict(flow, row, factor, cuts)
+
+
+def _met(flow: Dataflow, row: int) -> Iterator[tuple[str, list[tuple[Node, _Cut]]]]:
+    """The factors along which the values of an operation are cut differently, with these values."""
     rule = flow.records.rule(flow.rows[row])
     if rule is None:
         return
@@ -88,7 +110,7 @@ def _at(flow: Dataflow, row: int) -> Iterator[Conflict]:
         return
     shardings = tuple(sharding_at(flow, node) for node in nodes)
     for factor, cuts in _meetings(rule, shardings, len(operands), flow.rows[row].manual):
-        yield _conflict(flow, row, factor, [(nodes[cut.value], cut) for cut in cuts])
+        yield factor, [(nodes[cut.value], cut) for cut in cuts]
 
 
 def _conflict(flow: Dataflow, row: int, factor: str, cuts: Sequence[tuple[Node, _Cut]]) -> Conflict:

@@ -15,6 +15,7 @@ from ...parsers.mlir import Annotations, MlirModule, MlirType, TensorType
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.source import Span
 from ..capture.model import Capture, Stage, Value
+from ..capture.propagation import has_mesh
 from ..meshes import meshes_of
 from ..mlir_types import dtype_name, short
 from ..program import read
@@ -22,6 +23,7 @@ from ..report import Role, ShardedValue, SourcePlace
 from ..units import bytes_of
 from .asked import agrees, asked_of
 from .dataflow import Dataflow, Node, dataflow_of
+from .gspmd_table import gspmd_borders, gspmd_values
 from .places import Places
 from .recorded import sharding_at, shardings_at, shardings_of
 from .sharding import ArraySharding
@@ -33,17 +35,25 @@ SILENT = frozenset({"sdy.constant", "stablehlo.constant", "stablehlo.return", "s
 
 
 def borders(capture: Capture) -> tuple[ShardedValue, ...]:
-    """Arguments, outputs, constraints and the specs of shard_maps; none where propagation was not recorded."""
+    """Arguments, outputs, constraints and the specs of shard_maps; without a record of Shardy's, what GSPMD says."""
     stage, flow = propagated(capture)
     if stage is None or flow is None:
-        return ()
+        return gspmd_borders(capture) if _has_no_shardy(capture) else ()
     return _borders(stage, capture.arguments, capture.outputs, meshes_of(capture), capture.stage("stablehlo"))
 
 
 def values(capture: Capture) -> tuple[ShardedValue, ...]:
     """The result of every operation, in text order."""
     stage, flow = propagated(capture)
-    return () if stage is None or flow is None else _values(stage)
+    if stage is None or flow is None:
+        return gspmd_values(capture) if _has_no_shardy(capture) else ()
+    return _values(stage)
+
+
+def _has_no_shardy(capture: Capture) -> bool:
+    """Whether no record of Shardy's will come."""
+    stablehlo = capture.stage("stablehlo")
+    return capture.complete or (stablehlo is not None and not has_mesh(stablehlo.source.data))
 
 
 def propagated(capture: Capture) -> tuple[Stage | None, Dataflow | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from shardscope.inspector.linked import linked
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import ShardedValue
+from shardscope.inspector.shardings.conflicts import conflicts_of
 from shardscope.tui.inspect_pane import InspectPane
 from shardscope.tui.row_table import RowTable
 from shardscope.tui.sharding_details import sharding_details
@@ -52,11 +53,11 @@ async def test_order_and_filter(sample: SampleCapture, opened: Opened) -> None:
         assert column(driver, 6)[0] == "48 KiB"
         await driver.press("b", "f")
         assert column(driver, 0) == ["argument"] * 3 + ["output"]
-        for _ in range(len(FILTERS) - 2):
+        for _ in range(len(FILTERS) - 3):
             await driver.press("f")
         assert driver.screen.query_one(ShardingsPane).choice.shown == "not as asked"
         assert table(driver).rows == ()
-        await driver.press("f")
+        await driver.press("f", "f")
         assert len(table(driver).rows) == 8
 
 
@@ -110,6 +111,21 @@ async def test_what_a_collective_is_there_for(sample: SampleCapture, opened: Ope
         await driver.until(lambda: driver.screen.linked is not None)
         await driver.until(lambda: "what for" in details(driver))
         assert "sums over a dimension that is cut" in details(driver).replace("\n", " ")
+
+
+async def test_values_in_conflict(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("transformer:train_step")) as driver:
+        await driver.until(lambda: driver.screen.report is not None)
+        await driver.press("h")
+        pane = driver.screen.query_one(ShardingsPane)
+        await driver.until(lambda: pane.count > len(driver.screen.report.shardings))
+        await driver.press(*["f"] * (len(FILTERS) - 1))
+        await driver.until(lambda: len(table(driver).rows) > 0)
+        assert pane.choice.shown == "in conflict"
+        shown = [pane.value(row.key) for row in table(driver).rows]
+        capture = driver.screen.capture
+        every = [pane.value(number) for number in range(pane.count)]
+        assert shown == [value for value in every if value is not None and conflicts_of(capture, value)]
 
 
 def test_conflicts_stand_with_the_values_that_they_are_about(sample: SampleCapture) -> None:
