@@ -18,6 +18,9 @@ from ..parsers.jax_arrays import parse_array_type
 from .palette import axis_hue, axis_hues
 from .pieces import data, fact, folded, title
 
+SIGN = len("  lost ")
+"""Columns in which stands who won and who lost."""
+
 
 def sharding_details(report: Report, value: ShardedValue, linked: Linked | None, width: int) -> Iterator[Content]:
     """The facts, the drawing, and, once it is known, how the value came to be sharded so: a tree for each axis."""
@@ -48,8 +51,12 @@ def _conflicts(found: Sequence[Conflict], report: Report, width: int) -> Iterato
         yield Content("")
         yield title("conflicts")
     for conflict in found:
-        for number, line in enumerate(conflict_lines(conflict, report)):
-            yield from folded(data(line, "bold" if number == 0 else ""), width)
+        head, *sides = conflict_lines(conflict, report)
+        yield from folded(data(head, "bold"), width)
+        for side in sides:
+            told = folded(data(side[SIGN:]), width - SIGN)
+            for number, line in enumerate(told):
+                yield Content.assemble(data(side[:SIGN], "$aside") if number == 0 else " " * SIGN, line)
 
 
 def _drawing(report: Report, value: ShardedValue, width: int) -> Iterator[Content]:
