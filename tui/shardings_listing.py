@@ -19,10 +19,10 @@ from .row_table import Row
 
 COLUMNS = (
     Column("", 6, 4),
-    Column("value", 10, 10),
+    Column("value", 20, 10),
     Column("type", 8, 5),
     Column("asked", 8, 7),
-    Column("got", 8, 9),
+    Column("got", 14, 9),
     Column("per device", 8, 6),
     Column("replicated", 8, 8, "right"),
     Column("from", 8, 3),
