@@ -17,10 +17,13 @@ from ..inspector.capture.model import Capture
 from ..inspector.findings.policy import Policy
 from ..inspector.linked import Linked, Place, StagePlace, collectives_in, linked
 from ..inspector.links import text_of
-from ..inspector.pipeline import inspect
+from ..inspector.pipeline import first_look, inspect
 from ..inspector.report import Collective, Report
 from ..inspector.source_files import source_of
 from ..parsers.source import Source
+
+LARGE = 8 << 20
+"""Bytes of text of which a report takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +47,10 @@ class Analyst:
 
     @dataclass
     class Reported(Message):
-        """A report is ready."""
+        """A report is ready; one that is not `whole` is a first look."""
 
         report: Report
+        whole: bool = True
 
     @dataclass
     class Viewed(Message):
@@ -79,6 +83,7 @@ class Analyst:
         self._policy = policy
         self._improve = improve
         self._capture: Capture | None = None
+        self._rest: Capture | None = None
         self._wanted: tuple[Report, str, Place | None] | None = None
         self._asked: dict[str, Analyst.Asked] = {}
         self._awake = threading.Condition()
@@ -115,17 +120,26 @@ class Analyst:
     def _next(self) -> tuple[Callable[[], Message], Callable[[Message], object]] | None:
         """What is to be done, and who takes the answer; waits for it. None when all is over."""
         with self._awake:
-            self._awake.wait_for(lambda: self._over or self._capture or self._wanted or self._asked)
+            self._awake.wait_for(
+                lambda: self._over or self._capture or self._wanted or self._asked or self._rest is not None
+            )
             if self._over:
                 return None
             if self._capture is not None:
                 capture, self._capture = self._capture, None
+                self._rest = capture if _is_large(capture) else None
+                if self._rest is not None:
+                    return lambda: self.Reported(first_look(capture), whole=False), self._post
                 return lambda: self.Reported(inspect(capture, self._policy)), self._post
             if self._wanted is not None:
                 wanted, self._wanted = self._wanted, None
                 return lambda: self.Viewed(view_of(*wanted)), self._post
-            asked = self._asked.pop(next(iter(self._asked)))
-            return asked.work, asked.post
+            if self._asked:
+                asked = self._asked.pop(next(iter(self._asked)))
+                return asked.work, asked.post
+            assert self._rest is not None
+            rest, self._rest = self._rest, None
+            return lambda: self.Reported(inspect(rest, self._policy)), self._post
 
     def _run(self) -> None:
         while (found := self._next()) is not None:
@@ -136,7 +150,12 @@ class Analyst:
                 answer, post = self.Broke(f"{type(error).__name__}: {error}"), self._post
             if not self._over:
                 post(answer)
-            if self._improve is not None and isinstance(answer, self.Reported) and _is_over(answer.report):
+            if (
+                self._improve is not None
+                and isinstance(answer, self.Reported)
+                and answer.whole
+                and _is_over(answer.report)
+            ):
                 threading.Thread(target=self._better, args=(self._improve, answer.report), daemon=True).start()
                 self._improve = None
 
@@ -147,6 +166,10 @@ class Analyst:
             answer = self.Broke(f"{type(error).__name__}: {error}")
         if not self._over:
             self._post(answer)
+
+
+def _is_large(capture: Capture) -> bool:
+    return sum(len(stage.source.data) for stage in capture.stages) > LARGE
 
 
 def _is_over(report: Report) -> bool:

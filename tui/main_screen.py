@@ -111,7 +111,8 @@ class MainScreen(Screen[None]):
     @on(Analyst.Reported)
     def _reported(self, event: Analyst.Reported) -> None:
         self.report = event.report
-        self.query_one(TitleBar).analysing = _analysed(event.report.capture) != _analysed(self.capture)
+        is_last = event.whole and _analysed(event.report.capture) == _analysed(self.capture)
+        self.query_one(TitleBar).analysing = not is_last
         self.query_one(SourcePane).mark(event.report.collectives, self._hues)
         if isinstance(self.selected, Finding):
             before = self.selected

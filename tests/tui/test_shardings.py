@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from shardscope.inspector.linked import linked
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import first_look, inspect
 from shardscope.inspector.report import ShardedValue
 from shardscope.inspector.shardings.conflicts import conflicts_of
+from shardscope.tui import analyst
 from shardscope.tui.inspect_pane import InspectPane
 from shardscope.tui.row_table import RowTable
 from shardscope.tui.sharding_details import sharding_details
@@ -111,6 +113,21 @@ async def test_what_a_collective_is_there_for(sample: SampleCapture, opened: Ope
         await driver.until(lambda: driver.screen.linked is not None)
         await driver.until(lambda: "what for" in details(driver))
         assert "sums over a dimension that is cut" in details(driver).replace("\n", " ")
+
+
+async def test_of_a_large_program_the_table_is_there_first(
+    sample: SampleCapture, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analyst, "LARGE", 0)
+    looked = []
+    monkeypatch.setattr(analyst, "first_look", lambda capture: looked.append(first_look(capture)) or looked[-1])
+    async with opened(sample("predict:predict")) as driver:
+        await shown(driver)
+        # Findings and collectives come with the whole report.
+        await driver.until(lambda: driver.screen.report is not None and driver.screen.report.collectives)
+        await driver.until(lambda: len(table(driver).rows) == 8)
+    assert looked[0].shardings
+    assert not looked[0].collectives
 
 
 async def test_values_in_conflict(sample: SampleCapture, opened: Opened) -> None:
