@@ -26,6 +26,10 @@ LARGE = 8 << 20
 """Bytes of text of which a report takes seconds."""
 
 
+PATIENCE = 0.5
+"""Seconds that the rest of a report waits for other requests."""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """One stage as it is to be shown: its text, the collectives in it, and what is linked to the selected place.
@@ -120,8 +124,10 @@ class Analyst:
     def _next(self) -> tuple[Callable[[], Message], Callable[[Message], object]] | None:
         """What is to be done, and who takes the answer; waits for it. None when all is over."""
         with self._awake:
+            # After a first look, what is asked for because of it goes before the rest.
             self._awake.wait_for(
-                lambda: self._over or self._capture or self._wanted or self._asked or self._rest is not None
+                lambda: self._over or self._capture or self._wanted or self._asked,
+                timeout=None if self._rest is None else PATIENCE,
             )
             if self._over:
                 return None
