@@ -2,8 +2,9 @@
 
     python benchmarks/links.py [--layers 24] [--samples]
 
-It prints the table of docs/shardings.md: for a training step of a transformer, and with `--samples` for all samples
-together.
+It prints the tables of docs/shardings.md: for a training step of a transformer, and with `--samples` for all samples
+together. The second one counts operations of the StableHLO that lead to an equation of the jaxpr, and equations that
+lead to operations.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import argparse
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.op_tags import spans_of_tags, tags_in
-from shardscope.inspector.program import read
+from shardscope.inspector.equation_links import operations_of, spans_of_equations
+from shardscope.inspector.links import spans_of
+from shardscope.inspector.op_tags import spans_of_tags, tags_at, tags_in
+from shardscope.inspector.program import jaxpr_of, read
 from shardscope.parsers.hlo import HloModule
+from shardscope.parsers.mlir import MlirModule, frames
 from shardscope.samples.catalogue import samples
 
 STEP = Path(__file__).parent.parent / "tests" / "inspector" / "shardings" / "transformer_step.py"
@@ -30,16 +33,23 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=24)
     parser.add_argument("--samples", action="store_true")
     options = parser.parse_args()
-    print("| program | instructions | exact | name | none | of these, by opcode |\n|---|--:|--:|--:|--:|---|")
+    programs: dict[str, list[Capture]] = {}
     if options.samples:
         functions = [f"{sample.path}:{function}" for sample in samples() for function in sample.functions]
-        show(f"{len(functions)} functions of the samples", counted(map(captured, functions)))
+        programs[f"{len(functions)} functions of the samples"] = list(map(captured, functions))
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "step.py")
         script.write_text(
             re.sub(r"LAYERS = (.*), \d+$", rf"LAYERS = \1, {options.layers}", STEP.read_text(), flags=re.M)
         )
-        show(f"a transformer's training step, {options.layers} layers", counted([captured(f"{script}:step")]))
+        programs[f"a transformer's training step, {options.layers} layers"] = [captured(f"{script}:step")]
+    print("| program | instructions | exact | name | none | of these, by opcode |\n|---|--:|--:|--:|--:|---|")
+    for program, found in programs.items():
+        show(program, instructions(found))
+    print("\n| program | of | exact | name | none | of these, by name |\n|---|--:|--:|--:|--:|---|")
+    for program, found in programs.items():
+        show(f"{program}: operations", operations(found))
+        show(f"{program}: equations", equations(found))
 
 
 def captured(function: str) -> Capture:
@@ -48,7 +58,7 @@ def captured(function: str) -> Capture:
     return found
 
 
-def counted(captures: Iterator[Capture] | list[Capture]) -> Counter[tuple[str, str]]:
+def instructions(captures: list[Capture]) -> Counter[tuple[str, str]]:
     """How many instructions there are of each confidence and opcode."""
     found: Counter[tuple[str, str]] = Counter()
     for each in captures:
@@ -63,6 +73,39 @@ def counted(captures: Iterator[Capture] | list[Capture]) -> Counter[tuple[str, s
                 metadata = instruction.metadata
                 named = metadata is not None and bool(metadata.op_name or instruction.frames)
                 found["exact" if exact else "name" if named else "none", instruction.opcode] += 1
+    return found
+
+
+def operations(captures: list[Capture]) -> Counter[tuple[str, str]]:
+    """The same for operations of the StableHLO and equations; what only holds others, a function or a region, is left
+    out."""
+    found: Counter[tuple[str, str]] = Counter()
+    for each in captures:
+        stage, text = each.stage("stablehlo"), jaxpr_of(each)
+        assert stage is not None
+        assert text is not None
+        module = read(stage)
+        assert isinstance(module, MlirModule)
+        for operation in module.walk():
+            if operation.text is module.text and operation.results:
+                exact = spans_of_equations(each, text, tags_at(stage, operation.span))
+                named = frames(operation.location)
+                found["exact" if exact else "name" if named else "none", operation.name.rpartition(".")[2]] += 1
+    return found
+
+
+def equations(captures: list[Capture]) -> Counter[tuple[str, str]]:
+    """How many equations there are of each confidence and primitive."""
+    found: Counter[tuple[str, str]] = Counter()
+    for each in captures:
+        stage, text = each.stage("stablehlo"), jaxpr_of(each)
+        assert stage is not None
+        assert text is not None
+        for place in text.equations:
+            exact = spans_of_tags(stage, operations_of(each, text, place.span.start))
+            stack = text.stack(place.equation)
+            named = stack and spans_of(stage, stack[0].file, stack[0].line)
+            found["exact" if exact else "name" if named else "none", place.equation.primitive] += 1
     return found
 
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..parsers.source import Span
 from ..parsers.source_frames import Frame
-from .capture.model import Stage
+from .capture.model import Capture, Stage
 from .collectives.kinds import PRIMITIVES
+from .equation_links import operations_of, spans_of_equations
 from .jaxpr_text import EquationPlace, JaxprText
 from .links import frames_at, spans_of
 from .op_tags import spans_of_tags, tags_at
 from .pipeline import collectives_of
 from .program import jaxpr_of, read
 from .report import Collective, Confidence, Finding, Report, ShardedValue
+from .shardings.collective_causes import causes_of
+from .shardings.conflicts import Conflict, conflicts_of
+from .shardings.explained import Why, why
+from .shardings.situation import CollectiveCause
 
 T = TypeVar("T")
+
+MOST_STEPS = 200
+"""Steps back that are told. In a deep network an axis may have come through every layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,8 @@ class Linked:
     `stack` is where it comes from, innermost first. `collective` is the one that stands at the place, or is the place;
     `collectives` are the listed ones that share its line, or correspond to it. `spans` are places in the text of the
     stage that was asked for, closest first. `confidence` is `exact` where they come from the very operation at the
-    place, `name` where they share its line.
+    place, `name` where they share its line. `why` and `conflicts` tell of a value how it came to be sharded so, and
+    `causes` of a collective what it is there for.
     """
 
     place: Place
@@ -62,19 +71,41 @@ class Linked:
     collectives: tuple[Collective, ...] = ()
     spans: tuple[Span, ...] = ()
     confidence: Confidence = "name"
+    why: tuple[Why, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    causes: tuple[CollectiveCause, ...] = ()
 
 
-def _tags(stage: Stage, offset: int) -> tuple[int, ...]:
-    """The numbers of the operations that what stands at an offset comes from."""
-    if stage.dialect == "jaxpr":
-        return ()
+def linked(report: Report, place: Place, stage: Stage) -> Linked:
+    """Everything that belongs to a place, with its places in the text of one stage."""
+    found = _placed(report, place, stage)
+    if isinstance(place, ShardedValue):
+        met = conflicts_of(report.capture, place)
+        return replace(found, why=why(report.capture, place, MOST_STEPS), conflicts=met)
+    if found.collective is not None:
+        return replace(found, causes=causes_of(report.capture, found.collective))
+    return found
+
+
+def _operations(capture: Capture, stage: Stage, offset: int) -> tuple[int, ...]:
+    """The numbers of the operations of the StableHLO that what stands at an offset belongs to."""
+    text = read(stage)
+    if isinstance(text, JaxprText):
+        return operations_of(capture, text, offset)
     data = stage.source.data
     start, end = data.rfind(b"\n", 0, offset) + 1, data.find(b"\n", offset)
     return tags_at(stage, Span(start, len(data) if end < 0 else end))
 
 
-def linked(report: Report, place: Place, stage: Stage) -> Linked:
-    """Everything that belongs to a place, with its places in the text of one stage."""
+def _exactly(capture: Capture, operations: Sequence[int], stage: Stage) -> tuple[Span, ...]:
+    """What operations with these numbers are in a stage."""
+    text = read(stage)
+    if isinstance(text, JaxprText):
+        return spans_of_equations(capture, text, operations)
+    return spans_of_tags(stage, operations)
+
+
+def _placed(report: Report, place: Place, stage: Stage) -> Linked:
     match place:
         case SourceLine(file, line):
             frame = Frame(file, "", line)
@@ -88,7 +119,9 @@ def linked(report: Report, place: Place, stage: Stage) -> Linked:
             collective = next((c for c in here if c.span.start <= offset < c.span.end), None)
             if collective is not None:
                 return Linked(place, stack or collective.source.stack, *_around(report, collective, stage))
-            exact = () if origin is None or origin is stage else spans_of_tags(stage, _tags(origin, offset))
+            capture = report.capture
+            known = () if origin is None or origin is stage else _operations(capture, origin, offset)
+            exact = _exactly(capture, known, stage)
             spans = exact or (() if origin is stage else _first_known(stage, stack))
             around = _of_line(report, stack[0]) if stack else ()
             return Linked(place, stack, None, around, spans, "exact" if exact else "name" if spans else "none")
@@ -98,7 +131,7 @@ def linked(report: Report, place: Place, stage: Stage) -> Linked:
             return Linked(place)
         case ShardedValue(stage=name, span=span):
             # From inside its line: where that ends stands its location.
-            found = linked(report, StagePlace(name, span.start), stage)
+            found = _placed(report, StagePlace(name, span.start), stage)
             spans = (span,) if name == stage.name else found.spans
             return replace(found, place=place, collective=None, spans=spans)
         case Collective():
@@ -115,8 +148,8 @@ def collectives_in(report: Report, stage: Stage) -> tuple[Collective, ...]:
 def counterparts(report: Report, collective: Collective, stage: Stage) -> tuple[Collective, ...]:
     """The collectives of a stage that a collective of another stage corresponds to, as far as that can be told.
 
-    They are of its kind and from its line; of those, the ones in its direction, over its axes, of its types, where
-    there are any.
+    They are of its kind and from its line; of those, the ones of the same operation, in its direction, over its axes,
+    of its types, where there are any.
     """
     if collective.stage == stage.name:
         return (collective,)
@@ -128,6 +161,9 @@ def counterparts(report: Report, collective: Collective, stage: Stage) -> tuple[
         for other in collectives_in(report, stage)
         if other.kind == collective.kind and _starts_at(other.source.stack, frame)
     ]
+    origin = report.capture.stage(collective.stage)
+    numbers = frozenset() if origin is None else frozenset(tags_at(origin, collective.span))
+    alike = _narrowed(alike, lambda other: not numbers.isdisjoint(tags_at(stage, other.span)))
     alike = _narrowed(alike, lambda other: other.direction == collective.direction)
     alike = _narrowed(alike, lambda other: other.axes == collective.axes)
     return tuple(_narrowed(alike, lambda other: other.operand_types == collective.operand_types))
@@ -146,7 +182,7 @@ def _of_probe(report: Report, place: ProbePlace, stage: Stage) -> Linked:
     offset = equation_offset(report, path[-1]) if path else None
     if offset is None:
         return Linked(place)
-    inner = linked(report, StagePlace("jaxpr", offset), stage)
+    inner = _placed(report, StagePlace("jaxpr", offset), stage)
     here = (Span(offset, offset + 1),) if stage.name == "jaxpr" else inner.spans
     return replace(inner, place=place, collective=None, spans=here)
 
@@ -155,11 +191,11 @@ def _of_finding(report: Report, found: Finding, stage: Stage) -> Linked:
     """What belongs to the place that a finding is about: in the text where it was found, or else at its line."""
     place, stack = found.place, found.place.source.stack
     if place.stage is not None and place.span is not None:
-        inner = linked(report, StagePlace(place.stage, place.span.start), stage)
+        inner = _placed(report, StagePlace(place.stage, place.span.start), stage)
         spans = (place.span,) if place.stage == stage.name else inner.spans
         return replace(inner, place=found, stack=stack or inner.stack, collective=None, spans=spans)
     if stack:
-        return replace(linked(report, SourceLine(stack[0].file, stack[0].line), stage), place=found, stack=stack)
+        return replace(_placed(report, SourceLine(stack[0].file, stack[0].line), stage), place=found, stack=stack)
     return Linked(found)
 
 
@@ -173,9 +209,11 @@ def _around(
 
 
 def _spans(report: Report, collective: Collective, stage: Stage) -> tuple[Span, ...]:
-    text = read(stage)
+    text, origin = read(stage), report.capture.stage(collective.stage)
     if isinstance(text, JaxprText):
-        found = tuple(place.span for place in _equations(text, collective))
+        numbers = () if origin is None else tags_at(origin, collective.span)
+        found = spans_of_equations(report.capture, text, numbers)
+        found = found or tuple(place.span for place in _equations(text, collective))
     else:
         found = tuple(other.span for other in counterparts(report, collective, stage))
     return found or _first_known(stage, collective.source.stack)

@@ -62,6 +62,16 @@ def inspect(capture: Capture, policy: Policy = EVERYTHING) -> Report:
     return with_findings(report, policy)
 
 
+def first_look(capture: Capture) -> Report:
+    """What is known of a large program at once: how its arguments, outputs and constraints are sharded."""
+    return Report(
+        capture=capture,
+        meshes=meshes_of(capture),
+        partitions=partition_count(capture),
+        shardings=borders(capture),
+    )
+
+
 def collectives_of(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
     """The collectives of any stage of a capture, in text order."""
     setting = Setting(

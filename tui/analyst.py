@@ -17,10 +17,17 @@ from ..inspector.capture.model import Capture
 from ..inspector.findings.policy import Policy
 from ..inspector.linked import Linked, Place, StagePlace, collectives_in, linked
 from ..inspector.links import text_of
-from ..inspector.pipeline import inspect
+from ..inspector.pipeline import first_look, inspect
 from ..inspector.report import Collective, Report
 from ..inspector.source_files import source_of
 from ..parsers.source import Source
+
+LARGE = 8 << 20
+"""Bytes of text of which a report takes seconds."""
+
+
+PATIENCE = 0.5
+"""Seconds that the rest of a report waits for other requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +51,24 @@ class Analyst:
 
     @dataclass
     class Reported(Message):
-        """A report is ready."""
+        """A report is ready; one that is not `whole` is a first look."""
 
         report: Report
+        whole: bool = True
 
     @dataclass
     class Viewed(Message):
         """A stage is ready to be shown."""
 
         view: View
+
+    @dataclass
+    class Asked(Message):
+        """A pane wants something that takes long: of one `kind` only the last is done. `post` takes the answer."""
+
+        kind: str
+        work: Callable[[], Message]
+        post: Callable[[Message], object]
 
     @dataclass
     class Broke(Message):
@@ -71,7 +87,9 @@ class Analyst:
         self._policy = policy
         self._improve = improve
         self._capture: Capture | None = None
+        self._rest: Capture | None = None
         self._wanted: tuple[Report, str, Place | None] | None = None
+        self._asked: dict[str, Analyst.Asked] = {}
         self._awake = threading.Condition()
         self._over = False
 
@@ -97,26 +115,53 @@ class Analyst:
             self._wanted = (report, stage, place)
             self._awake.notify()
 
+    def ask(self, asked: Asked) -> None:
+        """Ask for what a pane wants; what is to be shown at once goes first."""
+        with self._awake:
+            self._asked[asked.kind] = asked
+            self._awake.notify()
+
+    def _next(self) -> tuple[Callable[[], Message], Callable[[Message], object]] | None:
+        """What is to be done, and who takes the answer; waits for it. None when all is over."""
+        with self._awake:
+            # After a first look, what is asked for because of it goes before the rest.
+            self._awake.wait_for(
+                lambda: self._over or self._capture or self._wanted or self._asked,
+                timeout=None if self._rest is None else PATIENCE,
+            )
+            if self._over:
+                return None
+            if self._capture is not None:
+                capture, self._capture = self._capture, None
+                self._rest = capture if _is_large(capture) else None
+                if self._rest is not None:
+                    return lambda: self.Reported(first_look(capture), whole=False), self._post
+                return lambda: self.Reported(inspect(capture, self._policy)), self._post
+            if self._wanted is not None:
+                wanted, self._wanted = self._wanted, None
+                return lambda: self.Viewed(view_of(*wanted)), self._post
+            if self._asked:
+                asked = self._asked.pop(next(iter(self._asked)))
+                return asked.work, asked.post
+            assert self._rest is not None
+            rest, self._rest = self._rest, None
+            return lambda: self.Reported(inspect(rest, self._policy)), self._post
+
     def _run(self) -> None:
-        while True:
-            with self._awake:
-                self._awake.wait_for(lambda: self._over or self._capture is not None or self._wanted is not None)
-                if self._over:
-                    return
-                capture, wanted = self._capture, self._wanted
-                self._capture = None
-                if capture is None:
-                    self._wanted = None
+        while (found := self._next()) is not None:
+            work, post = found
             try:
-                if capture is not None:
-                    answer: Message = self.Reported(inspect(capture, self._policy))
-                elif wanted is not None:
-                    answer = self.Viewed(view_of(*wanted))
+                answer = work()
             except Exception as error:
-                answer = self.Broke(f"{type(error).__name__}: {error}")
+                answer, post = self.Broke(f"{type(error).__name__}: {error}"), self._post
             if not self._over:
-                self._post(answer)
-            if self._improve is not None and isinstance(answer, self.Reported) and _is_over(answer.report):
+                post(answer)
+            if (
+                self._improve is not None
+                and isinstance(answer, self.Reported)
+                and answer.whole
+                and _is_over(answer.report)
+            ):
                 threading.Thread(target=self._better, args=(self._improve, answer.report), daemon=True).start()
                 self._improve = None
 
@@ -127,6 +172,10 @@ class Analyst:
             answer = self.Broke(f"{type(error).__name__}: {error}")
         if not self._over:
             self._post(answer)
+
+
+def _is_large(capture: Capture) -> bool:
+    return sum(len(stage.source.data) for stage in capture.stages) > LARGE
 
 
 def _is_over(report: Report) -> bool:

@@ -10,7 +10,7 @@ from ..inspector.render.collective_rows import executions_text, kind_text, types
 from ..inspector.render.terms import term_text
 from ..inspector.render.why_lines import cause_line, remedy_line
 from ..inspector.report import Collective, Report
-from ..inspector.shardings.collective_causes import causes_of
+from ..inspector.shardings.situation import CollectiveCause
 from ..inspector.units import format_bytes, format_seconds, plural
 from ..parsers.mesh_syntax import MeshSyntax
 from .mesh_grid import Picture, draw
@@ -29,7 +29,9 @@ MOST_MEMBERS = 16
 """Devices of a group that are spelled out."""
 
 
-def collective_details(report: Report, collective: Collective, width: int, height: int) -> Iterator[Content]:
+def collective_details(
+    report: Report, collective: Collective, causes: Sequence[CollectiveCause], width: int, height: int
+) -> Iterator[Content]:
     """What it is, the picture of the mesh in at most `height` lines, and the facts."""
     hues = axis_hues(report.meshes)
     over = Content.assemble(" over ", axes_content(collective.axes, hues)) if collective.axes else ""
@@ -47,7 +49,7 @@ def collective_details(report: Report, collective: Collective, width: int, heigh
         yield from folded(_groups(traffic, devices), width)
     yield Content("")
     yield from _facts(collective, width)
-    yield from _causes(report, collective, width)
+    yield from _causes(report, causes, width)
 
 
 def mesh_of(collective: Collective, report: Report) -> MeshSyntax:
@@ -81,9 +83,9 @@ def _facts(collective: Collective, width: int) -> Iterator[Content]:
     yield from fact("op_name", collective.op_name or "", width)
 
 
-def _causes(report: Report, collective: Collective, width: int) -> Iterator[Content]:
+def _causes(report: Report, causes: Sequence[CollectiveCause], width: int) -> Iterator[Content]:
     """What an inserted one is there for, and what would do without it."""
-    for number, cause in enumerate(causes_of(report.capture, collective)[:MOST_CAUSES]):
+    for number, cause in enumerate(causes[:MOST_CAUSES]):
         yield Content("")
         if number == 0:
             yield title("what for")

@@ -88,7 +88,7 @@ class InspectPane(VerticalScroll, can_focus=True):
                     yield from place_details(linked, self.line, width)
                 elif self.report is not None:
                     height = max(self.size.height // 2, 12)
-                    yield from collective_details(self.report, linked.collective, width, height)
+                    yield from collective_details(self.report, linked.collective, linked.causes, width, height)
                     yield Content("")
                     yield from frames(linked.stack, linked.collective.source.confidence, width)
                     yield from line_text(self.line, width)
@@ -99,10 +99,11 @@ class InspectPane(VerticalScroll, can_focus=True):
                         yield Content("")
                         yield from frames(linked.stack, "exact" if linked.stack else "none", width)
             case ShardedValue() as value if self.report is not None:
-                yield from sharding_details(self.report, value, width)
-                if linked is not None and linked.place == value and linked.stack:
+                known = linked if linked is not None and linked.place == value else None
+                yield from sharding_details(self.report, value, known, width)
+                if known is not None and known.stack:
                     yield Content("")
-                    yield from frames(linked.stack, "exact", width)
+                    yield from frames(known.stack, "exact", width)
             case Finding() as found if self.report is not None:
                 yield from finding_details(self.report, found, width)
                 if linked is not None and linked.place == found and linked.stack:

@@ -109,7 +109,8 @@ class MainScreen(PromptedScreen):
     @on(Analyst.Reported)
     def _reported(self, event: Analyst.Reported) -> None:
         self.report = event.report
-        self.query_one(TitleBar).analysing = _analysed(event.report.capture) != _analysed(self.capture)
+        is_last = event.whole and _analysed(event.report.capture) == _analysed(self.capture)
+        self.query_one(TitleBar).analysing = not is_last
         self.query_one(SourcePane).mark(event.report.collectives, self._hues)
         if isinstance(self.selected, Finding):
             before = self.selected
@@ -135,6 +136,10 @@ class MainScreen(PromptedScreen):
                 self._show_source(view)
                 if view.place is not None and view.place == self._place_to_show and view.place.stage == self.stage:
                     pane.view.go_to(pane.view.index.line_at(view.place.offset))
+
+    @on(Analyst.Asked)
+    def _asked(self, event: Analyst.Asked) -> None:
+        self._analyst.ask(event)
 
     @on(Analyst.Broke)
     def _broke(self, event: Analyst.Broke) -> None:

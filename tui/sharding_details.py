@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from textual.content import Content
 
+from ..inspector.linked import Linked
 from ..inspector.render.sharding_grid import grid_lines
 from ..inspector.render.why_lines import conflict_lines, line_text, origin_text
 from ..inspector.report import Report, ShardedValue
-from ..inspector.shardings.conflicts import conflicts_of
-from ..inspector.shardings.explained import Why, why
-from ..inspector.units import format_bytes
+from ..inspector.shardings.conflicts import Conflict
+from ..inspector.shardings.explained import Why
+from ..inspector.units import format_bytes, plural
 from ..parsers.errors import ParseError
 from ..parsers.jax_arrays import parse_array_type
 from .palette import axis_hue, axis_hues
 from .pieces import data, fact, folded, title
 
+SIGN = len("  lost ")
+"""Columns in which stands who won and who lost."""
 
-def sharding_details(report: Report, value: ShardedValue, width: int) -> Iterator[Content]:
-    """The facts, the drawing, and a tree for each axis."""
+
+def sharding_details(report: Report, value: ShardedValue, linked: Linked | None, width: int) -> Iterator[Content]:
+    """The facts, the drawing, and, once it is known, how the value came to be sharded so: a tree for each axis."""
     yield from folded(Content.assemble(data(value.name, "bold"), data(f"  {value.role}", "$aside")), width)
     yield Content("")
     yield from fact("type", value.type, width)
@@ -30,22 +34,29 @@ def sharding_details(report: Report, value: ShardedValue, width: int) -> Iterato
     yield from fact("copies", f"{format_bytes(value.replicated_bytes)} a device", width)
     yield from fact("inside", f"shard_map over {', '.join(value.manual)}" if value.manual else "", width)
     yield from _drawing(report, value, width)
+    if linked is None:
+        yield Content("")
+        yield Content.styled("looking for the way on which it came …", "$aside")
+        return
     hues = axis_hues(report.meshes)
-    for found in why(report.capture, value):
+    for found in linked.why:
         yield Content("")
         yield from _tree(found, report, hues, width)
-    yield from _conflicts(report, value, width)
+    yield from _conflicts(linked.conflicts, report, width)
 
 
-def _conflicts(report: Report, value: ShardedValue, width: int) -> Iterator[Content]:
+def _conflicts(found: Sequence[Conflict], report: Report, width: int) -> Iterator[Content]:
     """Where it met values that are cut otherwise."""
-    found = conflicts_of(report.capture, value)
     if found:
         yield Content("")
         yield title("conflicts")
     for conflict in found:
-        for number, line in enumerate(conflict_lines(conflict, report)):
-            yield from folded(data(line, "bold" if number == 0 else ""), width)
+        head, *sides = conflict_lines(conflict, report)
+        yield from folded(data(head, "bold"), width)
+        for side in sides:
+            told = folded(data(side[SIGN:]), width - SIGN)
+            for number, line in enumerate(told):
+                yield Content.assemble(data(side[:SIGN], "$aside") if number == 0 else " " * SIGN, line)
 
 
 def _drawing(report: Report, value: ShardedValue, width: int) -> Iterator[Content]:
@@ -69,7 +80,7 @@ def _tree(found: Why, report: Report, hues: Mapping[str, str], width: int) -> It
     )
     yield from folded(head, width)
     for number, step in enumerate(found.steps):
-        last = number == len(found.steps) - 1
+        last = number == len(found.steps) - 1 and not found.omitted
         place = line_text(step.place, report)
         numbered = "" if step.number is None else f"step {step.number}"
         details = ", ".join(filter(None, (place, numbered)))
@@ -84,3 +95,6 @@ def _tree(found: Why, report: Report, hues: Mapping[str, str], width: int) -> It
         yield Content.assemble((f"{sign}  ", "$aside"), data(f"{step.target} ← {step.source}")).truncate(
             width, ellipsis=True
         )
+    if found.omitted:
+        text = f"{plural(found.omitted, 'more step')}, back to {found.root}"
+        yield Content.assemble(("└ ", "$aside"), data(text, "$text-muted")).truncate(width, ellipsis=True)

@@ -19,10 +19,10 @@ from .row_table import Row
 
 COLUMNS = (
     Column("", 6, 4),
-    Column("value", 10, 10),
+    Column("value", 20, 10),
     Column("type", 8, 5),
     Column("asked", 8, 7),
-    Column("got", 8, 9),
+    Column("got", 14, 9),
     Column("per device", 8, 6),
     Column("replicated", 8, 8, "right"),
     Column("from", 8, 3),
@@ -34,10 +34,12 @@ FILTERS: Mapping[str, tuple[str, ...]] = {
     "constraints and shard_maps": ("constraint", "shard_map input", "shard_map output"),
     "intermediate values": ("value",),
     "not as asked": (),
+    "in conflict": (),
 }
 """What can be listed, in the order in which the key goes through it."""
 
 NOT_AS_ASKED = "not as asked"
+IN_CONFLICT = "in conflict"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +51,17 @@ class Choice:
     step: int | None = None
 
 
-def chosen(found: Sequence[ShardedValue], choice: Choice) -> list[tuple[int, ShardedValue]]:
-    """The values that are listed, with their numbers among all."""
+def chosen(
+    found: Sequence[ShardedValue], choice: Choice, met: frozenset[int] = frozenset()
+) -> list[tuple[int, ShardedValue]]:
+    """The values that are listed, with their numbers among all; `met` are the numbers of those in conflict."""
     roles = FILTERS[choice.shown]
     listed = [
         (number, value)
         for number, value in enumerate(found)
-        if (not roles or value.role in roles) and (choice.shown != NOT_AS_ASKED or value.agrees is False)
+        if (not roles or value.role in roles)
+        and (choice.shown != NOT_AS_ASKED or value.agrees is False)
+        and (choice.shown != IN_CONFLICT or number in met)
     ]
     if choice.by_bytes:
         listed.sort(key=lambda item: -(item[1].replicated_bytes or 0))

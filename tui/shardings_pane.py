@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -13,15 +14,16 @@ from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Static
-from textual.worker import get_current_worker
 
 from ..inspector.report import Report, ShardedValue
-from ..inspector.shardings.explained import why, wording_of
-from ..inspector.shardings.replay import BEFORE, replay_of
+from ..inspector.shardings.conflicts import in_conflict
+from ..inspector.shardings.explained import Why, why, wording_of
+from ..inspector.shardings.replay import BEFORE, Replay, replay_of
 from ..inspector.shardings.table import propagated, values
+from .analyst import Analyst
 from .pieces import data
 from .row_table import RowTable
-from .shardings_listing import COLUMNS, FILTERS, Choice, chosen, rows_of_values
+from .shardings_listing import COLUMNS, FILTERS, IN_CONFLICT, Choice, chosen, rows_of_values
 
 MOST_ROWS = 2000
 """Values that are listed at a time; by replicated bytes, these are the ones that matter."""
@@ -49,9 +51,33 @@ class ShardingsPane(Vertical):
         report: Report
         values: tuple[ShardedValue, ...]
 
+    @dataclass
+    class Prepared(Message):
+        """What ways back need has been read: those of the last value."""
+
+        ways: tuple[Why, ...]
+
+    @dataclass
+    class Met(Message):
+        """Which of some values, by number, are in conflict."""
+
+        values: tuple[ShardedValue, ...]
+        numbers: frozenset[int]
+
+    @dataclass
+    class Stepped(Message):
+        """The steps of the propagation have been read, and one may go in a direction."""
+
+        report: Report
+        replay: Replay
+        direction: int
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._values: tuple[ShardedValue, ...] = ()
+        self._met: frozenset[int] | None = None
+        self._replay: Replay | None = None
+        self._reads_steps = False
 
     def compose(self) -> ComposeResult:
         yield Static(id="shardings-summary", classes="summary")
@@ -64,26 +90,34 @@ class ShardingsPane(Vertical):
     def watch_report(self) -> None:
         if self.report is not None:
             self._values = self.report.shardings
+            report = self.report
+            self._reads_steps, self._met = False, None
+            if self._replay is not None and propagated(report.capture)[1] is not self._replay.flow:
+                self._replay = None
+                self.choice = replace(self.choice, step=None)
             self._fill()
-            self._read(self.report)
+            self._ask("values", lambda: self.Read(report, values(report.capture)))
 
     def watch_choice(self) -> None:
         self._fill()
 
-    @work(thread=True, exclusive=True)
-    def _read(self, report: Report) -> None:
-        found = values(report.capture)
-        if not get_current_worker().is_cancelled:
-            self.post_message(self.Read(report, found))
-        # What makes the first way back slow in a large program is read here, and not when it is asked for.
-        for value in found[-1:]:
-            why(report.capture, value)
+    def _ask(self, kind: str, work: Callable[[], Message]) -> None:
+        self.post_message(Analyst.Asked(f"shardings: {kind}", work, self.post_message))
 
     @on(Read)
     def _have_read(self, event: Read) -> None:
         event.stop()
         if event.report is self.report:
-            self._values = (*event.report.shardings, *event.values)
+            self._values, self._met = (*event.report.shardings, *event.values), None
+            self._fill()
+            # What makes the first way back slow in a large program is read before it is asked for.
+            self._ask("ways", lambda: self.Prepared(_last_ways(event.report, event.values)))
+
+    @on(Met)
+    def _have_met(self, event: Met) -> None:
+        event.stop()
+        if event.values is self._values:
+            self._met = event.numbers
             self._fill()
 
     def action_order(self) -> None:
@@ -96,8 +130,27 @@ class ShardingsPane(Vertical):
         self.choice = replace(self.choice, shown=names[(names.index(self.choice.shown) + 1) % len(names)])
 
     def action_step(self, direction: int) -> None:
-        """Go to another step of the propagation."""
-        steps = (BEFORE, *self._steps)
+        """Go to another step of the propagation; the first time all steps are read."""
+        report = self.report
+        _, flow = (None, None) if report is None else propagated(report.capture)
+        if report is None or flow is None:
+            return
+        if self._replay is not None:
+            self._step(self._replay, direction)
+        elif not self._reads_steps:
+            self._reads_steps = True
+            self._fill()
+            self._ask("steps", lambda: self.Stepped(report, replay_of(flow), direction))
+
+    @on(Stepped)
+    def _have_steps(self, event: Stepped) -> None:
+        event.stop()
+        if event.report is self.report:
+            self._replay, self._reads_steps = event.replay, False
+            self._step(event.replay, event.direction)
+
+    def _step(self, replay: Replay, direction: int) -> None:
+        steps = (BEFORE, *replay.steps)
         here = len(steps) - 1 if self.choice.step is None else steps.index(self.choice.step)
         there = min(max(here + direction, 0), len(steps) - 1)
         self.choice = replace(self.choice, step=steps[there])
@@ -106,16 +159,14 @@ class ShardingsPane(Vertical):
         """Leave the replay."""
         self.choice = replace(self.choice, step=None)
 
-    @property
-    def _steps(self) -> tuple[int, ...]:
-        _, flow = (None, None) if self.report is None else propagated(self.report.capture)
-        return () if flow is None else replay_of(flow).steps
-
     def _fill(self) -> None:
         report, choice = self.report, self.choice
         if report is None:
             return
-        listed = chosen(self._values, choice)
+        if choice.shown == IN_CONFLICT and self._met is None:
+            found = self._values
+            self._ask("conflicts", lambda: self.Met(found, in_conflict(report.capture, found)))
+        listed = chosen(self._values, choice, self._met or frozenset())
         self.count = len(self._values)
         self.query_one("#shardings-summary", Static).update(self._summary(report, choice, len(listed)))
         self.query_one(RowTable).show(rows_of_values(report, listed[:MOST_ROWS], choice.step))
@@ -129,27 +180,35 @@ class ShardingsPane(Vertical):
         keys = Content.assemble(
             "   ", ("f ", "$aside"), ("others", "$text-muted"), ("  b ", "$aside"), ("order", "$text-muted")
         )
+        if choice.shown == IN_CONFLICT and self._met is None:
+            return Content("looking for conflicts …")
+        if self._reads_steps:
+            return Content("reading the steps of the propagation …")
         if choice.step is None:
             replay = Content.assemble(("  , . ", "$aside"), ("replay", "$text-muted"))
             cut = f", the first {MOST_ROWS:,} of" if count > MOST_ROWS else ","
             return Content.assemble(f"{choice.shown}{cut} {count:,}, {order}", keys, replay)
         return Content.assemble(
-            data(self._told(report, choice.step), "bold"),
+            data(self._told(choice.step), "bold"),
             ("  , . ", "$aside"),
             ("steps", "$text-muted"),
             ("  = ", "$aside"),
             ("end", "$text-muted"),
         )
 
-    def _told(self, report: Report, step: int) -> str:
+    def _told(self, step: int) -> str:
         """What a step of the propagation did."""
-        _, flow = propagated(report.capture)
-        if flow is None or step == BEFORE:
+        replay = self._replay
+        if replay is None or step == BEFORE:
             return "before propagation"
-        wording = wording_of(flow)
+        wording = wording_of(replay.flow)
         moves = [
             f"{move.axis} from {wording.value(move.source, move.axis)} to "
             + ", ".join(wording.value(target, move.axis) for target in move.targets)
-            for move in replay_of(flow).moves[step]
+            for move in replay.moves[step]
         ]
-        return f"after step {step} of {self._steps[-1]}: {'; '.join(moves)}"
+        return f"after step {step} of {replay.steps[-1]}: {'; '.join(moves)}"
+
+
+def _last_ways(report: Report, found: tuple[ShardedValue, ...]) -> tuple[Why, ...]:
+    return why(report.capture, found[-1], 1) if found else ()

@@ -5,6 +5,7 @@
     subject      the fields of Subject       sent again whenever more of them is known
     progress     phase, since                what is being done from now on
     stage        name, seconds + text        jaxpr, stablehlo, sdy, hlo-before, hlo-spmd, hlo
+    equations    + numbers                   which operation comes from which equation: see child/equation_numbers.py
     arguments    values: of Value            outputs: the same
     memory       the fields of Memory        message, execution, failure: theirs
     peak         + text                      what is alive when most memory is taken
@@ -24,6 +25,7 @@ An event of another name is passed over: a later version may have more of them.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -39,6 +41,8 @@ from .values import Compared, Probe, Probed, Reference, Timing
 
 MOST_MESSAGES = 10_000
 MOST_PROBES = 20_000
+NUMBERS = 3 * array("I").itemsize
+"""Bytes for an operation that comes from an equation."""
 
 _T = TypeVar("_T")
 
@@ -64,6 +68,8 @@ def frames_of(capture: Capture) -> Iterator[Frame]:
     for stage in capture.stages:
         text = tagged(stage.source.data, stage.tags)
         yield Frame({"event": "stage", "name": stage.name, "seconds": stage.seconds}, text)
+    if capture.equations:
+        yield Frame({"event": "equations"}, capture.equations)
     yield Frame({"event": "arguments", "values": msgspec.to_builtins(capture.arguments)})
     yield Frame({"event": "outputs", "values": msgspec.to_builtins(capture.outputs)})
     once = ("memory", "execution", "probed", "reference")
@@ -135,6 +141,12 @@ def _stage(capture: Capture, frame: Frame) -> Capture:
     order = list(STAGES)
     others = (other for other in capture.stages if other.name != name)
     return replace(capture, stages=tuple(sorted((*others, stage), key=lambda s: order.index(s.name))))
+
+
+def _equations(capture: Capture, frame: Frame) -> Capture:
+    if len(frame.text) % NUMBERS:
+        raise CaptureError("an equations event that does not have three numbers for each operation")
+    return replace(capture, equations=frame.text)
 
 
 def _arguments(capture: Capture, frame: Frame) -> Capture:
@@ -221,6 +233,7 @@ _RULES: dict[str, Callable[[Capture, Frame], Capture]] = {
     "subject": _subject,
     "progress": _progress,
     "stage": _stage,
+    "equations": _equations,
     "arguments": _arguments,
     "outputs": _outputs,
     "memory": _memory,

@@ -217,12 +217,14 @@ class Capture:
     """All that was recorded; grows by one event at a time, each time a new value.
 
     `timings` are seconds by phase. `progress` is None when the capture has ended; it is `complete` when it ended
-    without failure. `peak` is XLA's list of what is alive when most memory is taken. `damage` says why the rest of a
-    saved capture could not be read.
+    without failure. `equations` say which operation of the StableHLO comes from which equation of the jaxpr: see
+    `child/equation_numbers.py`. `peak` is XLA's list of what is alive when most memory is taken. `damage` says why the
+    rest of a saved capture could not be read.
     """
 
     subject: Subject | None = None
     stages: tuple[Stage, ...] = ()
+    equations: bytes = b""
     arguments: tuple[Value, ...] = ()
     outputs: tuple[Value, ...] = ()
     memory: Memory | None = None

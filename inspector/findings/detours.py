@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from ...parsers.errors import ParseError
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import ShardingRule
 from ...parsers.mlir.sdy import DimensionSharding
@@ -209,7 +208,4 @@ def _is_constant(flow: Dataflow, node: Node) -> bool:
 
 def rule_of_row(flow: Dataflow, row: int) -> ShardingRule | None:
     """The sharding rule of an operation."""
-    try:
-        return flow.operation(row).annotations.sharding_rule
-    except ParseError:
-        return None
+    return flow.records.rule(flow.rows[row])

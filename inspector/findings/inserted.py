@@ -45,7 +45,7 @@ def _line(flow: Dataflow, node: Node) -> tuple[str, int] | None:
 
 def local_shape(flow: Dataflow, node: Node) -> tuple[int, ...] | None:
     """The shape of one device's part of a result."""
-    type = flow.rows[node.row].types[node.index] if node.kind == "result" else None
+    type = flow.rows[node.row].types[node.number] if node.kind == "result" else None
     if not isinstance(type, TensorType) or None in type.dims:
         return None
     shape = tuple(size for size in type.dims if size is not None)

@@ -5,13 +5,15 @@ Propagation leaves such values as they are, and the partitioner communicates. Wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
 
-from ...parsers.errors import ParseError
 from ...parsers.garbage import collection_paused
 from ...parsers.mesh_syntax import AxisRef
+from ...parsers.mlir import Sharding, ShardingRule
 from ...parsers.source import Span
 from ..capture.model import Capture
 from ..report import ShardedValue, SourcePlace
@@ -69,6 +71,22 @@ def conflicts_of(capture: Capture, value: ShardedValue) -> tuple[Conflict, ...]:
     return tuple(each for each in found if any(side.value.startswith(own) for side in (each.won, *each.lost)))
 
 
+def in_conflict(capture: Capture, values: Sequence[ShardedValue]) -> frozenset[int]:
+    """Which of some values, by number, are sides of conflicts."""
+    _, flow = propagated(capture)
+    if flow is None:
+        return frozenset()
+    sides = _sides(flow)
+    return frozenset(number for number, value in enumerate(values) if node_of(flow, value) in sides)
+
+
+@lru_cache(maxsize=4)
+def _sides(flow: Dataflow) -> frozenset[Node]:
+    with collection_paused():
+        met = (cuts for row in range(len(flow.rows)) for _, cuts in _met(flow, row))
+        return frozenset(node for cuts in met for node, _ in cuts)
+
+
 @lru_cache(maxsize=4)
 def _conflicts(flow: Dataflow) -> tuple[Conflict, ...]:
     with collection_paused():
@@ -76,45 +94,76 @@ def _conflicts(flow: Dataflow) -> tuple[Conflict, ...]:
 
 
 def _at(flow: Dataflow, row: int) -> Iterator[Conflict]:
-    try:
-        rule = flow.operation(row).annotations.sharding_rule
-    except ParseError:
+    for factor, cuts in _met(flow, row):
+        yield _conflict(flow, row, factor, cuts)
+
+
+def _met(flow: Dataflow, row: int) -> Iterator[tuple[str, list[tuple[Node, _Cut]]]]:
+    """The factors along which the values of an operation are cut differently, with these values."""
+    rule = flow.records.rule(flow.rows[row])
+    if rule is None:
         return
-    if rule is None or len(rule.operands) + len(rule.results) < 2:
+    results = (Node("result", row, index) for index in range(len(flow.rows[row].results)))
+    operands = flow.operands(row)[: len(rule.operands)]
+    nodes = [node for node in (*operands, *islice(results, len(rule.results))) if node is not None]
+    if None in operands or len(nodes) < 2:
         return
-    manual = flow.rows[row].manual
-    found: dict[str, list[tuple[Node, int, tuple[AxisRef, ...], bool]]] = {}
-    results = tuple(Node("result", row, index) for index in range(len(flow.rows[row].results)))
-    for nodes, tensors, is_result in ((flow.operands(row), rule.operands, False), (results, rule.results, True)):
-        for node, tensor in zip(nodes, tensors, strict=False):
-            sharding = None if node is None else sharding_at(flow, node)
-            for dim, factors in enumerate(tensor):
-                # Of a dimension of several factors it is not told which of them an axis cuts.
-                if node is not None and len(factors) == 1:
-                    axes = sharding.dims[dim].axes if sharding is not None and dim < len(sharding.dims) else ()
-                    # What a shard_map takes in is one device's part: along its own axes nothing is cut any more.
-                    axes = tuple(axis for axis in axes if axis.name not in manual)
-                    found.setdefault(factors[0], []).append((node, dim, axes, is_result))
+    shardings = tuple(sharding_at(flow, node) for node in nodes)
+    for factor, cuts in _meetings(rule, shardings, len(operands), flow.rows[row].manual):
+        yield factor, [(nodes[cut.value], cut) for cut in cuts]
+
+
+def _conflict(flow: Dataflow, row: int, factor: str, cuts: Sequence[tuple[Node, _Cut]]) -> Conflict:
     wording = wording_of(flow)
+    every = dict.fromkeys(axis for _, cut in cuts for axis in cut.axes)
+    told = [
+        Side(
+            f"{wording.name(node)} dim {cut.dim}",
+            tuple(map(str, cut.axes)),
+            tuple(why_axis(flow, node, axis, 1) for axis in cut.axes),
+            tuple(
+                why_axis(flow, node, axis, 1)
+                for axis in every
+                if axis not in cut.axes and wording.dim(node, axis) not in (None, cut.dim)
+            ),
+        )
+        for node, cut in cuts
+    ]
+    name, place = wording.places.operation(row)
+    return Conflict(name, wording.rule(row) or "", factor, place, wording.span(row), told[0], tuple(told[1:]))
+
+
+class _Cut(NamedTuple):
+    """How a value, by its number among operands and results, has a dimension."""
+
+    value: int
+    dim: int
+    axes: tuple[AxisRef, ...]
+
+
+@lru_cache(maxsize=1 << 14)
+def _meetings(
+    rule: ShardingRule, shardings: Sequence[Sharding | None], operands: int, manual: Sequence[str]
+) -> tuple[tuple[str, tuple[_Cut, ...]], ...]:
+    """The factors along which values of an operation are cut differently, each with the one that won and all that lost.
+
+    `shardings` are those of the operands, of which there are so many, and then of the results. In a large program most
+    operations have been met before.
+    """
+    found: dict[str, list[_Cut]] = {}
+    tensors = (*rule.operands[:operands], *rule.results)
+    for value, (sharding, tensor) in enumerate(zip(shardings, tensors, strict=False)):
+        for dim, factors in enumerate(tensor):
+            # Of a dimension of several factors it is not told which of them an axis cuts.
+            if len(factors) == 1:
+                axes = sharding.dims[dim].axes if sharding is not None and dim < len(sharding.dims) else ()
+                # What a shard_map takes in is one device's part: along its own axes nothing is cut any more.
+                axes = tuple(axis for axis in axes if axis.name not in manual)
+                found.setdefault(factors[0], []).append(_Cut(value, dim, axes))
     special = {*rule.need_replication, *rule.permutation}
-    for factor, sides in found.items():
-        if factor in special or len({axes for _, _, axes, _ in sides}) < 2:
-            continue
-        winner = max(sides, key=lambda side: (side[3], len(side[2])))
-        lost = [side for side in sides if side[2] != winner[2]]
-        every = dict.fromkeys(axis for _, _, axes, _ in sides for axis in axes)
-        told = [
-            Side(
-                f"{wording.name(node)} dim {dim}",
-                tuple(map(str, axes)),
-                tuple(why_axis(flow, node, axis, 1) for axis in axes),
-                tuple(
-                    why_axis(flow, node, axis, 1)
-                    for axis in every
-                    if axis not in axes and wording.dim(node, axis) not in (None, dim)
-                ),
-            )
-            for node, dim, axes, _ in (winner, *lost)
-        ]
-        name, place = wording.places.operation(row)
-        yield Conflict(name, wording.rule(row) or "", factor, place, wording.span(row), told[0], tuple(told[1:]))
+    meetings = []
+    for factor, cuts in found.items():
+        if factor not in special and len({cut.axes for cut in cuts}) > 1:
+            winner = max(cuts, key=lambda cut: (cut.value >= operands, len(cut.axes)))
+            meetings.append((factor, (winner, *(cut for cut in cuts if cut.axes != winner.axes))))
+    return tuple(meetings)

@@ -6,31 +6,28 @@ own.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple, TypeVar
 
 from ...parsers.errors import ParseError
+from ...parsers.garbage import collection_paused
 from ...parsers.mlir import Function, MlirModule, Operation
+from ...parsers.mlir.row_records import RowRecords
 from ...parsers.mlir.value_rows import ValueRow, value_rows
 
-NAME = re.compile(rb"%[\w$.\-]+(?:#\d+)?")
-"""A value's name in an operation's text."""
-
+T = TypeVar("T")
 Kind = Literal["argument", "result", "block", "output"]
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A value: number `index` of the arguments or outputs of the function, or of the results or the block arguments of
-    the operation in row `row`. `region` is that of the block."""
+class Node(NamedTuple):
+    """A value: one of the arguments or outputs of the function, or of the results or the block arguments of the
+    operation in row `row`, where they are counted from 0. `region` is that of the block."""
 
     kind: Kind
     row: int
-    index: int
+    number: int
     region: int = 0
 
 
@@ -41,15 +38,37 @@ class Dataflow:
         self.module = module
         self.text = function.operation.text
         self.function = function
+        self._notes: dict[tuple[str, int], object] = {}
 
     @cached_property
     def rows(self) -> Sequence[ValueRow]:
         """Its operations in text order."""
         return value_rows(self.function)
 
+    @cached_property
+    def records(self) -> RowRecords:
+        """What is written at the operations."""
+        return RowRecords(self.text)
+
+    def noted(self, what: tuple[str, int], make: Callable[[], T]) -> T:
+        """What is known of a row, found out once."""
+        if what not in self._notes:
+            self._notes[what] = make()
+        return self._notes[what]  # type: ignore[return-value]
+
     def has(self, operation: str) -> bool:
         """Whether there may be operations of a name: a look at the text, which is much less work than `rows`."""
         return self.text.source.data.find(operation.encode(), self.function.span.start, self.function.span.end) >= 0
+
+    def named(self, operation: str) -> list[tuple[Operation, tuple[str, ...]]]:
+        """The operations of a name, each with the mesh axes that are manual there."""
+        if not self.has(operation):
+            return []
+        if self.has("sdy.manual_computation"):
+            return [(self.records.operation(row), row.manual) for row in self.rows if row.name == operation]
+        # Without shard_maps it needs no rows, which are many.
+        own = self.function.span
+        return [(found, ()) for found in self.module.operations({operation}) if own.start <= found.span.start < own.end]
 
     @cached_property
     def arguments(self) -> Mapping[str, int]:
@@ -70,84 +89,67 @@ class Dataflow:
     @lru_cache(maxsize=1024)  # noqa: B019
     def operation(self, row: int) -> Operation:
         """The operation of a row."""
-        found = self.rows[row]
-        return Operation(self.text, type(found.own[0])(found.start, found.own[-1].end), found.nest)
+        return self.records.operation(self.rows[row])
 
     @cached_property
-    def _names(self) -> Mapping[str, tuple[tuple[int, Node], ...]]:
+    def _names(self) -> Mapping[str, Sequence[tuple[int, Node]]]:
         """The values of each name with the region that it is known in; -1 for the function's own."""
+        with collection_paused():
+            return self._named()
+
+    def _named(self) -> Mapping[str, Sequence[tuple[int, Node]]]:
         found: dict[str, list[tuple[int, Node]]] = {}
         for name, index in self.arguments.items():
             found.setdefault(name, []).append((-1, Node("argument", -1, index)))
         for number, row in enumerate(self.rows):
             for index, name in enumerate(row.results):
                 found.setdefault(name, []).append((row.regions[-1], Node("result", number, index)))
-            if row.nest is not None:
-                for region, block in enumerate(self._blocks(number)):
-                    for index, name in enumerate(block):
-                        # What a loop carries is one value: its result, and the argument of its condition and body.
-                        carried = Node("result", number, index)
-                        inside = carried if row.name.endswith("while") else Node("block", number, index, region)
-                        found.setdefault(name, []).append((self._region(number, region), inside))
-        return {name: tuple(values) for name, values in found.items()}
-
-    def names(self, node: Node) -> tuple[str, ...]:
-        """The names of a value: what a loop carries has one outside of it and one inside."""
-        if node.kind == "argument":
-            return (self.function.arguments[node.index].name,)
-        if node.kind == "output":
-            return ()
-        blocks = self._blocks(node.row) if self.rows[node.row].nest is not None else []
-        if node.kind == "block":
-            return (blocks[node.region][node.index],)
-        inside = blocks if self.rows[node.row].name.endswith("while") else []
-        return tuple(dict.fromkeys((self.rows[node.row].results[node.index], *(block[node.index] for block in inside))))
+            for region, block in enumerate(self._blocks(number)):
+                for index, name in enumerate(block):
+                    # What a loop carries is one value: its result, and the argument of its condition and body.
+                    carried = Node("result", number, index)
+                    inside = carried if row.name.endswith("while") else Node("block", number, index, region)
+                    found.setdefault(name, []).append((row.inside[region], inside))
+        return found
 
     def node(self, name: str, row: int) -> Node | None:
         """What a name means in the operation of a row."""
-        around = (-1, *self.rows[row].regions)
-        known = [(around.index(region), node) for region, node in self._names.get(name, ()) if region in around]
-        return max(known, key=lambda each: each[0])[1] if known else None
-
-    @cached_property
-    def _regions_of(self) -> Mapping[int, list[int]]:
-        """For each row with regions the numbers of these."""
-        inside: dict[int, list[int]] = {}
-        parents: dict[int, int] = {}
-        for number, row in enumerate(self.rows):
-            for region in row.regions:
-                if region not in parents:
-                    parents[region] = self._parent(number, row.regions.index(region))
-                    inside.setdefault(parents[region], []).append(region)
-        return inside
+        known = self._names.get(name, ())
+        around = self.rows[row].regions
+        found, depth = None, -2
+        for region, node in known:
+            here = -1 if region < 0 else around.index(region) if region in around else -2
+            if here > depth:
+                found, depth = node, here
+        return found
 
     @cached_property
     def _owners(self) -> Mapping[int, tuple[int, bool]]:
         """For each region the row that it is in, and whether it is the last one there."""
-        return {region: (row, region == regions[-1]) for row, regions in self._regions_of.items() for region in regions}
+        return {
+            region: (number, region == row.inside[-1])
+            for number, row in enumerate(self.rows)
+            if row.inside
+            for region in row.inside
+        }
+
+    def end_of(self, row: int) -> int | None:
+        """The operation whose region ends with a row, with what is returned there; None for any other row."""
+        found = self.rows[row]
+        if found.results or not found.regions or self._last_in.get(found.regions[-1]) != row:
+            return None
+        return self._owners.get(found.regions[-1], (None, False))[0]
 
     def carried_by(self, row: int) -> int | None:
         """The loop that goes on with what is returned in a row; None for any other row."""
-        regions = self.rows[row].regions
-        owner, is_last = self._owners.get(regions[-1], (-1, False)) if regions else (-1, False)
-        is_return = not self.rows[row].results and self._last_in.get(regions[-1] if regions else -1) == row
-        return owner if is_return and is_last and owner >= 0 and self.rows[owner].name.endswith("while") else None
-
-    def _parent(self, row: int, depth: int) -> int:
-        """The row of the operation whose region is around a row, at a depth."""
-        start = self.rows[row].start
-        for number in range(row - 1, -1, -1):
-            above = self.rows[number]
-            if above.nest is not None and len(above.regions) == depth and above.own[-1].end > start:
-                return number
-        return -1
-
-    def _region(self, row: int, region: int) -> int:
-        numbers = self._regions_of.get(row, [])
-        return numbers[region] if region < len(numbers) else -2
+        owner = self.end_of(row)
+        is_last = owner is not None and self._owners[self.rows[row].regions[-1]][1]
+        return owner if is_last and owner is not None and self.rows[owner].name.endswith("while") else None
 
     def _blocks(self, row: int) -> list[tuple[str, ...]]:
         """The names of the arguments of each region's first block."""
+        if not self.rows[row].inside:
+            return []
         try:
             return [
                 tuple(argument.name for argument in region.blocks[0].arguments) if region.blocks else ()
@@ -158,10 +160,15 @@ class Dataflow:
 
     def operands(self, row: int) -> tuple[Node | None, ...]:
         """The operands of an operation."""
-        try:
-            return tuple(self.node(name, row) for name in self.operation(row).operands)
-        except ParseError:
-            return ()
+        return self._operands[row]
+
+    @cached_property
+    def _operands(self) -> Sequence[tuple[Node | None, ...]]:
+        with collection_paused():
+            return [
+                tuple([self.node(name, number) for name in self.records.operands(row)])
+                for number, row in enumerate(self.rows)
+            ]
 
     @cached_property
     def returned(self) -> tuple[Node | None, ...]:
@@ -169,23 +176,23 @@ class Dataflow:
         last = len(self.rows) - 1
         return self.operands(last) if last >= 0 and not self.rows[last].results else ()
 
-    def users(self, node: Node) -> tuple[int, ...]:
-        """The operations that a value goes into."""
-        rows = {row for name in self.names(node) for row in self._uses.get(name, ())}
-        return tuple(row for row in sorted(rows) if node in self.operands(row))
+    def users(self, node: Node) -> Sequence[int]:
+        """The operations that a value goes into, in text order."""
+        return self._users.get(node, ())
 
     @cached_property
-    def _uses(self) -> Mapping[str, tuple[int, ...]]:
-        """The rows by the names of values in their text."""
-        found: dict[str, list[int]] = {}
-        for number, row in enumerate(self.rows):
-            for name in set(NAME.findall(self.text.source.data, row.own[0].start, row.own[0].end)):
-                found.setdefault(name.decode(), []).append(number)
-        return {name: tuple(rows) for name, rows in found.items()}
+    def _users(self) -> Mapping[Node, Sequence[int]]:
+        found: dict[Node, list[int]] = {}
+        with collection_paused():
+            for row, operands in enumerate(self._operands):
+                for node in operands if len(operands) < 2 else dict.fromkeys(operands):
+                    if node is not None:
+                        found.setdefault(node, []).append(row)
+        return found
 
     def ends(self, row: int) -> tuple[int, ...]:
         """The rows that end the regions of an operation, with what these return."""
-        return tuple(self._last_in[region] for region in self._regions_of.get(row, []) if region in self._last_in)
+        return tuple(self._last_in[region] for region in self.rows[row].inside if region in self._last_in)
 
     @cached_property
     def _last_in(self) -> Mapping[int, int]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...parsers.errors import ParseError
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import Origin, ShardingRule
 from ...parsers.source import Span
@@ -124,13 +123,13 @@ class Wording:
         """A value by its path or its operation."""
         match node.kind:
             case "argument":
-                return self.places.argument(node.index)
+                return self.places.argument(node.number)
             case "output":
-                return self.places.output(node.index)
+                return self.places.output(node.number)
             case "block":
-                return f"input {node.index} of the {self.places.operation(node.row)[0]}"
+                return f"input {node.number} of the {self.places.operation(node.row)[0]}"
         results = self.flow.rows[node.row].results
-        return f"{results[node.index]} {self.places.operation(node.row)[0]}"
+        return f"{results[node.number]} {self.places.operation(node.row)[0]}"
 
     def dim(self, node: Node, axis: AxisRef) -> int | None:
         """The dimension of a value that is cut along an axis."""
@@ -141,10 +140,7 @@ class Wording:
     def rule(self, row: int) -> str | None:
         """The sharding rule of an operation in einsum letters."""
         if row not in self._rules:
-            try:
-                rule = self.flow.operation(row).annotations.sharding_rule
-            except ParseError:
-                rule = None
+            rule = self.flow.records.rule(self.flow.rows[row])
             self._rules[row] = None if rule is None else einsum(rule)
         return self._rules[row]
 
@@ -165,7 +161,7 @@ class Wording:
         side = "input" if root.kind == "block" else "output"
         is_map = self.flow.rows[root.row].name.endswith("manual_computation")
         if is_map:
-            return f"{side} {root.index} of the shard_map", place
+            return f"{side} {root.number} of the shard_map", place
         return "with_sharding_constraint" if name == "sharding_constraint" else f"the sharding of {name}", place
 
     def _named(self, origin: Origin) -> tuple[str, SourcePlace]:

@@ -35,7 +35,7 @@ def is_gradient(flow: Dataflow, row: int) -> bool:
 
 def _keeps_elements(flow: Dataflow, row: int) -> bool:
     """Whether an operation works element by element, or only changes the order of dimensions."""
-    rule = flow.operation(row).annotations.sharding_rule
+    rule = flow.records.rule(flow.rows[row])
     if flow.rows[row].name.rpartition(".")[2] in (
         "optimization_barrier",
         "sharding_constraint",

@@ -18,7 +18,10 @@ from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import PropagationStep, ValueRef
 from ...parsers.mlir.lists import entries
 from ...parsers.mlir.sdy_parser import parse_propagation
-from .dataflow import NAME, Dataflow, Node
+from .dataflow import Dataflow, Node
+
+EDGES = b"shardscope."
+"""What the names of attributes with edges of the data flow begin with: see `capture/child/provenance.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,9 @@ class Moves:
     def to(self, node: Node) -> Iterator[Move]:
         """The moves that brought an axis to a value."""
         rows = {node.row} if node.kind in ("result", "block") else set()
-        for name in self.flow.names(node):
-            rows.update(self._mentions.get(name, ()))
+        for row in self.flow.users(node):
+            owner = self.flow.end_of(row)
+            rows.add(row if owner is None else owner)
         if node.kind == "output" or node in self._returned:
             rows.add(-1)
         for row in sorted(rows):
@@ -74,15 +78,14 @@ class Moves:
             yield from _resolved(steps, (given,), (node,), -1)
 
     def _of_operation(self, row: int) -> Iterator[Move]:
-        operation = self.flow.operation(row)
-        try:
-            steps = operation.annotations.propagation
-            attributes = operation.attributes
-        except ParseError:
+        found = self.flow.rows[row]
+        if row not in self._moving:
             return
+        steps = self.flow.records.propagation(found)
         if steps:
-            results = tuple(Node("result", row, index) for index in range(len(self.flow.rows[row].results)))
+            results = tuple(Node("result", row, index) for index in range(len(found.results)))
             yield from _resolved(steps, self.flow.operands(row), results, row)
+        attributes = self.flow.records.attributes(found) if self.flow.records.has(found, EDGES) else {}
         for side in ("result", "block_arg"):
             written = attributes.get(f"shardscope.{side}_propagation_edges")
             if written:
@@ -118,25 +121,17 @@ class Moves:
         return frozenset(self.flow.returned)
 
     @cached_property
-    def _moving(self) -> tuple[int, ...]:
+    def _moving(self) -> Mapping[int, None]:
         """The rows whose operations Shardy moved something at."""
-        data = self.flow.text.source.data
-        return tuple(
-            number
-            for number, row in enumerate(self.flow.rows)
-            if any(data.find(b"propagation_edges", piece.start, piece.end) >= 0 for piece in row.own)
-        )
-
-    @cached_property
-    def _mentions(self) -> Mapping[str, tuple[int, ...]]:
-        """The same rows by the names of values in their text, and in what their regions return."""
-        found: dict[str, list[int]] = {}
-        for number in self._moving:
-            for row in (number, *self.flow.ends(number)):
-                piece = self.flow.rows[row].own[0]
-                for name in set(NAME.findall(self.flow.text.source.data, piece.start, piece.end)):
-                    found.setdefault(name.decode(), []).append(number)
-        return {name: tuple(rows) for name, rows in found.items()}
+        data, found = self.flow.text.source.data, self.flow.function.span
+        rows: dict[int, None] = {}
+        place = data.find(b"propagation_edges", found.start, found.end)
+        while place >= 0:
+            row = self.flow.row_at(place)
+            if row is not None:
+                rows[row] = None
+            place = data.find(b"propagation_edges", place + 1, found.end)
+        return rows
 
 
 def _resolved(

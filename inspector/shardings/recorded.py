@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...parsers.errors import ParseError
-from ...parsers.mlir import Origins, Sharding
+from ...parsers.mlir import Operation, Origins, Sharding
 from ...parsers.mlir.sdy_parser import parse_origins
 from .dataflow import Dataflow, Node
 
@@ -17,16 +17,16 @@ def sharding_at(flow: Dataflow, node: Node) -> Sharding | None:
     try:
         match node.kind:
             case "argument":
-                return flow.function.arguments[node.index].annotations.sharding
+                return flow.function.arguments[node.number].annotations.sharding
             case "output":
-                return flow.function.results[node.index].annotations.sharding
+                return flow.function.results[node.number].annotations.sharding
             case "block":
                 listed = flow.operation(node.row).annotations.in_shardings or ()
             case "result":
                 listed = shardings_at(flow, node.row)
     except ParseError:
         return None
-    return listed[node.index] if node.index < len(listed) else None
+    return listed[node.number] if node.number < len(listed) else None
 
 
 def shardings_at(flow: Dataflow, row: int) -> tuple[Sharding, ...]:
@@ -34,9 +34,16 @@ def shardings_at(flow: Dataflow, row: int) -> tuple[Sharding, ...]:
     found = flow.rows[row]
     if found.shardings is not None or found.name not in _BY_ATTRIBUTE:
         return found.shardings or ()
-    annotations = flow.operation(row).annotations
+    return flow.noted(("shardings", row), lambda: shardings_of(flow.operation(row)))
+
+
+def shardings_of(operation: Operation) -> tuple[Sharding, ...]:
+    """The same of an operation that was found in another way than by its row."""
+    annotations = operation.annotations
     try:
-        if found.name == "sdy.manual_computation":
+        if annotations.shardings is not None or operation.name not in _BY_ATTRIBUTE:
+            return annotations.shardings or ()
+        if operation.name == "sdy.manual_computation":
             return annotations.out_shardings or ()
         return () if annotations.target is None else (annotations.target,)
     except ParseError:
@@ -48,28 +55,26 @@ def origins_at(flow: Dataflow, node: Node) -> Origins:
     try:
         match node.kind:
             case "argument":
-                found = _one(flow.function.arguments[node.index].attributes)
+                return _one(flow.function.arguments[node.number].attributes)
             case "output":
-                found = _one(flow.function.results[node.index].attributes)
-            case "block" if not flow.rows[node.row].name.endswith("manual_computation"):
-                found = _listed(flow.operation(node.row).annotations.origins, node.index)
-            case "block":
-                found = _listed(flow.operation(node.row).annotations.block_argument_origins, node.index)
-            case "result":
-                found = _listed(flow.operation(node.row).annotations.origins, node.index)
+                return _one(flow.function.results[node.number].attributes)
+            case "block" if flow.rows[node.row].name.endswith("manual_computation"):
+                listed = flow.operation(node.row).annotations.block_argument_origins or ()
+            case "block" | "result":
+                listed = flow.records.origins(flow.rows[node.row])
     except ParseError:
         return ()
-    return found
-
-
-def _listed(listed: tuple[Origins, ...] | None, index: int) -> Origins:
-    return listed[index] if listed is not None and index < len(listed) else ()
+    return listed[node.number] if node.number < len(listed) else ()
 
 
 def origin_name(flow: Dataflow, row: int) -> str | None:
     """The name by which origins refer to a constraint or a shard_map."""
+    return flow.noted(("name", row), lambda: _origin_name(flow.operation(row)))
+
+
+def _origin_name(operation: Operation) -> str | None:
     try:
-        return flow.operation(row).annotations.origin_name
+        return operation.annotations.origin_name
     except ParseError:
         return None
 

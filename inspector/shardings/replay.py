@@ -40,8 +40,8 @@ class Replay:
         came = [step for step, moved in self._arrivals.get(node, ()) if overlap(moved, axis)]
         if came:
             return min(came)
-        if node.kind == "output" and node.index < len(self.flow.returned):
-            returned = self.flow.returned[node.index]
+        if node.kind == "output" and node.number < len(self.flow.returned):
+            returned = self.flow.returned[node.number]
             return BEFORE if returned is None else self.arrival(returned, axis)
         return BEFORE
 

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...parsers.errors import ParseError
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import ShardingRule, TensorType, names
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
@@ -188,9 +187,9 @@ class Situation:
     def _type(self, node: Node) -> TensorType | None:
         match node.kind:
             case "argument":
-                type = self.flow.function.arguments[node.index].type
-            case "result" if node.index < len(self.flow.rows[node.row].types):
-                type = self.flow.rows[node.row].types[node.index]
+                type = self.flow.function.arguments[node.number].type
+            case "result" if node.number < len(self.flow.rows[node.row].types):
+                type = self.flow.rows[node.row].types[node.number]
             case _:
                 return None
         return type if isinstance(type, TensorType) else None
@@ -203,10 +202,7 @@ class Situation:
             return None
 
     def _rule(self) -> ShardingRule | None:
-        try:
-            return self.flow.operation(self.row).annotations.sharding_rule
-        except ParseError:
-            return None
+        return self.flow.records.rule(self.flow.rows[self.row])
 
     def _cuts(self) -> Iterator[_Cut]:
         operands = self.flow.operands(self.row)

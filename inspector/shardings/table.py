@@ -15,6 +15,7 @@ from ...parsers.mlir import Annotations, MlirModule, MlirType, TensorType
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.source import Span
 from ..capture.model import Capture, Stage, Value
+from ..capture.propagation import has_mesh
 from ..meshes import meshes_of
 from ..mlir_types import dtype_name, short
 from ..program import read
@@ -22,8 +23,9 @@ from ..report import Role, ShardedValue, SourcePlace
 from ..units import bytes_of
 from .asked import agrees, asked_of
 from .dataflow import Dataflow, Node, dataflow_of
+from .gspmd_table import gspmd_borders, gspmd_values
 from .places import Places
-from .recorded import sharding_at, shardings_at
+from .recorded import sharding_at, shardings_at, shardings_of
 from .sharding import ArraySharding
 from .spelled import as_spec, from_sdy
 
@@ -33,17 +35,25 @@ SILENT = frozenset({"sdy.constant", "stablehlo.constant", "stablehlo.return", "s
 
 
 def borders(capture: Capture) -> tuple[ShardedValue, ...]:
-    """Arguments, outputs, constraints and the specs of shard_maps; none where propagation was not recorded."""
+    """Arguments, outputs, constraints and the specs of shard_maps; without a record of Shardy's, what GSPMD says."""
     stage, flow = propagated(capture)
     if stage is None or flow is None:
-        return ()
+        return gspmd_borders(capture) if _has_no_shardy(capture) else ()
     return _borders(stage, capture.arguments, capture.outputs, meshes_of(capture), capture.stage("stablehlo"))
 
 
 def values(capture: Capture) -> tuple[ShardedValue, ...]:
     """The result of every operation, in text order."""
     stage, flow = propagated(capture)
-    return () if stage is None or flow is None else _values(stage)
+    if stage is None or flow is None:
+        return gspmd_values(capture) if _has_no_shardy(capture) else ()
+    return _values(stage)
+
+
+def _has_no_shardy(capture: Capture) -> bool:
+    """Whether no record of Shardy's will come."""
+    stablehlo = capture.stage("stablehlo")
+    return capture.complete or (stablehlo is not None and not has_mesh(stablehlo.source.data))
 
 
 def propagated(capture: Capture) -> tuple[Stage | None, Dataflow | None]:
@@ -137,23 +147,24 @@ class _Maker:
 
     def constraints(self, before: MlirModule | None) -> Iterator[ShardedValue]:
         """`with_sharding_constraint` and its like. Propagation fills in what they leave open, so it is read before."""
-        if not self.flow.has("sdy.sharding_constraint"):
-            return
-        rows = [item for item in enumerate(self.flow.rows) if item[1].name == "sdy.sharding_constraint"]
+        found = self.flow.named("sdy.sharding_constraint")
         written = (
             []
-            if before is None
+            if before is None or not found
             else [_target(operation.annotations) for operation in before.operations({"sdy.sharding_constraint"})]
         )
-        targets = written if len(written) == len(rows) else [None] * len(rows)
-        for (number, row), target in zip(rows, targets, strict=True):
-            got = sharding_at(self.flow, Node("result", number, 0))
-            name, place = self.places.at(row.location)
-            asked = self._sharding(target or got, row.manual, len(got.dims) if got else 0)
+        targets = written if len(written) == len(found) else [None] * len(found)
+        for (operation, manual), target in zip(found, targets, strict=True):
+            try:
+                results, types, location = operation.results, operation.result_types, operation.statement.location
+            except ParseError:
+                continue
+            got = next(iter(shardings_of(operation)), None)
+            name, place = self.places.at(location)
+            asked = self._sharding(target or got, manual, len(got.dims) if got else 0)
             # JAX puts constraints that leave everything open behind each operation in a partly automatic shard_map.
             if asked is None or any(dim.axes or not dim.is_open for dim in asked.dims):
-                span = Span(row.start, row.own[-1].end)
-                yield self._row("constraint", row.results[0], name, span, row.types[0], got, row.manual, place, asked)
+                yield self._row("constraint", results[0], name, operation.span, types[0], got, manual, place, asked)
 
     def shard_maps(self) -> Iterator[ShardedValue]:
         """What shard_maps want of their operands, with what these are; and what comes out."""

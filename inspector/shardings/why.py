@@ -127,13 +127,13 @@ class _Ways:
             return origin
         match node.kind:
             case "argument":
-                return Origin("input", None, node.index)
+                return Origin("input", None, node.number)
             case "output":
-                return Origin("output", None, node.index)
+                return Origin("output", None, node.number)
         name = origin_name(self.flow, node.row)
         if not self.flow.rows[node.row].name.endswith("manual_computation"):
             return Origin("constraint", name)
-        return Origin("input" if node.kind == "block" else "output", name, node.index)
+        return Origin("input" if node.kind == "block" else "output", name, node.number)
 
     def _is_own(self, node: Node, axis: AxisRef) -> bool:
         origin = self.origin(node, axis)
@@ -162,7 +162,7 @@ class _Ways:
         """The other side of the function's return, if the axis must have come from there."""
         returned = self.flow.returned
         if node.kind == "output":
-            return returned[node.index] if node.index < len(returned) else None
+            return returned[node.number] if node.number < len(returned) else None
         origin = self.origin(node, axis)
         if origin is None or origin.name is not None or origin.kind != "output" or origin.index is None:
             return None

@@ -1,7 +1,7 @@
 """MLIR text: StableHLO and Shardy, and what else is around them, as printed, dumped and written by hand."""
 
 from ..pieces import Piece
-from .annotations import Annotations, Origins
+from .annotations import Annotations
 from .function import Function, function_around
 from .locations import CallSiteLoc, FileLoc, FusedLoc, Location, NameLoc, UnknownLoc, frames, names
 from .module import MlirModule, parse_module
@@ -13,6 +13,7 @@ from .sdy import (
     DimensionSharding,
     Exchange,
     Origin,
+    Origins,
     PropagationEdge,
     PropagationStep,
     Sharding,

@@ -11,14 +11,15 @@ from typing import TypeVar
 
 from .. import gspmd
 from ..mesh_syntax import AxisRef
-from .lists import items, unquote
-from .sdy import Exchange, Origin, PropagationStep, Sharding, ShardingRule
+from .lists import unquote
+from .sdy import Exchange, Origins, PropagationStep, Sharding, ShardingRule
 from .sdy_parser import (
     AxisLists,
     parse_axes,
     parse_axis_lists,
+    parse_each_origins,
+    parse_each_propagation,
     parse_exchanges,
-    parse_origins,
     parse_propagation,
     parse_sharding,
     parse_sharding_rule,
@@ -27,9 +28,6 @@ from .sdy_parser import (
 from .text import MlirText
 
 T = TypeVar("T")
-Origins = tuple[tuple[AxisRef, Origin], ...]
-"""Where each axis of one sharding comes from."""
-
 _AXES_OF_DIMS = ("gathering_axes", "slicing_axes", "reduce_scatter_axes")
 
 
@@ -112,12 +110,12 @@ class Annotations:
     def origins(self) -> tuple[Origins, ...] | None:
         """For each of `shardings`, where its axes come from."""
         key = "sdy.sharding_origins" if "sdy.sharding_origins" in self.attributes else "sdy.result_sharding_origins"
-        return self._read(key, _each(parse_origins))
+        return self._read(key, parse_each_origins)
 
     @property
     def block_argument_origins(self) -> tuple[Origins, ...] | None:
         """For each argument of a region, where its axes come from."""
-        return self._read("sdy.block_arg_sharding_origins", _each(parse_origins))
+        return self._read("sdy.block_arg_sharding_origins", parse_each_origins)
 
     @property
     def propagation(self) -> tuple[PropagationStep, ...] | None:
@@ -127,12 +125,12 @@ class Annotations:
     @property
     def result_propagation(self) -> tuple[tuple[PropagationStep, ...], ...] | None:
         """For each result of an operation with regions, what propagation did between it and what it comes from."""
-        return self._read("sdy.result_propagation_edges", _each(parse_propagation))
+        return self._read("sdy.result_propagation_edges", parse_each_propagation)
 
     @property
     def block_argument_propagation(self) -> tuple[tuple[PropagationStep, ...], ...] | None:
         """The same for each argument of a region."""
-        return self._read("sdy.block_arg_propagation_edges", _each(parse_propagation))
+        return self._read("sdy.block_arg_propagation_edges", parse_each_propagation)
 
     def _read(self, key: str, parse: Callable[[str], T]) -> T | None:
         value = self.attributes.get(key)
@@ -141,8 +139,3 @@ class Annotations:
 
 def _gspmd(text: str) -> gspmd.Sharding:
     return gspmd.parse_sharding(unquote(text))
-
-
-def _each(parse: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
-    """What reads a list of attributes, or one alone."""
-    return lambda text: tuple(map(parse, items(text) if text.startswith("[") else (text,)))

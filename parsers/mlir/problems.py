@@ -1,6 +1,6 @@
 """What of a text cannot be read.
 
-Operations that differ only in the names of values and in the numbers of locations are read once for all of them.
+Operations that differ only in names and numbers that cannot be wrong are read once for all of them.
 Locations are not read here: there are as many of them as operations, and nothing but a place is lost with one.
 """
 
@@ -16,7 +16,9 @@ from .operation import OPERATIONS, Operation
 from .structure import Run
 from .text import MlirText, nests_in
 
-_NAMES = re.compile(rb"%[\w$.\-]*+(?:#\d++)?+|#loc\d*+")
+_NAMES = re.compile(rb'%[\w$.\-]*+(?:#\d++)?+|#loc\d*+|\bstep-\d++|(?:_|: )\d++(?=")')
+"""Names of values, numbers of locations and of steps of a propagation, and those in the names of origins."""
+
 _ANNOTATIONS = tuple(name for name, member in vars(Annotations).items() if isinstance(member, property))
 
 

@@ -91,6 +91,10 @@ class Origin:
     index: int | None = None
 
 
+Origins = tuple[tuple[AxisRef, Origin], ...]
+"""Where each axis of one sharding comes from."""
+
+
 @dataclass(frozen=True, slots=True)
 class ValueRef:
     """An operation's operand or result (`kind`), by number."""

@@ -14,11 +14,12 @@ from typing import Any
 from ..errors import ParseError
 from ..grammar import Grammar, several
 from ..mesh_syntax import MESH_ACTIONS, AxisRef, MeshSyntax
-from .lists import entries, symbol, unquote
+from .lists import entries, items, symbol, unquote
 from .sdy import (
     DimensionSharding,
     Exchange,
     Origin,
+    Origins,
     PropagationEdge,
     PropagationStep,
     Sharding,
@@ -73,9 +74,14 @@ def parse_sharding_rule(text: str) -> ShardingRule:
     return rule
 
 
-def parse_origins(text: str) -> tuple[tuple[AxisRef, Origin], ...]:
+def parse_origins(text: str) -> Origins:
     """`{x = "self", "y:(1)2" = "mc_0_input: 1"}`: where each axis comes from."""
     return tuple((_axis(axis), _parse("origin", unquote(origin))) for axis, origin in entries(text).items())
+
+
+def parse_each_origins(text: str) -> tuple[Origins, ...]:
+    """A list of them, or one alone."""
+    return tuple(map(parse_origins, items(text) if text.startswith("[") else (text,)))
 
 
 def parse_propagation(text: str) -> tuple[PropagationStep, ...]:
@@ -90,6 +96,11 @@ def parse_propagation(text: str) -> tuple[PropagationStep, ...]:
         return tuple(PropagationStep(int(number), step.edges) for number, step in zip(numbers, common, strict=True))
     steps: tuple[PropagationStep, ...] = _parse("propagation_edges", text)
     return steps
+
+
+def parse_each_propagation(text: str) -> tuple[tuple[PropagationStep, ...], ...]:
+    """A list of them, or one alone."""
+    return tuple(map(parse_propagation, items(text) if text.startswith("[") else (text,)))
 
 
 @lru_cache(maxsize=32768)

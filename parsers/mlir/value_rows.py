@@ -41,6 +41,7 @@ class ValueRow(NamedTuple):
     `types` and `shardings` are those of its results; `shardings` is None where it has none. `regions` are the numbers
     of the regions around it, outermost first: a name that is defined in one of them is known here. `manual` are the
     mesh axes of the shard_maps around it. `own` is its text without its regions: the first and the last piece.
+    `inside` are the numbers of its own regions.
     """
 
     start: int
@@ -53,6 +54,7 @@ class ValueRow(NamedTuple):
     manual: tuple[str, ...]
     own: tuple[Span, ...]
     nest: Nest | None
+    inside: tuple[int, ...] = ()
 
 
 def value_rows(function: Function) -> list[ValueRow]:
@@ -68,12 +70,13 @@ def _walk(function: Function, text: MlirText) -> Iterator[ValueRow]:
     numbers = iter(range(1 << 62))
     waiting: list[tuple[BlockNode | Nest | Run | Aliases, tuple[int, ...], tuple[str, ...]]] = []
 
-    def inside(nest: Nest, regions: tuple[int, ...], manual: tuple[str, ...]) -> None:
+    def inside(nest: Nest, regions: tuple[int, ...], manual: tuple[str, ...]) -> tuple[int, ...]:
         found = []
-        for region in nest.regions:
-            around = (*regions, next(numbers))
-            found += [(block, around, manual) for block in text.region(region).blocks]
+        own = tuple(next(numbers) for _ in nest.regions)
+        for number, region in zip(own, nest.regions, strict=True):
+            found += [(block, (*regions, number), manual) for block in text.region(region).blocks]
         waiting.extend(reversed(found))
+        return own
 
     if nest is not None:
         inside(nest, (), ())
@@ -87,8 +90,8 @@ def _walk(function: Function, text: MlirText) -> Iterator[ValueRow]:
                     if match[1]:
                         yield reader.plain(Span(*match.span(1)), regions, manual)
             case Nest():
-                yield reader.nested(item, regions, manual)
-                inside(item, regions, (*manual, *reader.manual_axes(item)))
+                own = inside(item, regions, (*manual, *reader.manual_axes(item)))
+                yield reader.nested(item, regions, manual, own)
 
 
 class _Reader:
@@ -116,7 +119,9 @@ class _Reader:
         where = None if location is None else location.decode()
         return ValueRow(span.start, results, name, self._types[key], shardings, where, regions, manual, (span,), None)
 
-    def nested(self, nest: Nest, regions: tuple[int, ...], manual: tuple[str, ...]) -> ValueRow:
+    def nested(
+        self, nest: Nest, regions: tuple[int, ...], manual: tuple[str, ...], inside: tuple[int, ...]
+    ) -> ValueRow:
         """The row of an operation with regions."""
         operation = Operation(self.text, nest.span, nest)
         last = self.data[nest.pieces[-1].start : nest.pieces[-1].end]
@@ -139,6 +144,7 @@ class _Reader:
             manual,
             nest.pieces,
             nest,
+            inside,
         )
 
     def manual_axes(self, nest: Nest) -> tuple[str, ...]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from shardscope.inspector.pipeline import inspect
+import pytest
+from shardscope.inspector.linked import linked
+from shardscope.inspector.pipeline import first_look, inspect
 from shardscope.inspector.report import ShardedValue
+from shardscope.inspector.shardings.conflicts import conflicts_of
+from shardscope.tui import analyst
 from shardscope.tui.inspect_pane import InspectPane
 from shardscope.tui.row_table import RowTable
 from shardscope.tui.sharding_details import sharding_details
@@ -51,11 +55,11 @@ async def test_order_and_filter(sample: SampleCapture, opened: Opened) -> None:
         assert column(driver, 6)[0] == "48 KiB"
         await driver.press("b", "f")
         assert column(driver, 0) == ["argument"] * 3 + ["output"]
-        for _ in range(len(FILTERS) - 2):
+        for _ in range(len(FILTERS) - 3):
             await driver.press("f")
         assert driver.screen.query_one(ShardingsPane).choice.shown == "not as asked"
         assert table(driver).rows == ()
-        await driver.press("f")
+        await driver.press("f", "f")
         assert len(table(driver).rows) == 8
 
 
@@ -111,9 +115,42 @@ async def test_what_a_collective_is_there_for(sample: SampleCapture, opened: Ope
         assert "sums over a dimension that is cut" in details(driver).replace("\n", " ")
 
 
+async def test_of_a_large_program_the_table_is_there_first(
+    sample: SampleCapture, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analyst, "LARGE", 0)
+    looked = []
+    monkeypatch.setattr(analyst, "first_look", lambda capture: looked.append(first_look(capture)) or looked[-1])
+    async with opened(sample("predict:predict")) as driver:
+        await shown(driver)
+        # Findings and collectives come with the whole report.
+        await driver.until(lambda: driver.screen.report is not None and driver.screen.report.collectives)
+        await driver.until(lambda: len(table(driver).rows) == 8)
+    assert looked[0].shardings
+    assert not looked[0].collectives
+
+
+async def test_values_in_conflict(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("transformer:train_step")) as driver:
+        await driver.until(lambda: driver.screen.report is not None)
+        await driver.press("h")
+        pane = driver.screen.query_one(ShardingsPane)
+        await driver.until(lambda: pane.count > len(driver.screen.report.shardings))
+        await driver.press(*["f"] * (len(FILTERS) - 1))
+        await driver.until(lambda: len(table(driver).rows) > 0)
+        assert pane.choice.shown == "in conflict"
+        shown = [pane.value(row.key) for row in table(driver).rows]
+        capture = driver.screen.capture
+        every = [pane.value(number) for number in range(pane.count)]
+        assert shown == [value for value in every if value is not None and conflicts_of(capture, value)]
+
+
 def test_conflicts_stand_with_the_values_that_they_are_about(sample: SampleCapture) -> None:
     report = inspect(sample("transformer:train_step"))
     value = next(value for value in report.shardings if value.name == "state[0]['embedding']")
-    text = " ".join(" ".join(line.plain.split()) for line in sharding_details(report, value, 60))
+    stage = report.capture.stage("sdy")
+    assert stage is not None
+    lines = sharding_details(report, value, linked(report, value, stage), 60)
+    text = " ".join(" ".join(line.plain.split()) for line in lines)
     assert "conflicts sharding_constraint" in text
     assert "has j cut differently won %1 sharding_constraint dim 1: whole lost state[0]['embedding'] dim" in text

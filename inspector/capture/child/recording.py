@@ -17,6 +17,7 @@ from . import (
     callables,
     compiler_log,
     dumps,
+    equation_numbers,
     failures,
     jaxpr_facts,
     jit_info,
@@ -89,14 +90,17 @@ def record(
         channel.enter("lower")
         with _compiler_messages(channel, workspace):
             started = time.perf_counter()
-            lowered = _lower(traced, topology, channel)
+            with equation_numbers.numbered(table.kept) as unnumbered:
+                lowered = _lower(traced, topology, channel)
             names = ref_names.names_of(lowered, *([value["path"] for value in side] for side in described))
-            untaggable = tagging.tag(lowered.compiler_ir("stablehlo"), names)
+            equations = equation_numbers.EquationNumbers()
+            untaggable = tagging.tag(lowered.compiler_ir("stablehlo"), names, equations)
             stablehlo = lowered.as_text(debug_info=True).encode()
         channel.send("stage", stablehlo, name="stablehlo", seconds=_since(started))
 
-        if untaggable:
-            _tell(channel, "info", untaggable)
+        channel.send("equations", equations.encode())
+        for problem in filter(None, (unnumbered, untaggable)):
+            _tell(channel, "info", problem)
 
         channel.enter("compile")
         compiled = _compile(lowered, channel, workspace, topology)

@@ -14,6 +14,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from .equation_numbers import EquationNumbers
 from .ref_names import Names, named
 
 # MLIR's Python bindings make locations but do not read them. What they print is regular: an alias for each location.
@@ -21,10 +22,11 @@ _ALIAS = re.compile(r'^(#loc\d*) = loc\("((?:(?:[^"\\]|\\.)*/)?)((?:[^"\\/]|\\.)
 _USE = re.compile(r"loc\((#loc\d*)\)$", re.MULTILINE)
 
 
-def tag(module: Any, names: Names | None = None) -> str | None:
+def tag(module: Any, names: Names | None = None, equations: EquationNumbers | None = None) -> str | None:
     """Number the operations of a lowered module in place; says what went wrong if that could not be done.
 
-    `names` are given to the arguments and results of its main function that have none.
+    `names` are given to the arguments and results of its main function that have none. The numbers of `equations` are
+    taken out.
 
     Operations cannot be given another location in every JAX, so those of a module that is read from the numbered text
     take their places.
@@ -33,7 +35,7 @@ def tag(module: Any, names: Names | None = None) -> str | None:
         text = module.operation.get_asm(enable_debug_info=True)
         text = text if names is None else named(text, names)
         with module.context, ir.Location.unknown():
-            twin = ir.Module.parse(_numbered(text))
+            twin = ir.Module.parse(_numbered(text, equations or EquationNumbers()))
         replaced = [operation.operation for operation in module.body.operations]
         for operation in list(twin.body.operations):
             operation.operation.move_before(replaced[0])
@@ -44,7 +46,7 @@ def tag(module: Any, names: Names | None = None) -> str | None:
     return None
 
 
-def _numbered(text: str) -> str:
+def _numbered(text: str, equations: EquationNumbers) -> str:
     """The same module, each operation with a location of its own."""
     names = {alias: (path, last, rest) for alias, path, last, rest in _ALIAS.findall(text)}
     definitions: list[str] = []
@@ -54,8 +56,13 @@ def _numbered(text: str) -> str:
             return use[0]
         path, last, rest = names[use[1]]
         number = len(definitions)
+        name = equations.taken_out(number, path + last)
+        if not name:
+            return f"loc{rest}" if rest else "loc(unknown)"
+        path, slash, last = name.rpartition("/")
+        path += slash
         definitions.append(f'#own{number} = loc("{path}~op{number}~/{last}"{rest})')
         return f"loc(#own{number})"
 
-    body = _USE.sub(own, text)
+    body = equations.without(_USE.sub(own, text))
     return "\n".join((body, *definitions, ""))

@@ -1,0 +1,67 @@
+"""Which operation of the StableHLO comes from which equation of the jaxpr: exactly, by numbers in the name scopes.
+
+JAX puts the name scopes of an equation into the locations of all operations that it lowers it to, whatever it does with
+it on the way: what is called, differentiated, copied or partly removed keeps them. So while a program is lowered, each
+equation has one scope more, `~eq3.12~`: equation 12 of jaxpr 3. It is taken out of the locations at once.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+_MARK = re.compile(r"/~eq\d+\.\d+~|~eq\d+\.\d+~/?")
+_NUMBERS = re.compile(r"~eq(\d+)\.(\d+)~")
+
+
+@contextmanager
+def numbered(jaxprs: Sequence[Any]) -> Iterator[str | None]:
+    """The equations of these jaxprs have their numbers; gives what is in the way of that in this JAX, if anything is.
+
+    A jaxpr that is there twice has the numbers of its first place.
+    """
+    before: list[tuple[Any, Any]] = []
+    problem = None
+    try:
+        seen: set[int] = set()
+        for index, jaxpr in enumerate(jaxprs):
+            if id(jaxpr) in seen:
+                continue
+            seen.add(id(jaxpr))
+            for position, equation in enumerate(jaxpr.eqns):
+                info = equation.source_info
+                equation.source_info = info.replace(name_stack=info.name_stack.extend(f"~eq{index}.{position}~"))
+                before.append((equation, info))
+    except (AttributeError, TypeError) as error:
+        problem = f"operations cannot be traced to single equations in this JAX: {error}"
+    try:
+        yield problem
+    finally:
+        for equation, info in reversed(before):
+            equation.source_info = info
+
+
+class EquationNumbers:
+    """What the names of operations told: `encode` gives it as numbers, three for each operation."""
+
+    def __init__(self) -> None:
+        self._found = array("I")
+
+    def taken_out(self, operation: int, path: str) -> str:
+        """The path in an operation's name without numbers; the innermost one, which stands last, is kept."""
+        found = _NUMBERS.findall(path)
+        if not found:
+            return path
+        self._found.extend((operation, *map(int, found[-1])))
+        return _MARK.sub("", path)
+
+    def without(self, text: str) -> str:
+        """A text without numbers."""
+        return _MARK.sub("", text) if "~eq" in text else text
+
+    def encode(self) -> bytes:
+        """The number of an operation, the index of the jaxpr, the index of the equation there."""
+        return self._found.tobytes()

@@ -1,0 +1,70 @@
+"""Without Shardy: what GSPMD's attributes say, against what its partitioner computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shardscope.inspector import hlo_types
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.load import load
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.program import read
+from shardscope.inspector.shardings.placement import same
+from shardscope.inspector.shardings.table import borders, values
+from shardscope.parsers.hlo import HloModule
+
+PROGRAM = Path(__file__).parent / "programs" / "gspmd.py"
+
+
+@pytest.fixture(scope="module")
+def captured() -> Capture:
+    *_, found = capture(Request(f"{PROGRAM}:predict", live=False))
+    assert found.complete, found.failure
+    if found.stage("sdy") is not None:
+        pytest.skip("this JAX has nothing but Shardy")
+    return found
+
+
+def test_the_table_is_what_was_compiled(captured: Capture) -> None:
+    rows = borders(captured)
+    assert [(row.role, row.name, row.asked, row.spec) for row in rows] == [
+        ("argument", "x", "P('data', None)", "P('data', None)"),
+        ("argument", "w1", "P(None, 'model')", "P(None, 'model')"),
+        ("argument", "w2", None, "P('model', None)"),
+        ("output", "result[0]", None, "P('data', None)"),
+        ("output", "result[1]", None, "P()"),
+        ("constraint", "sharding_constraint", "P('data', 'model')", "P('data', 'model')"),
+    ]
+    stage = captured.stage("hlo-spmd")
+    assert stage is not None
+    module = read(stage)
+    assert isinstance(module, HloModule)
+    assert module.entry is not None
+    assert module.entry.root is not None
+    compiled = {int(each.literal or 0): each for each in module.entry.instructions if each.opcode == "parameter"}
+    assert [row.local_type for row in rows[:3]] == [hlo_types.short(compiled[n].type) for n in range(3)]
+    assert [row.local_type for row in rows[3:5]] == list(map(hlo_types.short, hlo_types.leaves(module.entry.root.type)))
+    assert [row.spec for row in values(captured) if row.name == "tanh"] == ["P('data', 'model')"]
+
+
+@pytest.mark.parametrize("stage", ["hlo-before", "stablehlo"])
+def test_bare_texts_tell_the_devices(captured: Capture, stage: str, tmp_path: Path) -> None:
+    """Nobody knows the mesh any more, but the parts lie on the same devices."""
+    text = captured.stage(stage)
+    assert text is not None
+    path = tmp_path / "text"
+    path.write_bytes(text.source.data)
+    bare = load(str(path))
+    there = {(row.role, row.type, row.value): row for row in borders(captured)}
+    compared = 0
+    for row in borders(bare):
+        known = there.get((row.role, row.type, row.value))
+        if known is not None and known.sharding is not None and row.sharding is not None:
+            assert same(known.sharding, row.sharding)
+            assert known.local_type == row.local_type
+            compared += 1
+    assert compared >= 1
+    assert "{devices=[4,1,2]0,1,2,3,4,5,6,7 last_tile_dims={replicated}}" in {row.spec for row in borders(bare)}
+    assert inspect(bare).shardings == borders(bare)

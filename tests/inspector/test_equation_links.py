@@ -1,0 +1,106 @@
+"""Equations and the operations that they became, against what both say of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.file import load, save
+from shardscope.inspector.capture.model import Capture, Stage
+from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.equation_links import operations_of, spans_of_equations
+from shardscope.inspector.jaxpr_text import JaxprText
+from shardscope.inspector.linked import StagePlace, linked
+from shardscope.inspector.op_tags import spans_of_tags, tags_at
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.program import jaxpr_of, read
+from shardscope.parsers.mlir import MlirModule, frames
+
+from tests.conftest import SampleCapture
+
+STEP = Path(__file__).parent / "shardings" / "transformer_step.py"
+SAMPLES = ("fsdp_tp:grad", "pipeline:grad", "moe:grad", "grad_accumulation:automatic", "transformer:train_step")
+
+
+@pytest.fixture(scope="module", params=["step", *SAMPLES])
+def captured(request: pytest.FixtureRequest, sample: SampleCapture) -> Capture:
+    if request.param != "step":
+        return sample(request.param)
+    *_, found = capture(Request(f"{STEP}:step", live=False))
+    return found
+
+
+def parts(captured: Capture) -> tuple[JaxprText, Stage, MlirModule]:
+    text, stage = jaxpr_of(captured), captured.stage("stablehlo")
+    assert text is not None
+    assert stage is not None
+    module = read(stage)
+    assert isinstance(module, MlirModule)
+    return text, stage, module
+
+
+def test_what_an_operation_comes_from_is_on_its_line(captured: Capture) -> None:
+    text, stage, module = parts(captured)
+    compared = 0
+    for operation in module.walk():
+        stack = frames(operation.location) if operation.text is module.text else ()
+        numbers = tags_at(stage, operation.span) if stack else ()
+        for span in spans_of_equations(captured, text, numbers):
+            equation = next(place.equation for place in text.equations if place.span == span)
+            lines = [(frame.file, frame.line) for frame in text.stack(equation)]
+            assert not lines or lines[0] == (stack[0].file, stack[0].line)
+            compared += 1
+    assert compared > 10
+
+
+def test_products_are_those_of_their_equations(captured: Capture) -> None:
+    """They have the arguments that their equations have: layers that share a line have weights of their own."""
+    text, stage, module = parts(captured)
+    main = module.function("main")
+    assert main is not None
+    inputs = [variable.name for variable in text.program.jaxprs[0].inputs]
+    for place in text.equations:
+        if place.equation.primitive == "dot_general" and place.jaxpr == 0:
+            (span,) = spans_of_tags(stage, operations_of(captured, text, place.span.start))
+            product = module.operation_at(span.start + 4)
+            assert product is not None
+            assert product.name == "stablehlo.dot_general"
+            for name, operand in zip(place.equation.inputs, product.operands, strict=True):
+                if name in inputs and len(inputs) == len(main.arguments):
+                    assert operand == main.arguments[inputs.index(name)].name
+
+
+def test_every_operation_has_an_equation(captured: Capture) -> None:
+    """But for constants, which JAX shares, and what ends a region; and functions that JAX makes while it lowers."""
+    text, stage, module = parts(captured)
+    main = module.function("main")
+    assert main is not None
+    without = {
+        operation.name
+        for operation in main.operation.walk()
+        if operation.text is module.text and not spans_of_equations(captured, text, tags_at(stage, operation.span))
+    }
+    own = {"stablehlo.constant", "stablehlo.return", "sdy.return", "return", "func.return"}
+    assert without <= own | {"func.func"}
+    assert all(b"~eq" not in each.source.data for each in captured.stages if each.name != "jaxpr")
+
+
+def test_links_from_instructions_to_equations_are_exact(captured: Capture, tmp_path: Path) -> None:
+    save(captured, tmp_path / "capture")
+    report = inspect(load(tmp_path / "capture"))
+    stages = [report.capture.stage(name) for name in ("jaxpr", "hlo")]
+    text = jaxpr_of(report.capture)
+    assert text is not None
+    assert all(stages)
+    jaxpr, hlo = (stage for stage in stages if stage is not None)
+    there = [
+        (place, found)
+        for place in text.equations
+        if (found := linked(report, StagePlace("jaxpr", place.span.start), hlo)).confidence == "exact" and found.spans
+    ]
+    assert there
+    for place, found in there[:20]:
+        back = linked(report, StagePlace("hlo", found.spans[0].start + 4), jaxpr)
+        assert back.confidence == "exact" or back.collective is not None
+        assert not place.equation.bodies or back.spans
+        assert place.equation.bodies or place.span in back.spans
