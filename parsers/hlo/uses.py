@@ -6,7 +6,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Mapping
 
-from .computation import Computation, Instruction
+from .computation import Computation
+from .instruction import Instruction
 from .patterns import NAME
 
 _OPERAND = re.compile(rf"[(,] ?%({NAME})(?=[,)#])".encode(), re.ASCII)
