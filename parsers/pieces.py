@@ -20,13 +20,19 @@ class Piece(Generic[Kind]):
 
 
 def without_gaps(found: Iterable[Piece[Kind]], length: int) -> Iterator[Piece[Kind | Literal["other"]]]:
-    """Pieces in text order with what is between them: put together they are the text, byte for byte."""
+    """Pieces with what is between them: put together they are the text, byte for byte.
+
+    They are given in the order of their starts. Of one with others inside of it those parts are left that are in none.
+    """
     position = 0
-    for piece in found:
-        if piece.span.start > position:
-            yield Piece("other", Span(position, piece.span.start))
-        if piece.span.end > piece.span.start:
-            yield piece
-        position = max(position, piece.span.end)
-    if position < length:
-        yield Piece("other", Span(position, length))
+    around: list[Piece[Kind | Literal["other"]]] = [Piece("other", Span(0, length))]
+    pieces: list[Piece[Kind | Literal["other"]]] = [*found, Piece("other", Span(length, length))]
+    for piece in pieces:
+        while around and position < piece.span.start:
+            end = min(around[-1].span.end, piece.span.start)
+            if end > position:
+                yield Piece(around[-1].kind, Span(position, end))
+                position = end
+            if end < piece.span.start:
+                around.pop()
+        around.append(piece)

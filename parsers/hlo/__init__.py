@@ -2,7 +2,8 @@
 
 from ..pieces import Piece
 from .call import Operand
-from .computation import Computation, Instruction
+from .computation import Computation
+from .instruction import Instruction
 from .metadata import Metadata
 from .module import HloModule, parse_module
 from .pieces import pieces

@@ -51,11 +51,11 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What stands in the parentheses, the attributes behind them as text by key, and where the reading ended."""
+    """What stands in the parentheses, the attributes behind them as text by key, and whether that is all there is."""
 
     inside: str
     attributes: Mapping[str, str]
-    end: int
+    is_complete: bool
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -64,7 +64,7 @@ class Call:
         return tuple(Operand(name, tuple(map(int, index.split("#")[1:]))) for name, index in _OPERAND.findall(inside))
 
     def computations(self, key: str) -> tuple[str, ...]:
-        """The computations that an attribute names; none where it holds a whole computation instead."""
+        """The computations that an attribute names."""
         value = self.attributes.get(key, "")
         return tuple(_NAME.findall(value)) if _NAMES.fullmatch(value) else ()
 
@@ -74,8 +74,9 @@ def parse_call(data: bytes, start: int, end: int) -> Call:
     parentheses = _PARENTHESES.match(data, start, end)
     close = parentheses.end() if parentheses else bracket_end(data, start, end)
     if close is None:
-        return Call(data[start + 1 : end].decode("utf-8", "replace"), {}, start)
-    return Call(data[start + 1 : close - 1].decode("utf-8", "replace"), *attributes(data, close, end))
+        return Call(data[start + 1 : end].decode("utf-8", "replace"), {}, False)
+    found, stop = attributes(data, close, end)
+    return Call(data[start + 1 : close - 1].decode("utf-8", "replace"), found, stop == end)
 
 
 def backend_config(text: str) -> Any:

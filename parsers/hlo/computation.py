@@ -1,29 +1,19 @@
-"""The computations of an HLO module and their instructions, each read from the text when it is first asked for.
-
-Where they are, and an instruction's name, type and opcode, is the index's business (`printed.py`, `freeform.py`);
-attributes are split by `fields.py`; the value of an attribute has a grammar of its own.
-"""
+"""The computations of an HLO module, and their instructions, which are found when one of them is first asked for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
-from ..errors import ParseError
-from ..grammar import anchored
-from ..gspmd import Sharding, parse_sharding
-from ..replica_groups import Pairs, ReplicaGroups, parse_pairs, parse_replica_groups
 from ..source import Source, Span
 from ..source_frames import Frame
 from . import printed
-from .call import CALLING, Call, Operand, backend_config, parse_call
-from .fields import attributes, fields, number, plain
-from .metadata import Metadata, parse_metadata
-from .types import HloType, parse_type
-
-T = TypeVar("T")
+from .fields import attributes, number
+from .instruction import Instruction
+from .nested import Nested
 
 
 class Owner(Protocol):
@@ -40,170 +30,31 @@ class Owner(Protocol):
         """The computation of that name."""
 
 
-class Instruction:
-    """One instruction. Its parts are texts until they are asked for; equal texts are read once."""
-
-    __slots__ = ("_call", "_end", "_row", "_start", "computation")
-
-    def __init__(self, computation: Computation, row: re.Match[bytes], start: int, end: int) -> None:
-        self.computation = computation
-        self._row = row
-        self._start = start
-        self._end = end
-        self._call: Call | None = None
-
-    def __repr__(self) -> str:
-        return f"<{self.name} = {self.type_text} {self.opcode}(…)>"
-
-    @property
-    def span(self) -> Span:
-        """All of it, from `ROOT` or its name to its last attribute."""
-        return Span(self._start, self._end)
-
-    @property
-    def name(self) -> str:
-        """Its name, without the percent sign."""
-        return self._row[1].decode("utf-8", "replace")
-
-    @property
-    def type_text(self) -> str:
-        """Its type as it is in the text."""
-        return self._row[2].decode("utf-8", "replace")
-
-    @property
-    def opcode(self) -> str:
-        """What it does, in XLA's spelling; asynchronous halves are `all-gather-start` and the like."""
-        return self._row[3].decode()
-
-    @property
-    def type(self) -> HloType:
-        """Its type."""
-        return parse_type(self.type_text)
-
-    @property
-    def is_root(self) -> bool:
-        """Whether it is marked as the result of its computation."""
-        return self._row.start(1) - self._start > 1
-
-    @property
-    def text(self) -> str:
-        """All of it as it is in the text."""
-        return self._source.text(self.span)
-
-    @property
-    def call(self) -> Call:
-        """Its operands and attributes, not yet interpreted."""
-        if self._call is None:
-            # The row ends behind the opening parenthesis.
-            self._call = parse_call(self._source.data, self._row.end() - 1, self._end)
-        return self._call
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether it could be read to its end."""
-        return self.call.end == self._end
-
-    @property
-    def operands(self) -> tuple[str, ...]:
-        """The names of the instructions that its operands come from, without percent signs."""
-        return tuple(operand.name for operand in self.references)
-
-    @property
-    def references(self) -> tuple[Operand, ...]:
-        """Its operands, including those that are one element of an instruction's result."""
-        return () if self.literal is not None else self.call.operands
-
-    @property
-    def literal(self) -> str | None:
-        """The text in the parentheses of a constant or parameter."""
-        return self.call.inside if self.opcode in ("constant", "parameter") else None
-
-    @property
-    def attributes(self) -> Mapping[str, str]:
-        """Its attributes as text, by key."""
-        return self.call.attributes
-
-    @property
-    def metadata(self) -> Metadata | None:
-        """Where it comes from."""
-        text = self.attributes.get("metadata")
-        return None if text is None else parse_metadata(text)
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:
-        """The user's call stack it comes from, innermost first; empty if the text does not say."""
-        metadata = self.metadata
-        if metadata is None:
-            return ()
-        if metadata.frame is not None:
-            return (metadata.frame,)
-        return self.computation.module.frames(metadata.stack_frame_id or 0)
-
-    @property
-    def frontend_attributes(self) -> Mapping[str, str]:
-        """What the front end attached, by key; strings without their quotes, other values as text."""
-        return {key: plain(value) for key, value in fields(self.attributes.get("frontend_attributes", "{}")).items()}
-
-    @property
-    def backend_config(self) -> Any:
-        """What the backend attached: JSON values, or text where it is no JSON; None where there is none."""
-        text = self.attributes.get("backend_config")
-        return None if text is None else backend_config(text)
-
-    @property
-    def replica_groups(self) -> ReplicaGroups | None:
-        """Among which devices it communicates; raises ParseError."""
-        return self._value("replica_groups", parse_replica_groups)
-
-    @property
-    def source_target_pairs(self) -> Pairs | None:
-        """Who sends to whom; raises ParseError."""
-        return self._value("source_target_pairs", parse_pairs)
-
-    @property
-    def sharding(self) -> Sharding | None:
-        """How its result is sharded; raises ParseError."""
-        return self._value("sharding", parse_sharding)
-
-    @property
-    def callees(self) -> Mapping[str, tuple[str, ...]]:
-        """The names of the computations it calls, by attribute."""
-        call = self.call
-        return {key: call.computations(key) for key in CALLING if key in call.attributes}
-
-    @property
-    def called(self) -> tuple[str, ...]:
-        """The names of the computations it calls."""
-        return tuple(name for names in self.callees.values() for name in names)
-
-    @property
-    def _source(self) -> Source:
-        return self.computation.module.source
-
-    def _value(self, key: str, parse: Callable[[str], T]) -> T | None:
-        text = self.attributes.get(key)
-        if text is None:
-            return None
-        try:
-            return parse(text)
-        except ParseError as error:
-            offset = self._source.data.find(f"{key}={text}".encode(), self._row.end(), self._end)
-            raise anchored(error, self._source, max(offset + len(key) + 1, self._start)) from None
-
-
 class Computation:
-    """One computation. Its instructions are found when one of them is first asked for."""
+    """One computation."""
 
-    __slots__ = ("_by_name", "_found", "_header", "_statements", "body_end", "module")
+    __slots__ = ("_by_name", "_found", "_given_name", "_header", "_statements", "body_end", "module", "nested")
 
     def __init__(
-        self, module: Owner, header: re.Match[bytes], body_end: int, statements: tuple[Span, ...] | None = None
+        self,
+        module: Owner,
+        header: re.Match[bytes],
+        body_end: int,
+        statements: tuple[Span, ...] | None = None,
+        nested: tuple[Nested, ...] = (),
+        given_name: str | None = None,
     ) -> None:
-        """`statements` are the places of its instructions in text that is not as printed."""
+        """`statements` are the places of its instructions in text that is not as printed.
+
+        One that is nested in an instruction has no name in its header, but one that is given to it.
+        """
         self.module = module
         self.body_end = body_end
         """The offset of its closing brace, or of the end of the text if that is cut off."""
+        self.nested = nested
+        """The computations that are written in its own instructions."""
         self._header = header
+        self._given_name = given_name
         self._statements = statements
         self._found: tuple[Instruction, ...] | None = None
         self._by_name: dict[str, Instruction] | None = None
@@ -214,7 +65,12 @@ class Computation:
     @property
     def name(self) -> str:
         """Its name, without the percent sign; empty if the text has lost it."""
-        return (self._header["name"] or b"").decode()
+        return (self._header["name"] or b"").decode() if self._given_name is None else self._given_name
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether it is written in an instruction of another computation."""
+        return self._given_name is not None
 
     @property
     def is_entry(self) -> bool:
@@ -224,7 +80,7 @@ class Computation:
     @property
     def span(self) -> Span:
         """From its header to its closing brace and the attributes behind that."""
-        start = self._header.start("entry" if self.is_entry else "name" if self.name else 0)
+        start = self._header.start("entry" if self.is_entry else "name" if self._header["name"] else 0)
         start -= self.module.source.data[start - 1 : start] == b"%"
         return Span(start, self._trailer[1])
 
@@ -250,6 +106,24 @@ class Computation:
         if self._by_name is None:
             self._by_name = {instruction.name: instruction for instruction in self.instructions}
         return self._by_name.get(name)
+
+    def instruction_at(self, offset: int) -> Instruction | None:
+        """The instruction whose text holds the byte at that offset."""
+        place = bisect_right(self.instructions, offset, key=lambda instruction: instruction.span.start) - 1
+        found = self.instructions[place] if place >= 0 else None
+        return found if found and offset < found.span.end else None
+
+    def nested_in(self, place: Span) -> Sequence[Nested]:
+        """The computations that are written in an instruction of its own, which is at that place."""
+        if not self.nested:
+            return ()
+        first, behind = (bisect_left(self.nested, offset, key=_start) for offset in (place.start, place.end))
+        return self.nested[first:behind]
+
+    def nested_at(self, offset: int) -> Nested | None:
+        """The computation that is written in an instruction of its own, and holds the byte at that offset."""
+        place = bisect_right(self.nested, offset, key=_start) - 1
+        return self.nested[place] if place >= 0 and offset < self.nested[place].span.end else None
 
     @property
     def root(self) -> Instruction | None:
@@ -285,7 +159,9 @@ class Computation:
     def _trailer(self) -> tuple[Mapping[str, str], int]:
         """The attributes behind its closing brace, and where they end."""
         data = self.module.source.data
-        return attributes(data, min(self.body_end + 1, len(data)), len(data))
+        end = self.body_end + data.startswith(b"}", self.body_end)
+        # What is behind a nested one is of the instruction.
+        return ({}, end) if self.is_nested else attributes(data, end, len(data))
 
     def _find(self) -> Iterator[Instruction]:
         data, start, end = self.module.source.data, self.body_start, self.body_end
@@ -295,9 +171,13 @@ class Computation:
                 ends = [row.start() for row in rows[1:]] + [end - 1]
                 return map(Instruction, repeat(self), rows, (row.start() + 3 for row in rows), ends)
         # Few texts need it, and it has large patterns to compile.
-        from . import freeform
+        from . import freeform, freeform_patterns
 
         if self._statements is None:
             self._statements = freeform.statements(self.module.source, start, end)
-        found = ((freeform.ROW.match(data, place.start, place.end), place) for place in self._statements)
+        found = ((freeform_patterns.ROW.match(data, place.start, place.end), place) for place in self._statements)
         return (Instruction(self, row, place.start, place.end) for row, place in found if row)
+
+
+def _start(nested: Nested) -> int:
+    return nested.span.start

@@ -8,16 +8,20 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
+from operator import attrgetter
 
 from ..errors import ParseError, Problem
 from ..garbage import collection_paused
 from ..source import Source, Span
 from ..source_frames import Frame
 from . import printed
-from .computation import Computation, Instruction
+from .computation import Computation
+from .instruction import Instruction
+from .nested import IN_A_LINE, Nested
 from .problems import problems_in
 from .prologue import parse_prologue
 from .scan import AttributeRow, Rows, instructions_with, read_attributes, read_rows
+from .section import Section, given_names
 
 
 class HloModule:
@@ -49,7 +53,7 @@ class HloModule:
     def entry(self) -> Computation | None:
         """The computation that it starts with: the one marked as entry, else the last."""
         marked = [computation for computation in self.computations if computation.is_entry]
-        return (marked or self.computations or (None,))[-1]
+        return (marked or self._outermost or (None,))[-1]
 
     def computation(self, name: str) -> Computation | None:
         """The computation of that name; of several, the last."""
@@ -60,11 +64,15 @@ class HloModule:
         return self.prologue.frames(stack_frame_id)
 
     def instruction_at(self, offset: int) -> Instruction | None:
-        """The instruction whose text holds the byte at that offset."""
-        index = bisect_right(self._starts, offset) - 1
-        instructions = self.computations[index].instructions if index >= 0 else ()
-        place = bisect_right(instructions, offset, key=lambda instruction: instruction.span.start) - 1
-        return instructions[place] if place >= 0 and offset < instructions[place].span.end else None
+        """The innermost instruction whose text holds the byte at that offset."""
+        place = bisect_right(self._outermost, offset, key=attrgetter("body_start")) - 1
+        computation = self._outermost[place] if place >= 0 else None
+        found = None
+        while computation:
+            found = computation.instruction_at(offset) or found
+            nested = computation.nested_at(offset)
+            computation = self.computation(nested.name) if nested else None
+        return found
 
     def with_opcode(self, opcodes: Collection[str]) -> tuple[Instruction, ...]:
         """The instructions with one of some opcodes, in text order."""
@@ -93,6 +101,10 @@ class HloModule:
         return {computation.name: computation for computation in self.computations}
 
     @cached_property
+    def _outermost(self) -> tuple[Computation, ...]:
+        return tuple(computation for computation in self.computations if not computation.is_nested)
+
+    @cached_property
     def _starts(self) -> list[int]:
         return [computation.body_start for computation in self.computations]
 
@@ -101,32 +113,53 @@ class HloModule:
         start = self.prologue.span.end
         first = printed.HEADER.match(data, start)
         boundaries = list(printed.BOUNDARY.finditer(data, first.end() if first else start))
-        if first and printed.is_printed(boundaries, len(data)):
+        if first and printed.is_printed(boundaries, len(data)) and not self._has_nested_in_a_line(start, len(data)):
             return (Computation(self, header, end.start() + 1) for header, end in pairwise([first, *boundaries]))
-        return self._find_in_pieces(start, first, boundaries)
+        sections = list(self._sections(start, first, boundaries))
+        names = given_names(sections)
+        return (
+            Computation(
+                self,
+                section.header,
+                section.body_end,
+                section.statements,
+                tuple(Nested(place, names[place.start]) for place in section.nested),
+                names[section.start] if section.is_nested else None,
+            )
+            for section in sections
+        )
 
-    def _find_in_pieces(
+    def _sections(
         self, start: int, header: re.Match[bytes] | None, boundaries: list[re.Match[bytes]]
-    ) -> Iterator[Computation]:
-        """Take the text apart where a brace in the first column ends a computation; `start` is where a piece starts."""
-        for boundary in boundaries:
-            if boundary.lastgroup is None:
-                header = None
-                continue
-            if header:
-                yield Computation(self, header, boundary.start() + 1)
-            else:
-                yield from self._read_freely(start, self._line_end(boundary.start() + 1))
-            header = boundary if boundary["name"] else None
-            start = self._line_end(boundary.start() + 1)
-        yield from self._read_freely(start, len(self.source.data))
+    ) -> Iterator[Section]:
+        """Take the text apart where one computation ends and the next starts in the first column.
 
-    def _read_freely(self, start: int, end: int) -> Iterator[Computation]:
+        `start` is where a piece starts, `header` its header if all lines since then are as printed.
+        """
         # Few texts need it, and it has large patterns to compile.
         from . import freeform
 
-        for section in freeform.sections(self.source, start, end, self._problems):
-            yield Computation(self, section.header, section.body_end, section.statements)
+        for boundary in boundaries:
+            if not boundary["name"] and boundary.end() < len(self.source.data):
+                # What does not go on with a header, nor ends the text, is a line that no printer wrote.
+                header = None
+                continue
+            end = self._line_end(boundary.start() + 1)
+            if header and boundary.lastgroup and not self._has_nested_in_a_line(start, end):
+                yield Section(header, boundary.start() + 1, end)
+            else:
+                yield from freeform.sections(self.source, start, end, self._problems)
+            header, start = boundary, end
+        yield from freeform.sections(self.source, start, len(self.source.data), self._problems)
+
+    def _has_nested_in_a_line(self, start: int, end: int) -> bool:
+        """Whether lines as printed have computations in them.
+
+        No printer writes those, and all of XLA's begin with the layout of the entry computation, so that the long
+        texts, which printers write, need not be searched.
+        """
+        is_of_printer = "entry_computation_layout" in self.attributes
+        return not is_of_printer and IN_A_LINE.search(self.source.data, start, end) is not None
 
     def _line_end(self, offset: int) -> int:
         line = self.source.data.find(b"\n", offset)

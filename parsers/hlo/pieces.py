@@ -14,13 +14,19 @@ Kind = Literal["prologue", "header", "instruction", "end"]
 
 def pieces(module: HloModule) -> Iterator[Piece[Kind | Literal["other"]]]:
     """The pieces of a module's text, in text order."""
-    return without_gaps(_read(module), len(module.source.data))
+    return without_gaps(sorted(_read(module), key=_place), len(module.source.data))
 
 
-def _read(module: HloModule) -> Iterator[Piece[Kind]]:
+def _read(module: HloModule) -> Iterator[Piece[Kind | Literal["other"]]]:
     yield Piece("prologue", module.prologue.span)
     for computation in module.computations:
+        if computation.is_nested:
+            yield Piece("other", computation.span)
         yield Piece("header", Span(computation.span.start, computation.body_start))
         for instruction in computation.instructions:
             yield Piece("instruction", instruction.span)
         yield Piece("end", Span(computation.body_end, computation.span.end))
+
+
+def _place(piece: Piece[str]) -> tuple[int, int]:
+    return piece.span.start, -piece.span.end

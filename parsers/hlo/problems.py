@@ -7,12 +7,14 @@ and says what it expected where.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ..errors import ParseError, Problem
-from ..grammar import Grammar, anchored
+from ..grammar import Grammar
 from ..source import Source, Span
 from . import printed
 from .computation import Computation
+from .nested import Statement
 from .scan import stretches
 
 LONGEST = 1 << 16
@@ -30,7 +32,7 @@ def problems_in(source: Source, computations: Sequence[Computation]) -> Iterator
     for stretch in stretches(computations):
         places = _doubtful_lines(source.data, stretch) if stretch[0].is_printed else _doubtful_statements(stretch[0])
         for place in places:
-            problem = _judge(source, place)
+            problem = _judge(source, Statement(source.data, place, stretch[0].nested_in(place)))
             if problem is None:
                 continue
             found += 1
@@ -50,12 +52,15 @@ def _doubtful_statements(computation: Computation) -> list[Span]:
     return sorted([*computation.broken, *incomplete])
 
 
-def _judge(source: Source, place: Span) -> Problem | None:
+def _judge(source: Source, statement: Statement) -> Problem | None:
     """What the grammar has against a statement."""
-    if place.end - place.start > LONGEST:
-        return Problem("this instruction can not be read", source, Span(place.end, place.end), ("')'", "','"))
+    text = statement.text
+    if len(text) > LONGEST:
+        behind = Span(statement.place.end, statement.place.end)
+        return Problem("this instruction can not be read", source, behind, ("')'", "','"))
     try:
-        _GRAMMAR.parse(source.text(place), "instruction")
+        _GRAMMAR.parse(text.decode("utf-8", "replace"), "instruction")
     except ParseError as error:
-        return anchored(error, source, place.start).problem
+        start, end = map(statement.offset, (error.problem.span.start, error.problem.span.end))
+        return replace(error.problem, source=source, span=Span(start, end))
     return None

@@ -14,8 +14,9 @@ from operator import itemgetter
 
 from ..garbage import collection_paused
 from . import printed
-from .computation import Computation, Instruction
+from .computation import Computation
 from .fields import attributes
+from .instruction import Instruction
 
 BLOCK = 1 << 15
 """Bytes of text whose rows are taken at once: many enough to keep the loop cheap, few enough for the cache."""

@@ -5,6 +5,7 @@ Source of the notions: XLA, xla/shape.h and xla/layout.h.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -118,10 +119,13 @@ def parse_layout(text: str) -> Layout:
     return layout
 
 
+_ARRAY_PARTS = re.compile(r"(\w+)(\[[^\]]*\])(.*)", re.DOTALL)
+
+
 def _array(dtype: str, dims: str, layout: str | None) -> ArrayShape:
     sizes = tuple(dims[1:-1].split(",")) if dims[1:-1].strip() else ()
     bounded = tuple("<" in size or "?" in size for size in sizes)
-    return ArrayShape(dtype, tuple(map(_size, sizes)), layout, bounded if any(bounded) else ())
+    return ArrayShape(dtype, tuple(map(_size, sizes)), layout or None, bounded if any(bounded) else ())
 
 
 def _size(text: str) -> int:
@@ -140,9 +144,10 @@ def _nesting(text: str) -> int:
 _TYPES = Grammar(
     "hlo_types.lark",
     {
-        "array": _array,
+        "spaced_array": _array,
         "tuple": lambda *elements: TupleShape(several(*elements)),
         "buffer": BufferShape,
+        "ARRAY": lambda text: _array(*_ARRAY_PARTS.findall(text)[0]),
         "DTYPE": str,
         "DIMS": str,
         "LAYOUT": str,

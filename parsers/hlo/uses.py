@@ -8,7 +8,8 @@ from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from functools import cached_property
 
-from .computation import Computation, Instruction
+from .computation import Computation
+from .instruction import Instruction
 from .patterns import NAME
 
 _OPERAND = re.compile(rf"[(,] ?%({NAME})(?=[,)#])".encode(), re.ASCII)

@@ -18,12 +18,12 @@ from .operation import OPERATIONS, Operation
 from .patterns import HEAD_PARTS
 from .sdy import Sharding
 from .sdy_parser import parse_axes, parse_shardings
+from .statement import result_names
 from .structure import Aliases, BlockNode, Nest, Run
 from .text import MlirText
 from .types import MlirType
 
 _HEAD = re.compile(HEAD_PARTS.encode())
-_RESULT = re.compile(r"(%[\w$.\-]+)(?::(\d++))?")
 _NO_BRACKET = r'[^<>"]|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
 _INNER = rf"<(?:{_NO_BRACKET})*+>"
 _MIDDLE = rf"<(?:{_NO_BRACKET}|{_INNER})*+>"
@@ -102,21 +102,20 @@ class _Reader:
         self.data = text.source.data
         self._types: dict[tuple[str, bytes, int], tuple[MlirType, ...]] = {}
         self._shardings: dict[bytes, tuple[Sharding, ...] | None] = {}
-        self._results: dict[bytes, tuple[str, ...]] = {b"": ()}
 
     def plain(self, span: Span, regions: tuple[int, ...], manual: tuple[str, ...]) -> ValueRow:
         """The row of an operation without regions."""
         data = self.data[span.start : span.end]
         head = _HEAD.match(data)
-        written, name = (head[1] or b"", (head[2] or head[3]).decode().strip('"')) if head else (b"", "")
-        results = self._names(written)
+        written, name = (head[1] or b"", _text(head[2] or head[3]).strip('"')) if head else (b"", "")
+        results = _result_names(written)
         types = _TYPES.search(data, max(data.rfind(b" : "), 0))
         location = types[2] if types else None
         key = (name, types[1] if types else b"", len(results))
         if key not in self._types or not types:
             self._types[key] = self._read_types(Operation(self.text, span)) if results else ()
         shardings = self._sharding(data)
-        where = None if location is None else location.decode()
+        where = None if location is None else _text(location)
         return ValueRow(span.start, results, name, self._types[key], shardings, where, regions, manual, (span,), None)
 
     def nested(
@@ -139,7 +138,7 @@ class _Reader:
             operation.name,
             self._read_types(operation),
             shardings,
-            location[1].decode() if location else None,
+            _text(location[1]) if location else None,
             regions,
             manual,
             nest.pieces,
@@ -154,20 +153,9 @@ class _Reader:
         if found is None:
             return ()
         try:
-            return tuple(axis.name for axis in parse_axes(found[1].decode()))
+            return tuple(axis.name for axis in parse_axes(_text(found[1])))
         except ParseError:
             return ()
-
-    def _names(self, written: bytes) -> tuple[str, ...]:
-        found = self._results.get(written)
-        if found is None:
-            found = ()
-            for name, count in _RESULT.findall(written.decode("utf-8", "replace")):
-                found += (name,) if not count else tuple(f"{name}#{n}" for n in range(min(int(count), 1 << 16)))
-            if b":" in written or b"," in written:
-                return found
-            self._results[written] = found
-        return found
 
     def _read_types(self, operation: Operation) -> tuple[MlirType, ...]:
         try:
@@ -180,7 +168,7 @@ class _Reader:
         if match is None:
             return None
         if match[1] not in self._shardings:
-            self._shardings[match[1]] = self._parsed(match[1].decode("utf-8", "replace"))
+            self._shardings[match[1]] = self._parsed(_text(match[1]))
         return self._shardings[match[1]]
 
     def _parsed(self, written: str) -> tuple[Sharding, ...] | None:
@@ -188,3 +176,14 @@ class _Reader:
             return parse_shardings(self.text.resolved(written))
         except ParseError:
             return None
+
+
+def _result_names(written: bytes) -> tuple[str, ...]:
+    try:
+        return result_names(_text(written))
+    except ValueError:
+        return ()
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -26,6 +26,8 @@ from shardscope.parsers.source import Source
 from .conftest import Read
 
 HALVES = ("start", "update", "done")
+HALVED = ("all-gather", "all-reduce", "collective-permute", "copy", "recv", "send")
+"""The halves of these are opcodes; those of all others are `async-…`, which is printed together with what it does."""
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +95,10 @@ def differences(module: HloModule, theirs: list[Any]) -> Iterator[str]:
             for depth in range(1, len(each.index) + 1)
         }
         for element in elements:
-            row = expected.get(spelled(element))
-            if row and row[0] == "get-tuple-element" and row[2] == [spelled(Operand(element.name, element.index[:-1]))]:
-                found[spelled(element)] = row
+            name, whole = spelled(element), spelled(Operand(element.name, element.index[:-1]))
+            row = expected.get(name, ())
+            if name not in found and row[::2] == ("get-tuple-element", [whole]):
+                found[name] = row
         if found != expected:
             differing = {key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)}
             yield f"{module.source.name}: {name}: " + "; ".join(
@@ -104,14 +107,11 @@ def differences(module: HloModule, theirs: list[Any]) -> Iterator[str]:
 
 
 def printed(instruction: Instruction) -> tuple[str, str, list[str]]:
-    """Opcode, type without layouts, and operands, as XLA prints them.
-
-    It prints an asynchronous half together with the only instruction of the computation that it calls.
-    """
+    """Opcode, type without layouts, and operands, as XLA prints them."""
     opcode = instruction.opcode
     kind, _, half = opcode.rpartition("-")
-    if kind == "async" and half in HALVES:
-        opcode = f"{wrapped(instruction).opcode}-{half}"
+    if half in HALVES and kind not in HALVED:
+        opcode = f"{halved(instruction)}-{half}"
     return opcode, str(without_layout(instruction.type)), list(map(spelled, instruction.references))
 
 
@@ -128,12 +128,19 @@ def groups(instruction: Instruction) -> list[list[int]] | None:
             return list(map(list, spelled_shortly.devices(0)))
 
 
-def wrapped(instruction: Instruction) -> Instruction:
-    """The root of the computation that an asynchronous half stands for."""
-    computation = instruction.computation
-    while not instruction.called:
-        instruction = computation.instruction(instruction.operands[0])
-    root = computation.module.computation(instruction.called[0]).root
+def halved(instruction: Instruction) -> str:
+    """What an asynchronous half is a half of, which XLA prints with it: what it, or its start, says or wraps."""
+    start: Instruction | None = instruction
+    while start and start.opcode.endswith(("-update", "-done")):
+        start = start.computation.instruction(start.operands[0])
+    if start is None or not start.opcode.endswith("-start"):
+        return "async"
+    return wrapped(start).opcode if start.opcode == "async-start" else start.opcode.removesuffix("-start")
+
+
+def wrapped(start: Instruction) -> Instruction:
+    """The root of the computation that an instruction starts."""
+    root = start.computation.module.computation(start.called[0]).root
     assert root is not None
     return root
 

@@ -46,7 +46,12 @@ WRITTEN_BY_HAND = """
 def test_written_by_hand() -> None:
     module = read(WRITTEN_BY_HAND)
     assert [str(problem) for problem in module.problems] == []
-    assert names(module) == {"add": ["a", "b", "s"], "e": ["p", "q", "r", "t", "w"], "f": ["c"]}
+    assert names(module) == {
+        "add": ["a", "b", "s"],
+        "e": ["p", "q", "r", "t", "w"],
+        "_": ["tmp_0", "tmp_1"],
+        "f": ["c"],
+    }
     assert module.name == "by_hand"
     assert module.entry.name == "e"
     assert module.computation("add").attributes == {"execution_thread": '"x"'}
@@ -54,14 +59,14 @@ def test_written_by_hand() -> None:
     assert types == {"p": "f32[2,3]{1, 0}", "q": "(s32[], f32[2]{0})", "r": "f32[2]", "t": "", "w": "((), (f32[2]))"}
     reduction = module.entry.instruction("r")
     assert reduction.operands == ("p", "q")
-    assert list(reduction.attributes) == ["dimensions", "to_apply"]
+    assert reduction.attributes == {"dimensions": "{1}", "to_apply": "_"}
     assert module.entry.instruction("t").attributes["backend_config"].count("\n") == 2
 
 
 def test_scans_find_in_it_what_is_there() -> None:
     module = read(WRITTEN_BY_HAND)
-    assert len(module.rows()) == 9
-    assert [each.name for each in module.with_opcode({"parameter", "while"})] == ["a", "b", "p", "q", "w"]
+    assert len(module.rows()) == 11
+    assert [each.name for each in module.with_opcode({"parameter", "while"})] == ["a", "b", "p", "q", "w", "tmp_0"]
     assert dict(module.attribute_rows())["w"] == {"condition": "%add", "body": "add"}
 
 

@@ -16,6 +16,7 @@ from shardscope.parsers.hlo import HloModule, parse_module, pieces
 from shardscope.parsers.source import Source
 
 from ..damage import SCRAPS, SEEDS, damaged_line, damaged_texts, is_linear, repeated
+from .test_nested import with_nested
 
 
 def look_at_everything(module: HloModule) -> None:
@@ -41,6 +42,8 @@ def look_at_everything(module: HloModule) -> None:
     wanted = {"all-reduce", "parameter", "add", "tuple", "fusion"}
     assert [each.span for each in module.with_opcode(wanted)] == [e.span for e in instructions if e.opcode in wanted]
     assert sum(module.opcode_counts().values()) == len(instructions)
+    for each in instructions[:99]:
+        assert module.instruction_at(each.span.start).span == each.span
     parts = list(pieces(module))
     assert b"".join(module.source.data[part.span.start : part.span.end] for part in parts) == module.source.data
     assert all(before.span.end == after.span.start for before, after in pairwise(parts))
@@ -53,9 +56,16 @@ def texts(corpus: list[Path]) -> list[bytes]:
     return [text for text in found if text.startswith(b"HloModule ") and len(text) < 9000][::7]
 
 
+@pytest.fixture(scope="module")
+def nested(texts: list[bytes]) -> list[bytes]:
+    """Some of them with computations written in the instructions that call them."""
+    written = ((text, with_nested(text.decode()).encode()) for text in texts)
+    return [nested for text, nested in written if nested != text]
+
+
 @pytest.mark.parametrize("first", range(0, SEEDS, 500))
-def test_damaged_texts(texts: list[bytes], first: int) -> None:
-    for source in damaged_texts(texts, first):
+def test_damaged_texts(texts: list[bytes], nested: list[bytes], first: int) -> None:
+    for source in damaged_texts(texts + nested[::3], first):
         try:
             module = parse_module(source)
         except ParseError:
@@ -75,6 +85,17 @@ def test_damage_to_a_line_leaves_the_other_lines(texts: list[bytes], seed: int) 
     broken = parse_module(damaged_line(chance, text, chosen, scraps))
     left = {each.text for computation in broken.computations for each in computation.instructions}
     assert {each.text for each in instructions if each.span != chosen} <= left
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_damage_to_a_line_leaves_the_other_lines_of_nested_computations(nested: list[bytes], seed: int) -> None:
+    chance = random.Random(seed)
+    text = chance.choice(nested)
+    instructions = [each for part in parse_module(Source("whole", text)).computations for each in part.instructions]
+    chosen = chance.choice([each for each in instructions if "\n" not in each.text])
+    scraps = [scrap for scrap in SCRAPS if b"\n" not in scrap and scrap != b"/*"]
+    broken = parse_module(damaged_line(chance, text, chosen.span, scraps))
+    assert {each.name for each in instructions if each is not chosen} <= set(broken.rows().names)
 
 
 HEAD = "HloModule m\n\nENTRY %e (p: f32[]) -> f32[] {\n"
@@ -116,6 +137,15 @@ LONG = {
     "groups": [f"{HEAD}  %x = f32[] add(%p), replica_groups={{{each}\n}}\n" for each in repeated("{0} ")],
     "pairs": [f"{HEAD}  %x = f32[] add(%p), source_target_pairs={{{each}}}\n}}\n" for each in repeated("{0,1}  ")],
     "shardings": [f"{HEAD}  %x = f32[] add(%p), sharding={{{each}}}\n}}\n" for each in repeated("{replicated},")],
+    "nested computations": [HEAD + each for each in repeated("  x = f32[] call(p), to_apply={\n")],
+    "nested computations in one line": [HEAD + each for each in repeated("x = f32[] call(p), to_apply={ ")],
+    "nested computations in a list": [
+        HEAD + each for each in repeated("x = f32[] call(p), calls={{y = f32[] iota()},")
+    ],
+    "indented further and further": [
+        HEAD + "".join(f"{' ' * column}x = f32[] call(p), calls={{\n" for column in range(len(each) // 40))
+        for each in repeated(" ")
+    ],
     "blanks in groups": [f"{HEAD}  %x = f32[] add(%p), replica_groups={{{each}\n}}\n" for each in repeated(" ")],
 }
 

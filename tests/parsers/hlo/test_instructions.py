@@ -147,7 +147,8 @@ def test_elements_as_operands() -> None:
         ("true_computation=a, false_computation=b", {"true_computation": ("a",), "false_computation": ("b",)}),
         ("called_computations={%f}", {"called_computations": ("f",)}),
         ("select=%ge, scatter=%add", {"select": ("ge",), "scatter": ("add",)}),
-        ("to_apply={ROOT x = f32[] parameter(0)}", {"to_apply": ()}),
+        ("to_apply={ROOT x = f32[] parameter(0)}", {"to_apply": ("_",)}),
+        ("branch_computations={{x = f32[] iota()}, %a}", {"branch_computations": ("_", "a")}),
         ("dimensions={1}", {}),
     ],
 )

@@ -30,7 +30,7 @@ module @m {
 
 
 def read(text: str) -> MlirModule:
-    return parse_module(Source("m.mlir", text.encode()))
+    return parse_module(Source("m.mlir", text.encode("utf-8", "surrogateescape")))
 
 
 def with_line(number: int, line: str) -> str:
@@ -125,6 +125,10 @@ def test_what_is_no_mlir_at_all() -> None:
         # a name in quotes that starts a line of an alias, or of nothing
         '#loc = loc(\n"shard_map")\n"a.b"() : () -> ()\n',
         '#loc1 =module "loc(""a")\n"builtin.module"\n"a.b"() : () -> ()\n',
+        # more results than a number in Python has digits
+        f"func.func @f() {{\n  %0:{'9' * 5000} = a.b : f32\n  return\n}}\n",
+        # what is no text in a location
+        'func.func @f() {\n  %0 = a.b : f32 loc("\udcff")\n  return\n}\n',
         # results in front of what looks like the key of an attribute
         "func.func @f() {\n  %c = a.b = a.c 4 : i32\n  return\n}\n",
     ],

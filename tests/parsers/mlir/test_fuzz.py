@@ -23,6 +23,7 @@ from shardscope.parsers.mlir import (
     parse_module,
     pieces,
 )
+from shardscope.parsers.mlir.value_rows import value_rows
 from shardscope.parsers.source import Source
 
 from ..damage import SCRAPS, SEEDS, damaged_line, damaged_texts, is_linear, repeated
@@ -47,6 +48,8 @@ def look_at_everything(module: MlirModule) -> None:
     for operation in operations:
         look_at(operation)
     starts = {operation.span.start for operation in operations}
+    for function in module.functions:
+        assert {row.start for row in value_rows(function)} <= starts or module.problems
     for function in module.functions:
         assert function.span.start in starts or module.problems
         with suppress(ParseError):

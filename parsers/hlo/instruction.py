@@ -1,0 +1,184 @@
+"""One instruction of an HLO computation, each of its parts read from the text when it is first asked for.
+
+Its name, type and opcode are the index's business (`printed.py`, `freeform.py`); attributes are split by `fields.py`;
+the value of an attribute has a grammar of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import ParseError
+from ..grammar import anchored
+from ..gspmd import Sharding, parse_sharding
+from ..replica_groups import Pairs, ReplicaGroups, parse_pairs, parse_replica_groups
+from ..source import Source, Span
+from ..source_frames import Frame
+from .call import CALLING, Call, Operand, backend_config, parse_call
+from .fields import fields, plain
+from .metadata import Metadata, parse_metadata
+from .nested import Statement
+from .types import HloType, parse_type
+
+if TYPE_CHECKING:
+    from .computation import Computation
+
+T = TypeVar("T")
+
+
+class Instruction:
+    """One instruction. Its parts are texts until they are asked for; equal texts are read once."""
+
+    __slots__ = ("_call", "_end", "_row", "_start", "computation")
+
+    def __init__(self, computation: Computation, row: re.Match[bytes], start: int, end: int) -> None:
+        self.computation = computation
+        self._row = row
+        self._start = start
+        self._end = end
+        self._call: Call | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.name} = {self.type_text} {self.opcode}(…)>"
+
+    @property
+    def span(self) -> Span:
+        """All of it, from `ROOT` or its name to its last attribute."""
+        return Span(self._start, self._end)
+
+    @property
+    def name(self) -> str:
+        """Its name, without the percent sign."""
+        return self._row[1].decode("utf-8", "replace")
+
+    @property
+    def type_text(self) -> str:
+        """Its type as it is in the text."""
+        return self._row[2].decode("utf-8", "replace")
+
+    @property
+    def opcode(self) -> str:
+        """What it does, in XLA's spelling; asynchronous halves are `all-gather-start` and the like."""
+        return self._row[3].decode()
+
+    @property
+    def type(self) -> HloType:
+        """Its type."""
+        return parse_type(self.type_text)
+
+    @property
+    def is_root(self) -> bool:
+        """Whether it is marked as the result of its computation."""
+        return self._row.start(1) - self._start > 1
+
+    @property
+    def text(self) -> str:
+        """All of it as it is in the text."""
+        return self._source.text(self.span)
+
+    @property
+    def call(self) -> Call:
+        """Its operands and attributes, not yet interpreted."""
+        if self._call is None:
+            # The row ends behind the opening parenthesis.
+            place = Span(self._row.end() - 1, self._end)
+            if nested := self.computation.nested_in(place):
+                text = Statement(self._source.data, place, nested).text
+                self._call = parse_call(text, 0, len(text))
+            else:
+                self._call = parse_call(self._source.data, place.start, place.end)
+        return self._call
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it could be read to its end."""
+        return self.call.is_complete
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The names of the instructions that its operands come from, without percent signs."""
+        return tuple(operand.name for operand in self.references)
+
+    @property
+    def references(self) -> tuple[Operand, ...]:
+        """Its operands, including those that are one element of an instruction's result."""
+        return () if self.literal is not None else self.call.operands
+
+    @property
+    def literal(self) -> str | None:
+        """The text in the parentheses of a constant or parameter."""
+        return self.call.inside if self.opcode in ("constant", "parameter") else None
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """Its attributes as text, by key; of a computation that is written in one, the name."""
+        return self.call.attributes
+
+    @property
+    def metadata(self) -> Metadata | None:
+        """Where it comes from."""
+        text = self.attributes.get("metadata")
+        return None if text is None else parse_metadata(text)
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """The user's call stack it comes from, innermost first; empty if the text does not say."""
+        metadata = self.metadata
+        if metadata is None:
+            return ()
+        if metadata.frame is not None:
+            return (metadata.frame,)
+        return self.computation.module.frames(metadata.stack_frame_id or 0)
+
+    @property
+    def frontend_attributes(self) -> Mapping[str, str]:
+        """What the front end attached, by key; strings without their quotes, other values as text."""
+        return {key: plain(value) for key, value in fields(self.attributes.get("frontend_attributes", "{}")).items()}
+
+    @property
+    def backend_config(self) -> Any:
+        """What the backend attached: JSON values, or text where it is no JSON; None where there is none."""
+        text = self.attributes.get("backend_config")
+        return None if text is None else backend_config(text)
+
+    @property
+    def replica_groups(self) -> ReplicaGroups | None:
+        """Among which devices it communicates; raises ParseError."""
+        return self._value("replica_groups", parse_replica_groups)
+
+    @property
+    def source_target_pairs(self) -> Pairs | None:
+        """Who sends to whom; raises ParseError."""
+        return self._value("source_target_pairs", parse_pairs)
+
+    @property
+    def sharding(self) -> Sharding | None:
+        """How its result is sharded; raises ParseError."""
+        return self._value("sharding", parse_sharding)
+
+    @property
+    def callees(self) -> Mapping[str, tuple[str, ...]]:
+        """The names of the computations it calls, by attribute."""
+        call = self.call
+        return {key: call.computations(key) for key in CALLING if key in call.attributes}
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """The names of the computations it calls."""
+        return tuple(name for names in self.callees.values() for name in names)
+
+    @property
+    def _source(self) -> Source:
+        return self.computation.module.source
+
+    def _value(self, key: str, parse: Callable[[str], T]) -> T | None:
+        text = self.attributes.get(key)
+        if text is None:
+            return None
+        try:
+            return parse(text)
+        except ParseError as error:
+            offset = self._source.data.find(f"{key}={text}".encode(), self._row.end(), self._end)
+            raise anchored(error, self._source, max(offset + len(key) + 1, self._start)) from None
