@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
-from ...parsers.hlo.uses import uses
+from ...parsers.hlo.uses import Uses
 from .. import hlo_types
 from ..report import CollectivePart, SourcePlace
 
@@ -42,8 +42,9 @@ def _pieces(computation: Computation, members: list[Instruction]) -> dict[Instru
     """The instructions that bring a piece into its shape; of a piece that is a vector itself, the one that cuts it."""
     found: dict[Instruction, list[Instruction]] = {member: [] for member in members}
     reached = {member.name: (member, member) for member in members}
+    uses = Uses(computation)
     for _ in range(STEPS):
-        users = uses(computation, reached)
+        users = uses.of(reached)
         farther: dict[str, tuple[Instruction, Instruction]] = {}
         for name, (member, instruction) in reached.items():
             shaped = [user for user in users[name] if user.opcode in RESHAPES and user.frames]
