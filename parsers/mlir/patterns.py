@@ -26,7 +26,9 @@ RESULTS = rf"{_RESULT}(?:\s*+,\s*+{_RESULT})*+"
 _QUOTED = r'"[\w$.\-]++"(?=\s*+\()'
 _AFTER_RESULTS = rf"{_QUOTED}|[A-Za-z_][\w$.]*+"
 # A name with a dot in front of one of these is the key of an attribute that stands on a line of its own.
-_ALONE = rf"{_QUOTED}|[A-Za-z_][\w$]*+\.[\w$.]++(?![ \t]*+[=,>\])])|(?:return|call_indirect|call|module)\b"
+NAMED = r"(?:[A-Za-z_][\w$]*+\.[\w$.]++(?![ \t]*+[=,>\])])|(?:return|call_indirect|call|module)\b)"
+"""The name of an operation that stands alone, without quotes."""
+_ALONE = rf"{_QUOTED}|{NAMED}"
 HEAD = rf"(?:{RESULTS}\s*+=\s*+(?:{_AFTER_RESULTS})|{_ALONE})"
 """How an operation starts: with its results and its name, or with its name alone."""
 HEAD_PARTS = rf"(?:({RESULTS})\s*+=\s*+({_AFTER_RESULTS})|({_ALONE}))\s*+"

@@ -14,6 +14,7 @@ from functools import cached_property
 from ..errors import ParseError
 from ..garbage import collection_paused
 from .operation import Operation, operation_from, operations_in
+from .patterns import NAMED
 from .statement import FUNCTION
 from .structure import Nest
 from .text import MlirText, nests_in
@@ -22,9 +23,8 @@ BLOCK = 1 << 15
 """Bytes of text whose rows are taken at once: many enough to keep the loop cheap, few enough for the cache."""
 
 _HEAD = (
-    r"\n[ \t]*+(?:(%[^\s=]*+(?: %[^\s=]*+)*+)\s*+=\s*+)?+"
-    r'("[\w$.\-]++(?="\s*+\()|(?(1)[A-Za-z_][\w$.]*+'
-    r"|(?:[A-Za-z_][\w$]*+\.[\w$.]++|(?:return|call_indirect|call|module)\b)(?! *+=)))"
+    r"\n[ \t]*+(?:(%[\w$.\-:,]*+(?: %[\w$.\-:,]*+)*+)\s*+=\s*+)?+"
+    rf'("[\w$.\-]++(?="\s*+\()|(?(1)[A-Za-z_][\w$.]*+|{NAMED}))'
 )
 _TYPES = r'[^\n"{}=l]++(?:l(?!oc\()[^\n"{}=l]*+)*+(?=\n|\Z|loc\()'
 _LINE = re.compile(rf"{_HEAD}(?:[^\n]* : ([^\n]++)|)", re.ASCII)

@@ -135,3 +135,11 @@ def test_what_is_no_mlir_at_all() -> None:
 )
 def test_found_by_fuzzing(text: str) -> None:
     look_at_everything(read(text))
+
+
+@pytest.mark.parametrize("line", ["a.b]]c %0 : i32", "%%%5 = a.b %0 : i32"])
+def test_what_starts_no_operation_is_no_row(line: str) -> None:
+    module = read(f"func.func @f() {{\n  %0 = a.c : i32\n  {line}\n  return\n}}\n")
+    assert [(results, name) for results, name, _ in module.rows()] == [
+        (operation.head.results, operation.name) for operation in module.walk()
+    ]
