@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +13,10 @@ from shardscope.samples.catalogue import samples
 
 settings.register_profile("shared", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
+
+# Machine code is not what is tested: what LLVM does for it takes an eighth of the time.
+FAST = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FAST}".strip()
 
 MADE_ONCE = ("corpus", "folder", "sample")
 """Fixtures that take long to make: the tests that ask for one run in the same process."""

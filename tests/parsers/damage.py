@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from shardscope.parsers.source import Source, Span
 
-SEEDS = int(os.environ.get("SHARDSCOPE_FUZZ", "2000"))
+SEEDS = int(os.environ.get("SHARDSCOPE_FUZZ", "1000"))
 """How many texts of each language are damaged."""
 
 SCRAPS = (
