@@ -8,7 +8,7 @@ from ..parsers.errors import Problem
 from ..parsers.hlo import HloModule
 from ..parsers.mesh_syntax import MeshSyntax
 from ..parsers.mlir import MlirModule
-from .capture.model import Capture, Mesh, Subject
+from .capture.model import Capture, Device, Mesh, Subject
 from .jaxpr_text import JaxprText
 from .program import read
 
@@ -45,6 +45,15 @@ def partition_count(capture: Capture) -> int:
         if partitions * replicas > 1:
             return partitions * replicas
     return max((mesh.size for mesh in meshes_of(capture)), default=1)
+
+
+def devices_of(subject: Subject | None) -> tuple[Device, ...]:
+    """The device of each partition; none where they are fake."""
+    if subject is None:
+        return ()
+    known = {device.id: device for device in subject.devices}
+    order = subject.device_assignment or tuple(known)
+    return tuple(known[number] for number in order) if all(number in known for number in order) else ()
 
 
 def _over_partitions(mesh: Mesh, subject: Subject) -> MeshSyntax | None:

@@ -21,7 +21,7 @@ from .cost.places import Machine, machine_of
 from .findings.judge import with_findings
 from .findings.policy import EVERYTHING, Policy
 from .jaxpr_text import JaxprText
-from .meshes import meshes_of, partition_count
+from .meshes import devices_of, meshes_of, partition_count
 from .message_places import placed_messages
 from .peak_memory import peak_memory
 from .program import jaxpr_of, read
@@ -79,6 +79,7 @@ def collectives_of(stage: Stage, capture: Capture) -> tuple[Collective, ...]:
         partition_count(capture),
         _partitioning(capture.stage("hlo-before"), capture.stage("hlo-spmd")),
         _is_differentiated(capture),
+        devices_of(capture.subject),
     )
     return _collectives(stage, setting, jaxpr_of(capture), capture.stage("stablehlo"))
 

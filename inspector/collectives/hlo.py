@@ -2,15 +2,17 @@
 
 XLA writes one collective in several ways: as one instruction; as a `-start` and a `-done`; in a computation of its own
 that an asynchronous call wraps; cloned into every fusion that it overlaps with (TPU's `async-collective-start`, the
-clones share channel and chain); and a reduce-scatter as a fusion around an all-reduce (TPU's `all-reduce-scatter`).
+clones share channel and chain); a reduce-scatter as a fusion around an all-reduce (TPU's `all-reduce-scatter`); and
+what goes between slices as a send and a recv (`slices.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape
+from ...parsers.replica_groups import Groups, Pairs, ReplicaGroups
 from .. import hlo_types
 from ..loops.hlo_executions import HloExecutions
 from ..report import Collective, CollectivePart, Kind, Origin, SourcePlace
@@ -22,6 +24,7 @@ from .op_name import direction_of
 from .origin import origin_of
 from .readable import readable
 from .setting import Setting
+from .slices import RENDEZVOUS, Transfer, as_partitions, in_every_slice, slices_of, transfer_of
 
 STARTS = {f"{opcode}-start": kind for opcode, kind in HLO_OPCODES.items()}
 OPENINGS = HLO_OPCODES | STARTS
@@ -43,12 +46,16 @@ REDUCTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A collective instruction with what decides how it counts: who calls its computation, and its other half."""
+    """A collective instruction with what decides how it counts: who calls its computation, and its other half.
+
+    Of a transfer between slices, which begins with a send, the other half is the recv.
+    """
 
     kind: Kind
     instruction: Instruction
     done: Instruction | None = None
     wrapper: Instruction | None = None
+    transfer: Transfer | None = None
 
     @property
     def place(self) -> Instruction:
@@ -69,6 +76,8 @@ class Found:
     @property
     def is_async(self) -> bool:
         """Whether it is split into a start and a done, of its own or of what wraps it."""
+        if self.transfer is not None:
+            return True
         wrapper = self.wrapper.name if self.wrapper is not None and self.wrapper.opcode == "fusion" else ""
         started = self.wrapper is not None and self.wrapper.opcode.endswith("-start")
         return self.instruction.opcode in STARTS or started or wrapper.startswith("async-collective")
@@ -81,17 +90,58 @@ def hlo_collectives(stage: str, module: HloModule, setting: Setting) -> tuple[Co
     nameless = [each.instruction for each in found if not each.place.frames]
     neighbours = neighbours_of(module, nameless, differentiated=setting.differentiated)
     parts = parts_of(module, nameless)
+    members = _members_of(module, setting)
     return tuple(
-        _collective(stage, each, setting, executions, neighbours, parts.get(each.instruction, ())) for each in found
+        _collective(stage, each, members(each), setting, executions, neighbours, parts.get(each.instruction, ()))
+        for each in found
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Between which partitions a collective runs, and how that is written."""
+
+    spelled: ReplicaGroups | None
+    groups: Groups
+    pairs: Pairs
+
+
+def _members_of(module: HloModule, setting: Setting) -> Callable[[Found], Members]:
+    slices = slices_of(module, setting.devices)
+
+    def members(found: Found) -> Members:
+        instruction, transfer = found.instruction, found.transfer
+        if transfer is not None:
+            pairs = as_partitions(transfer.pairs, setting.devices)
+            return Members(None, as_partitions(transfer.groups, setting.devices), _pairs(pairs))
+        spelled = readable(lambda: instruction.replica_groups)
+        groups = () if spelled is None else spelled.devices(len(slices[0]) if slices else setting.partitions)
+        permuted = readable(lambda: instruction.source_target_pairs) or ()
+        if slices:
+            return Members(spelled, in_every_slice(groups, slices), _pairs(in_every_slice(permuted, slices)))
+        return Members(spelled, groups, permuted)
+
+    return members
+
+
+def _pairs(rows: Groups) -> Pairs:
+    return tuple((source, target) for source, target in rows)
 
 
 def _found(module: HloModule, executions: HloExecutions) -> Iterator[Found]:
     dones = {
         (done.computation.name, done.operands[0]): done for done in module.with_opcode(DONES) if done.operands
     }  # fmt: skip
+    received = {
+        (recv.computation.name, recv.frontend_attributes.get(RENDEZVOUS)): recv for recv in module.with_opcode({"recv"})
+    }
     for instruction in module.with_opcode(OPENINGS):
         computation = instruction.computation
+        marks = instruction.frontend_attributes if instruction.opcode == "send" else {}
+        if (transfer := transfer_of(marks)) is not None:
+            recv = received.get((computation.name, marks.get(RENDEZVOUS)))
+            yield Found(transfer.kind, instruction, recv, transfer=transfer)
+            continue
         callers = () if computation.is_entry else executions.callers(computation.name)
         wrappers = [caller for _, caller in callers if caller.opcode == "fusion" or caller.opcode.endswith("-start")]
         yield Found(
@@ -119,28 +169,31 @@ def _without_clones(found: Iterator[Found]) -> Iterator[Found]:
 def _collective(
     stage: str,
     found: Found,
+    members: Members,
     setting: Setting,
     executions: HloExecutions,
     neighbours: Mapping[Instruction, Neighbourhood],
     parts: tuple[CollectivePart, ...],
 ) -> Collective:
-    instruction, place, kind = found.instruction, found.place, found.counted_as
-    spelled = readable(lambda: instruction.replica_groups)
-    groups = () if spelled is None else spelled.devices(setting.partitions)
-    pairs = readable(lambda: instruction.source_target_pairs) or ()
+    instruction, place, kind, transfer = found.instruction, found.place, found.counted_as, found.transfer
+    groups, pairs = members.groups, members.pairs
     group_size = max(map(len, groups), default=2)
     results = _results(found)
-    if place is instruction:
+    if transfer is not None:
+        operands = tuple(hlo_types.leaves(instruction.type))[:1]
+    elif place is instruction:
         operands = _operands(kind, instruction, results, group_size)
     else:
         operands = tuple(hlo_types.leaves(instruction.type))
     bytes_in, bytes_out = hlo_types.size(operands), hlo_types.size(results)
     metadata = place.metadata or instruction.metadata
     op_name = metadata.op_name if metadata is not None and metadata.op_name else None
-    channel = instruction.attributes.get("channel_id")
+    # Transfers have channels of their own.
+    channel = instruction.attributes.get("channel_id") if transfer is None else None
     marks = {**instruction.frontend_attributes, **place.frontend_attributes}
     runs = executions.of(place.computation.name)
-    origin = _origin(parts, setting) if parts else origin_of(op_name, channel, marks, setting.partitioning, place.name)
+    called = op_name or (transfer.primitive if transfer is not None else None)
+    origin = _origin(parts, setting) if parts else origin_of(called, channel, marks, setting.partitioning, place.name)
     # What a user wrote comes from where it was written, not from where its result is used.
     around = Neighbourhood() if origin == "user" else neighbours.get(instruction, Neighbourhood())
     names = _names(parts) or (op_name,)
@@ -154,7 +207,7 @@ def _collective(
         name=place.name,
         computation=place.computation.name,
         span=place.span,
-        axes=named_axes(spelled, groups, pairs, setting.meshes),
+        axes=named_axes(members.spelled, groups, pairs, setting.meshes),
         groups=groups,
         pairs=pairs,
         operand_types=tuple(map(hlo_types.short, operands)),
@@ -167,7 +220,7 @@ def _collective(
         origin=origin,
         direction=around.direction if direction == "unknown" else direction,
         source=SourcePlace(place.frames, "exact") if place.frames else source,
-        reduction=_reduction(instruction, executions.module),
+        reduction=_reduction(instruction, executions.module) if transfer is None else transfer.reduction,
         channel_id=_integer(channel),
         fused_form=instruction.computation.name.rstrip(".0123456789") if place is not instruction else None,
         op_name=op_name,
@@ -189,6 +242,8 @@ def _origin(parts: tuple[CollectivePart, ...], setting: Setting) -> Origin:
 def _results(found: Found) -> tuple[HloType, ...]:
     """The types of what comes out, in the end."""
     outer = found.place
+    if found.transfer is not None:
+        return tuple(hlo_types.leaves((found.done or outer).type))[:1]
     if found.done is not None:
         return tuple(hlo_types.leaves(found.done.type))
     if outer.opcode in STARTS and isinstance(outer.type, TupleShape) and len(outer.type.elements) > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...parsers.mesh_syntax import MeshSyntax
+from ..capture.model import Device
 from .origin import Partitioning
 
 
@@ -14,6 +15,7 @@ class Setting:
 
     `meshes` are the user's, over partition numbers; the first that explains a collective's groups names its axes.
     `partitions` is how many there are, which empty groups stand for.
+    `devices` are those of the partitions, in their order; none where they are fake, or nothing says where they are.
     `partitioning` is None where the stages around the partitioner were not recorded. `differentiated` is whether any
     operation of the program belongs to a backward pass.
     """
@@ -22,3 +24,4 @@ class Setting:
     partitions: int
     partitioning: Partitioning | None = None
     differentiated: bool = False
+    devices: tuple[Device, ...] = ()

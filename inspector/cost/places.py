@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..capture.model import Device, Subject
+from ..meshes import devices_of
 from ..targets.chips import Chip, chip_of_kind
 from ..targets.topology import wraps
 from .paths import MOST_PAIRS, Load, Torus, all_pairs, load_of, ring_pairs
@@ -144,13 +145,9 @@ def machine_of(subject: Subject | None) -> Machine | None:
     """The machine of a capture; None where its devices are fake, or of a kind that there are no figures for."""
     if subject is None or subject.device_kind is None:
         return None
-    chip = chip_of_kind(subject.device_kind)
-    if chip is None or not subject.devices:
-        return None
-    known = {device.id: device for device in subject.devices}
-    order = subject.device_assignment or tuple(known)
-    if any(number not in known for number in order):
+    chip, devices = chip_of_kind(subject.device_kind), devices_of(subject)
+    if chip is None or not devices:
         return None
     axes = range(min(len(device.coords) for device in subject.devices))
     shape = tuple(max(device.coords[axis] for device in subject.devices) + 1 for axis in axes)
-    return Machine(chip, tuple(known[number] for number in order), shape)
+    return Machine(chip, devices, shape)

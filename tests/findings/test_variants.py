@@ -124,6 +124,15 @@ def test_slow_links(function: str, expected: list[str]) -> None:
     assert [found.rule for found in wrong(there)] == expected
 
 
+@pytest.mark.parametrize(
+    "target", [pytest.param("tpu:v5p:2x2x1*2", marks=libtpu), pytest.param("gpu:h100:4x2", marks=cuda)]
+)
+@pytest.mark.parametrize(("function", "expected"), [("across", ["SS17", "SS18"]), ("inside", ["SS18"]), ("alone", [])])
+def test_slow_links_of_targets(function: str, expected: list[str], target: str) -> None:
+    """Two slices, and two nodes: as their compilers make it."""
+    assert [found.rule for found in wrong(captured("slices", function, target=target))] == expected
+
+
 @libtpu
 def test_what_the_target_makes_of_it_decides() -> None:
     """A TPU's compiler leaves in the loop what the CPU's gathers before."""

@@ -35,7 +35,8 @@ def check(report: Report) -> Iterator[Finding]:
         key=lambda each: each[1],
     )
     if now - then > report.thresholds.get(RULE.id, LEAST) * now:
-        yield _found(report, meshes[0], slow, best, now, then)
+        island = "slice" if machine.chip.platform == "tpu" else "node"
+        yield _found(report, meshes[0], slow, best, now, then, island)
 
 
 def _orders(mesh: MeshSyntax) -> Iterator[tuple[int, ...]]:
@@ -75,7 +76,13 @@ def _total(collectives: Sequence[Collective]) -> float:
 
 
 def _found(
-    report: Report, mesh: MeshSyntax, slow: list[Collective], order: tuple[int, ...], now: float, then: float
+    report: Report,
+    mesh: MeshSyntax,
+    slow: list[Collective],
+    order: tuple[int, ...],
+    now: float,
+    then: float,
+    island: str,
 ) -> Finding:
     sent: dict[tuple[str, ...], int] = {}
     for each in slow:
@@ -87,8 +94,8 @@ def _found(
     return finding(
         RULE,
         FindingPlace(worst.name, worst.source, "hlo", worst.span),
-        f"{', '.join(axes) or 'the groups'} lie across nodes, and what is sent over the network takes"
-        f" {format_seconds(now)}: with {names[-1]} on the fast links it is {format_seconds(then)}",
+        f"{', '.join(axes) or 'the groups'} lie{'s' * (len(axes) == 1)} across {island}s, and what is sent over the"
+        f" network takes {format_seconds(now)}: with {names[-1]} on the fast links it is {format_seconds(then)}",
         confidence="likely",
         axes=axes,
         evidence=(
@@ -96,7 +103,7 @@ def _found(
                 (f"over {', '.join(each) or '?'}", f"{format_bytes(count)} from each device through the network")
                 for each, count in sorted(sent.items(), key=lambda item: -item[1])
             ),
-            ("inside a node", ", ".join(fast) or "none"),
+            (f"inside a {island}", ", ".join(fast) or "none"),
         ),
         fix=f"lay the axes out in the order {', '.join(names)}, the last one on the fast links:"
         f" jax.make_mesh({tuple(sizes)}, {tuple(names)}); specs name axes, and stay as they are",
