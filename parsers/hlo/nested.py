@@ -22,8 +22,8 @@ from .patterns import NAME, SPACE
 
 _FIRST = rf"{SPACE}(?:ROOT\s++)?+%?{NAME}\s*+=(?!=)"
 
-# Of a list of names the first is followed by a comma or the end.
-_LINES = rf"[ \t]*+\n(?!\s*+(?:\{{|%?{NAME}\s*+[,}}]))"
+# Of a list of names the first is followed by the end, or by a comma and no instruction.
+_LINES = rf"[ \t]*+\n(?!\s*+(?:\{{|%?{NAME}\s*+(?:\}}|,(?!{_FIRST}))))"
 
 HEADER = re.compile(rf"(?P<entry>(?!))?(?P<name>(?!))?\{{(?={_FIRST}|{_LINES})".encode())
 """The brace that opens one, with the groups that the headers of other computations have."""

@@ -158,6 +158,12 @@ def test_damage_to_one_costs_no_other_instruction(old: str, new: str, left: list
     assert module.problems
 
 
+def test_a_first_line_that_looks_like_a_list_of_names() -> None:
+    module = read(REDUCTION.replace(" // it's {", "").replace('a = f32[] parameter(0), metadata={op_name="}{"}', "a ,"))
+    assert set(module.rows().names) >= {"p", "z", "r", "n", "b", "s"}
+    assert module.problems
+
+
 def test_a_broken_line_in_one_is_shown_where_it_is() -> None:
     (problem,) = read(REDUCTION.replace("ROOT s = f32[] add(a, b)", "ROOT s = f32[] add(a, b) c")).problems
     assert problem.source.position(problem.span.start) == (10, 30)
