@@ -40,7 +40,7 @@ def made(folder: Path, layers: int) -> tuple[Path, Path]:
     if not after.exists():
         script = folder / "step" / "step.py"
         script.parent.mkdir(parents=True, exist_ok=True)
-        script.write_text(re.sub(r"LAYERS = (.*), \\d+$", rf"LAYERS = \\1, {layers}", STEP.read_text(), flags=re.M))
+        script.write_text(re.sub(r"LAYERS = (.*), \d+$", rf"LAYERS = \1, {layers}", STEP.read_text(), flags=re.M))
         environment = {
             **os.environ,
             "JAX_PLATFORMS": "cpu",
