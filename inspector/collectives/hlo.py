@@ -8,23 +8,22 @@ what goes between slices as a send and a recv (`slices.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape
-from ...parsers.replica_groups import Groups, Pairs, ReplicaGroups
 from .. import hlo_types
 from ..loops.hlo_executions import HloExecutions
 from ..report import Collective, CollectivePart, Kind, Origin, SourcePlace
 from .combined import parts_of
 from .kinds import HLO_OPCODES, wire_bytes
+from .members import Members, members_of
 from .named_axes import named_axes
 from .neighbours import Neighbourhood, neighbours_of
 from .op_name import direction_of
 from .origin import origin_of
-from .readable import readable
 from .setting import Setting
-from .slices import RENDEZVOUS, Transfer, as_partitions, in_every_slice, slices_of, transfer_of
+from .slices import RENDEZVOUS, Transfer, slices_of, transfer_of
 
 STARTS = {f"{opcode}-start": kind for opcode, kind in HLO_OPCODES.items()}
 OPENINGS = HLO_OPCODES | STARTS
@@ -90,56 +89,36 @@ def hlo_collectives(stage: str, module: HloModule, setting: Setting) -> tuple[Co
     nameless = [each.instruction for each in found if not each.place.frames]
     neighbours = neighbours_of(module, nameless, differentiated=setting.differentiated)
     parts = parts_of(module, nameless)
-    members = _members_of(module, setting)
+    slices = slices_of(module, setting.devices)
     return tuple(
-        _collective(stage, each, members(each), setting, executions, neighbours, parts.get(each.instruction, ()))
+        _collective(
+            stage,
+            each,
+            members_of(each.instruction, each.transfer, slices, setting),
+            setting,
+            executions,
+            neighbours,
+            parts.get(each.instruction, ()),
+        )
         for each in found
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Members:
-    """Between which partitions a collective runs, and how that is written."""
-
-    spelled: ReplicaGroups | None
-    groups: Groups
-    pairs: Pairs
-
-
-def _members_of(module: HloModule, setting: Setting) -> Callable[[Found], Members]:
-    slices = slices_of(module, setting.devices)
-
-    def members(found: Found) -> Members:
-        instruction, transfer = found.instruction, found.transfer
-        if transfer is not None:
-            pairs = as_partitions(transfer.pairs, setting.devices)
-            return Members(None, as_partitions(transfer.groups, setting.devices), _pairs(pairs))
-        spelled = readable(lambda: instruction.replica_groups)
-        groups = () if spelled is None else spelled.devices(len(slices[0]) if slices else setting.partitions)
-        permuted = readable(lambda: instruction.source_target_pairs) or ()
-        if slices:
-            return Members(spelled, in_every_slice(groups, slices), _pairs(in_every_slice(permuted, slices)))
-        return Members(spelled, groups, permuted)
-
-    return members
-
-
-def _pairs(rows: Groups) -> Pairs:
-    return tuple((source, target) for source, target in rows)
 
 
 def _found(module: HloModule, executions: HloExecutions) -> Iterator[Found]:
     dones = {
         (done.computation.name, done.operands[0]): done for done in module.with_opcode(DONES) if done.operands
     }  # fmt: skip
-    received = {
-        (recv.computation.name, recv.frontend_attributes.get(RENDEZVOUS)): recv for recv in module.with_opcode({"recv"})
-    }
-    for instruction in module.with_opcode(OPENINGS):
+    openings = tuple(module.with_opcode(OPENINGS))
+    received = (
+        {(r.computation.name, r.frontend_attributes.get(RENDEZVOUS)): r for r in module.with_opcode({"recv"})}
+        if any(instruction.opcode == "send" for instruction in openings)
+        else {}
+    )
+    for instruction in openings:
         computation = instruction.computation
-        marks = instruction.frontend_attributes if instruction.opcode == "send" else {}
-        if (transfer := transfer_of(marks)) is not None:
-            recv = received.get((computation.name, marks.get(RENDEZVOUS)))
+        transfer = transfer_of(instruction.frontend_attributes) if instruction.opcode == "send" else None
+        if transfer is not None:
+            recv = received.get((computation.name, instruction.frontend_attributes.get(RENDEZVOUS)))
             yield Found(transfer.kind, instruction, recv, transfer=transfer)
             continue
         callers = () if computation.is_entry else executions.callers(computation.name)
