@@ -10,6 +10,8 @@ The text up to the next such start, or to a brace that opens or closes a region,
 
 from __future__ import annotations
 
+import re
+
 BRACE_DEPTH = 12
 BRACKET_DEPTH = 40
 """Locations that are written out are nested as deep as the calls were."""
@@ -31,7 +33,7 @@ NAMED = r"(?:[A-Za-z_][\w$]*+\.[\w$.]++(?![ \t]*+[=,>\])])|(?:return|call_indire
 _ALONE = rf"{_QUOTED}|{NAMED}"
 HEAD = rf"(?:{RESULTS}\s*+=\s*+(?:{_AFTER_RESULTS})|{_ALONE})"
 """How an operation starts: with its results and its name, or with its name alone."""
-HEAD_PARTS = rf"(?:({RESULTS})\s*+=\s*+({_AFTER_RESULTS})|({_ALONE}))\s*+"
+HEAD_PARTS = re.compile(rf"(?:({RESULTS})\s*+=\s*+({_AFTER_RESULTS})|({_ALONE}))\s*+".encode())
 """The same with groups: the results and the name behind them, or the name alone."""
 
 ALIAS_NAME = r"[#!][\w$.\-]++"

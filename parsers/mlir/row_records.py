@@ -21,7 +21,6 @@ from .value_rows import ValueRow
 
 T = TypeVar("T")
 
-_HEAD = re.compile(HEAD_PARTS.encode())
 _USE = re.compile(USE.encode())
 _INITIAL = b" init: "
 _INNER = rf'<(?:[^<>"]++|(?<=-)>|{STRING})*+>'
@@ -47,7 +46,7 @@ class RowRecords:
         """The names of its operands; none of one that cannot be read."""
         span = row.own[0]
         data = self.text.source.data
-        head = _HEAD.match(data, span.start) if row.nest is None else None
+        head = HEAD_PARTS.match(data, span.start) if row.nest is None else None
         if head is None or (row.name.startswith("sdy.") and row.name != "sdy.sharding_constraint"):
             return self._all_operands(row)
         # Behind the types and the attributes there are no operands.

@@ -56,7 +56,6 @@ Names as in the operations' definitions (stablehlo/dialect/StablehloOps.td, shar
 `ranges`, which are three attributes there.
 """
 
-_HEAD = re.compile(HEAD_PARTS.encode())
 _RESULT = re.compile(r"(%[\w$.\-]*+)(?::(\d++))?+")
 
 
@@ -139,7 +138,7 @@ class Statement:
 
 def read_head(source: Source, start: int) -> Head:
     """The start of the operation at an offset; without results and name where a broken line opens a region."""
-    match = _HEAD.match(source.data, start)
+    match = HEAD_PARTS.match(source.data, start)
     if match is None:
         return Head("", "", False, start)
     results, named, alone = match.groups(b"")

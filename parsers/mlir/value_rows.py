@@ -23,7 +23,6 @@ from .structure import Aliases, BlockNode, Nest, Run
 from .text import MlirText
 from .types import MlirType
 
-_HEAD = re.compile(HEAD_PARTS.encode())
 _NO_BRACKET = r'[^<>"]|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
 _INNER = rf"<(?:{_NO_BRACKET})*+>"
 _MIDDLE = rf"<(?:{_NO_BRACKET}|{_INNER})*+>"
@@ -106,7 +105,7 @@ class _Reader:
     def plain(self, span: Span, regions: tuple[int, ...], manual: tuple[str, ...]) -> ValueRow:
         """The row of an operation without regions."""
         data = self.data[span.start : span.end]
-        head = _HEAD.match(data)
+        head = HEAD_PARTS.match(data)
         written, name = (head[1] or b"", _text(head[2] or head[3]).strip('"')) if head else (b"", "")
         results = _result_names(written)
         types = _TYPES.search(data, max(data.rfind(b" : "), 0))
