@@ -143,3 +143,41 @@ def test_what_starts_no_operation_is_no_row(line: str) -> None:
     assert [(results, name) for results, name, _ in module.rows()] == [
         (operation.head.results, operation.name) for operation in module.walk()
     ]
+
+
+FUNCTION = "func.func @f() {{\n{}\n  return\n}}\n"
+OUTER = '  %0 = "a.b"() ({\n'
+INNER = '    "c.d"() : () -> i1\n'
+CLOSED = "  }) : () -> i32"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"{OUTER}{INNER}{CLOSED}",
+        f"{OUTER}  ^bb0(%a: i1):\n{INNER}{CLOSED} loc(unknown)",
+        f"{OUTER}{INNER}  }}, {{\n{INNER}{CLOSED}",
+        f"{OUTER}{OUTER}{INNER}{CLOSED}\n  }}) : () -> i64",
+        f"{OUTER}  {OUTER}{INNER}{CLOSED}\n  }}) : () -> i64",
+        f"{OUTER}{INNER}  }}) {{c = 1 : i8}} : () -> i32",
+        f"{OUTER}{INNER}  }}) : () ->\n    i32",
+        f"{OUTER}\n{INNER}{CLOSED}",
+        "\t%0 = a.b : i32\n \ta.c : i64",
+        "  %0, %1:2 = a.b : i32, i1, i1",
+        "  %0= a.b : i32\n  %1 =a.b : i64",
+        '  %0 = a.b {c = "} : i1"} : i32',
+        '  %0 = "a.b" () : () -> i32\n  "a.b" () : () -> ()',
+        "  %0 =\n    a.b : i32",
+        "  %0,\n  %1 = a.b : i32, i1",
+        "  a.b %0,\n    %1 : i32, i64",
+        "  return %0,\n    %1 : i32, i64",
+        "  %0 = a.b : !c.loc\n  %1 = a.b : !c.loc loc(unknown)\n  %2 = a.b : i32",
+    ],
+)
+def test_rows_of_what_no_printer_writes(lines: str) -> None:
+    for text in (FUNCTION.format(lines), FUNCTION.format(f"  %x = a.b : i1 loc(unknown)\n{lines}")):
+        module = read(text)
+        assert list(module.rows()) == [
+            (each.head.results, each.name, "" if each.name == "func.func" else each.statement.signature)
+            for each in module.walk()
+        ]

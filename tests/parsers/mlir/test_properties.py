@@ -135,6 +135,10 @@ def made_of(operation: Operation) -> Made:
     )
 
 
+def rows_of(module: MlirModule) -> list[tuple[str, str, str]]:
+    return [(each.head.results, each.name, each.statement.signature) for each in module.walk()]
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_printed(seed: int) -> None:
     chance = random.Random(seed)
@@ -142,7 +146,7 @@ def test_printed(seed: int) -> None:
     module = read("".join(f"{spelled(each)}\n" for each in made))
     assert list(map(str, module.problems)) == []
     assert list(map(made_of, module.body)) == made
-    assert [(each.head.results, each.name) for each in module.walk()] == [(row[0], row[1]) for row in module.rows()]
+    assert list(module.rows()) == rows_of(module)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -158,3 +162,4 @@ def test_spelled_anyhow(seed: int) -> None:
     module = read(text)
     assert list(map(str, module.problems)) == []
     assert list(map(made_of, module.body)) == made
+    assert list(module.rows()) == rows_of(module)
