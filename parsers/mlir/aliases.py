@@ -6,13 +6,12 @@ import re
 from functools import cached_property
 
 from ..source import Source, Span
-from .patterns import ALIAS_NAME, REST
+from .patterns import ALIAS_NAME, REST, for_bytes
 from .template import on_one_line
 
 _DEFINITION = rf"[ \t]*+({ALIAS_NAME})\s*+=(?!=)[ \t]*+"
 _FIRST = re.compile(_DEFINITION.encode())
 _OTHERS = re.compile(rf"\n{_DEFINITION}".encode())
-_REST = re.compile(REST.encode())
 
 
 class Aliases:
@@ -26,7 +25,7 @@ class Aliases:
         start = self._starts.get(name.encode())
         if start is None:
             return None
-        rest = _REST.match(self._source.data, start)
+        rest = for_bytes(REST).match(self._source.data, start)
         assert rest is not None
         return on_one_line(self._source.text(Span(start, rest.end())))
 

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..source import Span
-from .patterns import OPERATION, REGION, REST, TRIVIA
+from .patterns import REGION, REST, TRIVIA, for_bytes
+from .runs import span_at
 from .structure import Nest
 
-_OPERATION = re.compile(OPERATION.encode())
 _REGION = re.compile(REGION.encode())
-_CLOSE = re.compile(rf"\}}{REST}".encode())
 _AFTER_FUNCTION = re.compile(rb"[ \t]*+(?:\)|loc\b|//|\n|\Z)")
 _INSIDE_A_FUNCTION = re.compile(rf"{TRIVIA}(?:[%^]|(?:func\.)?return\b)".encode())
 
@@ -94,14 +93,15 @@ def _function(data: bytes, start: _Start, limit: int) -> FoundFunction | None:
     line_end = data.find(b"\n", start.offset, limit)
     line_end = limit if line_end < 0 else line_end
     if not _REGION.match(data, line_end - 1):
-        declared = _OPERATION.match(data, start.offset, limit)
-        return FoundFunction(Span(*declared.span()), None) if declared else None
+        declared = span_at(data, start.offset, limit)
+        return FoundFunction(declared, None) if declared else None
     closing = b"\n" + start.indent + b"}"
     end = min(_occurrences(data, closing, line_end, limit), default=None)
     if end is None:
         return FoundFunction(Span(start.offset, limit), Span(line_end, limit))
-    close = _CLOSE.match(data, end + len(closing) - 1, limit)
-    assert close is not None
-    if not _AFTER_FUNCTION.match(data, close.start() + 1, limit):
+    brace = end + len(closing) - 1
+    behind = for_bytes(REST).match(data, brace + 1, limit)
+    assert behind is not None
+    if not _AFTER_FUNCTION.match(data, behind.start(), limit):
         return None
-    return FoundFunction(Span(start.offset, close.end()), Span(line_end, close.start()))
+    return FoundFunction(Span(start.offset, behind.end()), Span(line_end, brace))

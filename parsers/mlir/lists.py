@@ -13,12 +13,11 @@ from types import MappingProxyType
 
 from ..errors import ParseError, Problem
 from ..source import Source, Span
-from .patterns import ITEM, STRING
+from .patterns import ITEM, STRING, for_text
 
 UNIT = "unit"
 """The value of an attribute that says something by being there."""
 
-_ITEM = re.compile(ITEM)
 _ENTRY = re.compile(rf"\s*+({STRING}|[\w$.\-]++)\s*+(?:=\s*+(.+))?+", re.DOTALL)
 _BRACKET = re.compile(r"(?<!-)>|[(\[{<)\]}]")
 _ESCAPE = re.compile(rb'\\(?:([0-9A-Fa-f]{2})|(["\\nt]))')
@@ -28,7 +27,7 @@ _LETTERS = {b"n": b"\n", b"t": b"\t"}
 def items(text: str) -> tuple[str, ...]:
     """The items of a list, which is given with its brackets; raises ParseError."""
     inside = text[1:-1]
-    found = _ITEM.findall(inside)
+    found = for_text(ITEM).findall(inside)
     if ",".join(found) != inside and inside.strip():
         right = takewhile(lambda pair: pair[0] == pair[1], zip(",".join(found), inside, strict=False))
         raise ParseError(_problem("not an item of a list", text, 1 + len(list(right))))

@@ -6,7 +6,6 @@ raises ParseError.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,17 +18,13 @@ from .annotations import Annotations
 from .collectives import parse_channel, parse_groups, parse_pairs
 from .locations import Location
 from .parameters import Argument, function_signature, label, region_arguments
-from .patterns import OPERATION, TRIVIA
+from .runs import span_at, spans_in
 from .statement import FUNCTION, Head, Statement, read_head, read_statement, result_names
 from .structure import BlockNode, Nest, RegionNode, Run, nest_at
 from .text import MlirText, nests_around
 from .types import MlirType, TensorType
 
 T = TypeVar("T")
-
-_OPERATION = re.compile(OPERATION.encode())
-OPERATIONS = re.compile(rf"{TRIVIA}(?:({OPERATION})|\Z)".encode())
-"""Operations without regions, one after the other; white space at the end matches too, without the group."""
 
 
 @dataclass(frozen=True)
@@ -227,16 +222,15 @@ def operations_in(text: MlirText, block: BlockNode) -> Iterator[Operation]:
             case Nest():
                 yield Operation(text, item.span, item)
             case Run(span):
-                for match in OPERATIONS.finditer(text.source.data, span.start, span.end):
-                    if match[1]:
-                        yield Operation(text, Span(*match.span(1)))
+                for operation in spans_in(text.source.data, span):
+                    yield Operation(text, operation)
 
 
 def operation_from(text: MlirText, start: int) -> Operation | None:
     """The operation that starts at an offset, if one does."""
-    match = _OPERATION.match(text.source.data, start)
-    if match:
-        return Operation(text, Span(*match.span()))
+    span = span_at(text.source.data, start)
+    if span:
+        return Operation(text, span)
     nest = nest_at(text.source, start)
     return Operation(text, nest.span, nest) if nest else None
 
@@ -249,7 +243,6 @@ def operation_in(text: MlirText, run: Span, offset: int) -> Operation | None:
     data, line = text.source.data, offset + 1
     while line > run.start:
         line = max(data.rfind(b"\n", run.start, line - 1) + 1, run.start)
-        if (match := OPERATIONS.match(data, line, run.end)) and match[1]:
-            span = Span(*match.span(1))
+        if span := span_at(data, line, run.end):
             return Operation(text, span) if span.start <= offset < span.end else None
     return None

@@ -5,7 +5,6 @@ What of a parameter cannot be read raises ParseError when it is asked for.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,13 +12,10 @@ from .annotations import Annotations
 from .forms import ParameterForm, function_form, parameter_form
 from .lists import items
 from .locations import Location
-from .patterns import BRACKETS
 from .statement import Statement
 from .template import OPERATION, Filled, lift
 from .text import MlirText
 from .types import FunctionType, MlirType
-
-_LABEL = re.compile(rf"(\^[\w$.\-]++)\s*+({BRACKETS})?+")
 
 
 @dataclass(frozen=True)
@@ -78,9 +74,8 @@ def listed_results(text: MlirText, listed: str) -> tuple[Result, ...]:
 
 def label(text: MlirText, written: str) -> tuple[str, tuple[Argument, ...]]:
     """The name and the arguments of a block from its label, `^bb0(%a: tensor<f32>):`; raises ParseError."""
-    match = _LABEL.match(written)
-    assert match is not None
-    return match[1], listed_arguments(text, match[2] or "()")
+    name, parenthesis, arguments = written.removesuffix(":").partition("(")
+    return name.rstrip(), listed_arguments(text, f"({arguments.rstrip()}" if parenthesis else "()")
 
 
 def region_arguments(text: MlirText, statement: Statement) -> tuple[Argument, ...]:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Literal
 
 from ..pieces import Piece, without_gaps
-from ..source import Span
 from .module import MlirModule
-from .operation import OPERATIONS
+from .runs import spans_in
 from .structure import Aliases, BlockNode, Nest, RegionNode, Run
 
 Kind = Literal["operation", "label", "alias"]
@@ -34,9 +33,8 @@ def _read(module: MlirModule) -> Iterator[Piece[Kind]]:
             case Aliases(span):
                 yield Piece("alias", span)
             case Run(span):
-                for match in OPERATIONS.finditer(module.source.data, span.start, span.end):
-                    if match[1]:
-                        yield Piece("operation", Span(*match.span(1)))
+                for operation in spans_in(module.source.data, span):
+                    yield Piece("operation", operation)
             case Nest(own, regions):
                 for behind, region in zip(reversed(own[1:]), reversed(regions), strict=True):
                     waiting += (Piece("operation", behind), module.text.region(region))

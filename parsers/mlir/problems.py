@@ -12,12 +12,15 @@ from collections.abc import Iterator
 from ..errors import ParseError, Problem
 from ..source import Span
 from .annotations import Annotations
-from .operation import OPERATIONS, Operation
+from .operation import Operation
+from .patterns import OPERATIONS, USE, for_bytes
+from .runs import spans_in
 from .structure import Run
 from .text import MlirText, nests_in
 
-_NAMES = re.compile(rb'%[\w$.\-]*+(?:#\d++)?+|#loc\d*+|\bstep-\d++|(?:_|: )\d++(?=")')
-"""Names of values, numbers of locations and of steps of a propagation, and those in the names of origins."""
+_LOCATION = re.compile(rb"#loc\d*+")
+_IN_RECORDS = re.compile(rb'\bstep-\d++|(?:_|: )\d++(?=")')
+"""Numbers of steps of a propagation, and those in the names of origins."""
 
 _ANNOTATIONS = tuple(name for name, member in vars(Annotations).items() if isinstance(member, property))
 
@@ -43,7 +46,7 @@ def problems_in(text: MlirText) -> Iterator[Problem]:
 
 def _of_run(text: MlirText, run: Span, right: set[bytes]) -> Iterator[Problem]:
     """The problems of operations in a row; `right` collects what has none."""
-    texts = OPERATIONS.findall(_NAMES.sub(b"%", text.source.data[run.start : run.end]))
+    texts = for_bytes(OPERATIONS).findall(_without_names(text.source.data[run.start : run.end]))
     first = dict(zip(reversed(texts), reversed(range(len(texts))), strict=True))
     doubtful = {index for each, index in first.items() if each not in right}
     wrong = {texts[index] for index, operation in _numbered(text, run, doubtful) if any(_of_operation(operation))}
@@ -52,12 +55,19 @@ def _of_run(text: MlirText, run: Span, right: set[bytes]) -> Iterator[Problem]:
         yield from _of_operation(operation)
 
 
+def _without_names(data: bytes) -> bytes:
+    """The text without what may differ: names of values, numbers of locations, and those in Shardy's records."""
+    # One after the other, each search skips to what it begins with.
+    data = _LOCATION.sub(b"%", for_bytes(USE).sub(b"%", data))
+    return _IN_RECORDS.sub(b"%", data) if b"sdy.propagation" in data or b"origin" in data else data
+
+
 def _numbered(text: MlirText, run: Span, numbers: set[int]) -> Iterator[tuple[int, Operation]]:
     """The operations in a row that have these numbers, counted from 0."""
-    if numbers:
-        for number, match in enumerate(OPERATIONS.finditer(text.source.data, run.start, run.end)):
-            if number in numbers and match[1]:
-                yield number, Operation(text, Span(*match.span(1)))
+    last = max(numbers, default=-1)
+    for number, span in zip(range(last + 1), spans_in(text.source.data, run), strict=False):
+        if number in numbers:
+            yield number, Operation(text, span)
 
 
 def _of_operation(operation: Operation) -> Iterator[Problem]:

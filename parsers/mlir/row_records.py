@@ -13,7 +13,7 @@ from typing import TypeVar
 from ..errors import ParseError
 from ..source import Span
 from .operation import Operation
-from .patterns import HEAD_PARTS, STRING, USE
+from .patterns import HEAD_PARTS, STRING, USE, for_bytes
 from .sdy import Origins, PropagationStep, ShardingRule
 from .sdy_parser import parse_each_origins, parse_propagation, parse_sharding_rule
 from .text import MlirText
@@ -46,7 +46,7 @@ class RowRecords:
         """The names of its operands; none of one that cannot be read."""
         span = row.own[0]
         data = self.text.source.data
-        head = HEAD_PARTS.match(data, span.start) if row.nest is None else None
+        head = for_bytes(HEAD_PARTS).match(data, span.start) if row.nest is None else None
         if head is None or (row.name.startswith("sdy.") and row.name != "sdy.sharding_constraint"):
             return self._all_operands(row)
         # Behind the types and the attributes there are no operands.

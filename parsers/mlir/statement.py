@@ -17,7 +17,7 @@ from ..source import Source, Span
 from . import template
 from .forms import OperationForm, function_form, operation_form, unread_form
 from .lists import entries
-from .patterns import HEAD_PARTS
+from .patterns import HEAD_PARTS, for_bytes
 from .signatures import Types, is_understood, signature
 from .template import Filled, Place, lift, on_one_line
 
@@ -138,7 +138,7 @@ class Statement:
 
 def read_head(source: Source, start: int) -> Head:
     """The start of the operation at an offset; without results and name where a broken line opens a region."""
-    match = HEAD_PARTS.match(source.data, start)
+    match = for_bytes(HEAD_PARTS).match(source.data, start)
     if match is None:
         return Head("", "", False, start)
     results, named, alone = match.groups(b"")

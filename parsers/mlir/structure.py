@@ -6,7 +6,6 @@ describes: all operations up to the next region are one. So the tree has as many
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from typing import NamedTuple
 from ..errors import Problem
 from ..grammar import Grammar
 from ..source import Source, Span
-from .patterns import ALIAS, HEAD, LABEL, OPERATION, REGION, RESOURCES, REST, TRIVIA
+from .patterns import ALIAS, HEAD, LABEL, OPERATION, REGION, RESOURCES, REST, TRIVIA, for_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,19 +127,18 @@ def _parsed(source: Source, span: Span, pieces: Iterable[_Piece]) -> tuple[Regio
     return tree, tuple(problems)
 
 
-_TOKEN = re.compile(
+_TOKEN = (
     f"{TRIVIA}(?:"
     rf"(?P<OPERATIONS>(?:{OPERATION}{TRIVIA})++)"
-    rf"|(?P<OPEN>{HEAD}{REST}){REGION}"
-    rf"|\}}(?P<NEXT>{REST}){REGION}"
-    rf"|\}}(?P<CLOSE>{REST})"
+    # What has no region behind it is among those operations, or closes one.
+    rf"|(?P<HEAD>{HEAD}|\}})(?P<REST>{REST})(?P<REGION>{REGION})?+"
     rf"|(?P<LABEL>{LABEL})"
     rf"|(?P<ALIASES>(?:{ALIAS}{REST}{TRIVIA})++)"
     rf"|(?P<RESOURCES>{RESOURCES})"
     r"|(?P<BROKEN_OPEN>[^\n]++(?<=\{))"
     r"|(?P<BROKEN>[^\n]++)"
     # White space at the end matches too: a search would go on inside a comment.
-    r"|\Z)".encode()
+    r"|\Z)"
 )
 
 
@@ -161,18 +159,21 @@ def _pieces(data: bytes, span: Span, bodies: Sequence[Span]) -> Iterator[_Piece]
 
 
 def _lexed(data: bytes, start: int, end: int) -> Iterator[_Piece]:
-    for match in _TOKEN.finditer(data, start, end):
-        kind = match.lastgroup
-        if kind is None or kind == "RESOURCES":
-            continue
-        span = Span(*match.span(kind))
-        match kind:
+    for match in for_bytes(_TOKEN).finditer(data, start, end):
+        match match.lastgroup:
+            case None | "RESOURCES":
+                pass
+            case "REST" | "REGION" if match["HEAD"] == b"}":
+                yield _Piece("NEXT" if match["REGION"] else "CLOSE", Span(*match.span("REST")))
+            case "REST" | "REGION":
+                yield _Piece("OPEN", Span(match.start("HEAD"), match.end("REST")))
             case "BROKEN_OPEN":
                 # A broken line that opens a region does so all the same: the brace that closes it will come.
+                span = Span(*match.span("BROKEN_OPEN"))
                 yield _Piece("BROKEN", span)
                 yield _Piece("OPEN", span)
-            case _:
-                yield _Piece(kind, span)
+            case kind:
+                yield _Piece(kind, Span(*match.span(kind)))
 
 
 def _up_to_last_close(pieces: Iterable[_Piece]) -> Iterator[_Piece]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..errors import ParseError
 from ..source import Source, Span
-from .patterns import BRACES, STRING, TO_BRACKET, USE
+from .patterns import BRACES, STRING, TO_BRACKET, USE, for_text
 
 # The alternatives begin with different characters, which lets the search skip all others.
 _DENSE = rf'd(?<!\wd)ense(?:_resource)?+<(?:[^<>"]++|{STRING})*+>'
@@ -33,19 +33,15 @@ class Lifting:
     What stands for a part is never left in a text by itself: it would have been lifted out too.
     """
 
-    lifted: re.Pattern[str]
+    lifted: str
     placeholder: re.Pattern[str]
 
 
-OPERATION = Lifting(
-    re.compile(rf"({STRING}|{USE}|{BRACES}|{_DENSE}|{_LOCATION})"), re.compile(r'%|\{\}|""|\bdense<>|\bloc\(\)')
-)
+OPERATION = Lifting(rf"({STRING}|{USE}|{BRACES}|{_DENSE}|{_LOCATION})", re.compile(r'%|\{\}|""|\bdense<>|\bloc\(\)'))
 """An operation's text without names of values, attributes in braces, strings, literals and locations."""
-FUNCTION = Lifting(
-    re.compile(rf"({STRING}|{BRACES}|{_LOCATION}|\({TO_BRACKET})"), re.compile(r'\{\}|""|\bloc\(\)|\(…\)')
-)
+FUNCTION = Lifting(rf"({STRING}|{BRACES}|(?:l(?<!\wl)oc\s*+)?+\({TO_BRACKET})", re.compile(r'\{\}|""|\bloc\(\)|\(…\)'))
 """A function's header without lists in parentheses, attributes in braces, strings and locations."""
-LOCATION = Lifting(re.compile(rf"({STRING}|[\d№]++)", re.ASCII), re.compile('""|№'))
+LOCATION = Lifting(rf"({STRING}|[0-9№]++)", re.compile('""|№'))
 """A location without strings and numbers."""
 
 _PLACEHOLDERS = {"%": "%", "{": "{}", '"': '""', "d": "dense<>", "l": "loc()", "(": "(…)"} | dict.fromkeys(
@@ -117,7 +113,7 @@ def completed(value: Any, template: str, lifting: Lifting) -> Any:
 
 def lift(lifting: Lifting, text: str) -> Filled:
     """A text's template, and what was lifted out."""
-    pieces = lifting.lifted.split(text)
+    pieces = for_text(lifting.lifted).split(text)
     parts = pieces[1::2]
     pieces[1::2] = [_PLACEHOLDERS[part[0]] for part in parts]
     return Filled("".join(pieces), parts, lifting)

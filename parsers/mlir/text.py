@@ -19,7 +19,7 @@ from .index import find_functions
 from .lists import entries, symbol
 from .location_parser import Locations
 from .locations import Location
-from .patterns import OPERATION
+from .runs import span_at
 from .scan import starts
 from .sdy_parser import parse_mesh
 from .statement import read_head, read_statement
@@ -32,7 +32,6 @@ MAX_RESOLVED = 1 << 20
 """An attribute in which aliases stand for more characters than this is left as it is."""
 
 _ALIAS = re.compile(r"[#!][A-Za-z_]\w*+(?![\w.<$\-])")
-_OPERATION = re.compile(OPERATION.encode())
 
 
 class MlirText:
@@ -109,8 +108,7 @@ class MlirText:
         found = {}
         problems = []
         for start in starts(self.source.data, ("sdy.mesh",)):
-            operation = _OPERATION.match(self.source.data, start)
-            span = Span(start, operation.end() if operation else start)
+            span = span_at(self.source.data, start) or Span(start, start)
             try:
                 attributes = read_statement(self.source, read_head(self.source, start), (span,)).attributes
                 name = symbol(attributes.get("sym_name", ""))

@@ -14,8 +14,9 @@ from ..errors import ParseError
 from ..garbage import collection_paused
 from ..source import Span
 from .function import Function
-from .operation import OPERATIONS, Operation
-from .patterns import HEAD_PARTS
+from .operation import Operation
+from .patterns import HEAD_PARTS, for_bytes
+from .runs import spans_in
 from .sdy import Sharding
 from .sdy_parser import parse_axes, parse_shardings
 from .statement import result_names
@@ -85,9 +86,8 @@ def _walk(function: Function, text: MlirText) -> Iterator[ValueRow]:
             case BlockNode(_, items):
                 waiting.extend((each, regions, manual) for each in reversed(items))
             case Run(span):
-                for match in OPERATIONS.finditer(text.source.data, span.start, span.end):
-                    if match[1]:
-                        yield reader.plain(Span(*match.span(1)), regions, manual)
+                for operation in spans_in(text.source.data, span):
+                    yield reader.plain(operation, regions, manual)
             case Nest():
                 own = inside(item, regions, (*manual, *reader.manual_axes(item)))
                 yield reader.nested(item, regions, manual, own)
@@ -105,7 +105,7 @@ class _Reader:
     def plain(self, span: Span, regions: tuple[int, ...], manual: tuple[str, ...]) -> ValueRow:
         """The row of an operation without regions."""
         data = self.data[span.start : span.end]
-        head = HEAD_PARTS.match(data)
+        head = for_bytes(HEAD_PARTS).match(data)
         written, name = (head[1] or b"", _text(head[2] or head[3]).strip('"')) if head else (b"", "")
         results = _result_names(written)
         types = _TYPES.search(data, max(data.rfind(b" : "), 0))
