@@ -10,7 +10,14 @@ from functools import cached_property
 from ..source import Span
 from .lists import symbol
 from .operation import Operation
-from .parameters import Argument, Result, function_signature, generic_signature
+from .parameters import (
+    Argument,
+    Result,
+    function_arguments,
+    function_results,
+    generic_arguments,
+    generic_results,
+)
 from .statement import FUNCTION
 from .text import nests_around
 
@@ -48,20 +55,19 @@ class Function:
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
         """Its arguments; without names if it is only declared."""
-        return self._signature[0]
-
-    @property
-    def results(self) -> tuple[Result, ...]:
-        """Its results."""
-        return self._signature[1]
-
-    @cached_property
-    def _signature(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
         operation = self.operation
         if not operation.head.is_quoted:
-            return function_signature(operation.text, operation.statement)
+            return function_arguments(operation.text, operation.statement)
         blocks = [block for region in operation.regions for block in region.blocks]
-        return generic_signature(operation.text, operation.attributes, blocks[0].arguments if blocks else ())
+        return generic_arguments(operation.text, operation.attributes, blocks[0].arguments if blocks else ())
+
+    @cached_property
+    def results(self) -> tuple[Result, ...]:
+        """Its results."""
+        operation = self.operation
+        if not operation.head.is_quoted:
+            return function_results(operation.text, operation.statement)
+        return generic_results(operation.text, operation.attributes)
 
     @property
     def body(self) -> tuple[Operation, ...]:

@@ -7,12 +7,12 @@ find it is a search for a few bytes. Text that is not indented so has to be read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..source import Span
 from .patterns import REGION, REST, TRIVIA, for_bytes
 from .runs import span_at
+from .scan import occurrences
 from .structure import Nest
 
 _REGION = re.compile(REGION.encode())
@@ -70,7 +70,7 @@ def find_functions(data: bytes) -> tuple[FoundFunction, ...] | None:
 
 def _starts(data: bytes) -> list[_Start] | None:
     starts = []
-    for offset in _occurrences(data, b"func.func", 0, len(data)):
+    for offset in occurrences(data, b"func.func", 0, len(data)):
         line = data.rfind(b"\n", 0, offset) + 1
         before = data[line:offset]
         indent = before.removesuffix(b'"')
@@ -81,14 +81,6 @@ def _starts(data: bytes) -> list[_Start] | None:
     return starts[::-1]
 
 
-def _occurrences(data: bytes, searched: bytes, start: int, end: int) -> Iterator[int]:
-    """Where a text is found, last place first: searching backwards is twice as fast, 2.6 instead of 1.2 GB/s."""
-    place = data.rfind(searched, start, end)
-    while place >= 0:
-        yield place
-        place = data.rfind(searched, start, place + len(searched) - 1)
-
-
 def _function(data: bytes, start: _Start, limit: int) -> FoundFunction | None:
     line_end = data.find(b"\n", start.offset, limit)
     line_end = limit if line_end < 0 else line_end
@@ -96,7 +88,7 @@ def _function(data: bytes, start: _Start, limit: int) -> FoundFunction | None:
         declared = span_at(data, start.offset, limit)
         return FoundFunction(declared, None) if declared else None
     closing = b"\n" + start.indent + b"}"
-    end = min(_occurrences(data, closing, line_end, limit), default=None)
+    end = min(occurrences(data, closing, line_end, limit), default=None)
     if end is None:
         return FoundFunction(Span(start.offset, limit), Span(line_end, limit))
     brace = end + len(closing) - 1

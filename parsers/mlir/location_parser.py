@@ -66,6 +66,7 @@ class Locations:
 
     def __init__(self, definition: Callable[[str], str | None]) -> None:
         self._definition = definition
+        self._defined: dict[str, tuple[_Form, Filled] | None] = {}
         self._resolved: dict[str, Location] = {}
 
     def resolve(self, text: str) -> Location:
@@ -74,20 +75,27 @@ class Locations:
         An alias that nothing defines, or that is defined by itself, is unknown.
         """
         if text not in self._resolved:
-            self._resolved[text] = _Resolution(self._definition).location(*_read(text))
+            self._resolved[text] = _Resolution(self.defined).location(*_read(text))
         return self._resolved[text]
+
+    def defined(self, alias: str) -> tuple[_Form, Filled] | None:
+        """What an alias stands for, which is read once: frames are in the stacks of many operations."""
+        if alias not in self._defined:
+            definition = self._definition(alias)
+            self._defined[alias] = None if definition is None else _read(definition)
+        return self._defined[alias]
 
 
 class _Resolution:
     """The replacing of aliases in one location, as long as they are not too many."""
 
-    def __init__(self, definition: Callable[[str], str | None]) -> None:
-        self._definition = definition
+    def __init__(self, defined: Callable[[str], tuple[_Form, Filled] | None]) -> None:
+        self._defined = defined
         self._parts_left = MAX_PARTS
 
     def location(self, form: _Form, text: Filled, depth: int = 0) -> Location:
         """The location that has this form in a text."""
-        form, text = self._defined(form, text)
+        form, text = self._replaced(form, text)
         if depth > MAX_DEPTH:
             return UnknownLoc()
         match form:
@@ -108,21 +116,21 @@ class _Resolution:
         """A caller, its caller, and so on."""
         callers: list[Location] = []
         while len(callers) < MAX_CALLERS:
-            form, text = self._defined(form, text)
+            form, text = self._replaced(form, text)
             if not isinstance(form, _CallSite):
                 return (*callers, self.location(form, text, depth))
             callers.append(self.location(form.callee, text, depth))
             form = form.caller
         return tuple(callers)
 
-    def _defined(self, form: _Form, text: Filled) -> tuple[_Form, Filled]:
+    def _replaced(self, form: _Form, text: Filled) -> tuple[_Form, Filled]:
         """What an alias, or an alias of an alias, stands for."""
         while isinstance(form, _Alias):
             self._parts_left -= 1
-            definition = self._definition(text.text(form.name))
-            if definition is None or self._parts_left < 0:
+            defined = self._defined(text.text(form.name))
+            if defined is None or self._parts_left < 0:
                 return UnknownLoc(), text
-            form, text = _read(definition)
+            form, text = defined
         return form, text
 
 

@@ -17,7 +17,7 @@ from ..source import Source, Span
 from .annotations import Annotations
 from .collectives import parse_channel, parse_groups, parse_pairs
 from .locations import Location
-from .parameters import Argument, function_signature, label, region_arguments
+from .parameters import Argument, function_arguments, label, region_arguments
 from .runs import span_at, spans_in
 from .statement import FUNCTION, Head, Statement, read_head, read_statement, result_names
 from .structure import BlockNode, Nest, RegionNode, Run, nest_at
@@ -206,7 +206,7 @@ class Block:
         if self.node.label is not None:
             return label(operation.text, operation.text.source.text(self.node.label))
         if operation.name == FUNCTION and not operation.head.is_quoted:
-            return "", function_signature(operation.text, operation.statement)[0]
+            return "", function_arguments(operation.text, operation.statement)
         return "", region_arguments(operation.text, operation.statement)
 
     @property

@@ -94,28 +94,37 @@ def region_arguments(text: MlirText, statement: Statement) -> tuple[Argument, ..
     return tuple(replace(argument, type_text=written) for argument, written in types)
 
 
-def function_signature(text: MlirText, header: Statement) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
-    """The arguments and results that a function's header lists; raises ParseError."""
-    form = function_form(header.filled.template)
-    results = () if form.results is None else listed_results(text, header.filled.text(form.results))
-    return listed_arguments(text, header.filled.text(form.parameters)), results
+def function_arguments(text: MlirText, header: Statement) -> tuple[Argument, ...]:
+    """The arguments that a function's header lists; raises ParseError."""
+    return listed_arguments(text, header.filled.text(function_form(header.filled.template).parameters))
 
 
-def generic_signature(
-    text: MlirText, attributes: Mapping[str, str], named: Sequence[Argument]
-) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
-    """The arguments and results of a function in generic form, where its attributes and its first block tell them."""
+def function_results(text: MlirText, header: Statement) -> tuple[Result, ...]:
+    """The results that a function's header lists; raises ParseError."""
+    results = function_form(header.filled.template).results
+    return () if results is None else listed_results(text, header.filled.text(results))
+
+
+def generic_arguments(text: MlirText, attributes: Mapping[str, str], named: Sequence[Argument]) -> tuple[Argument, ...]:
+    """The arguments of a function in generic form, from its attributes and the arguments of its first block."""
+    types = _function_type(text, attributes).inputs
+    names = [argument.name for argument in named] or [""] * len(types)
+    locations = [argument.location_text for argument in named] or [None] * len(types)
+    dictionaries = items(attributes.get("arg_attrs", "[]")) or ("{}",) * len(types)
+    arguments = zip(map(str, types), dictionaries, names, locations, strict=False)
+    return tuple(Argument(text, *argument) for argument in arguments)
+
+
+def generic_results(text: MlirText, attributes: Mapping[str, str]) -> tuple[Result, ...]:
+    """The results of a function in generic form."""
+    types = _function_type(text, attributes).results
+    dictionaries = items(attributes.get("res_attrs", "[]")) or ("{}",) * len(types)
+    return tuple(Result(text, *result) for result in zip(map(str, types), dictionaries, strict=False))
+
+
+def _function_type(text: MlirText, attributes: Mapping[str, str]) -> FunctionType:
     kind = text.type(attributes.get("function_type", "() -> ()"))
-    inputs, results = (kind.inputs, kind.results) if isinstance(kind, FunctionType) else ((), ())
-    names = [argument.name for argument in named] or [""] * len(inputs)
-    locations = [argument.location_text for argument in named] or [None] * len(inputs)
-    of_arguments = items(attributes.get("arg_attrs", "[]")) or ("{}",) * len(inputs)
-    of_results = items(attributes.get("res_attrs", "[]")) or ("{}",) * len(results)
-    arguments = zip(map(str, inputs), of_arguments, names, locations, strict=False)
-    return (
-        tuple(Argument(text, *argument) for argument in arguments),
-        tuple(Result(text, *result) for result in zip(map(str, results), of_results, strict=False)),
-    )
+    return kind if isinstance(kind, FunctionType) else FunctionType((), ())
 
 
 def _argument(text: MlirText, filled: Filled, form: ParameterForm) -> Argument:

