@@ -13,7 +13,7 @@ from itertools import islice
 
 from ..errors import ParseError
 from .operation import Operation, operation_from
-from .patterns import HEAD, NAMED
+from .patterns import HEAD, NAMED, OF_TYPES, TYPES, WORD
 from .statement import FUNCTION, read_head
 from .structure import Nest
 from .text import MlirText, nests_in
@@ -25,20 +25,16 @@ _NEXT_REGION = b"}, {\n"
 BLOCK = 1 << 15
 """Bytes of text whose rows are taken at once: many enough to keep the loop cheap, few enough for the cache."""
 
-# Sets that list what is in them, as here, are searched three times as fast as `\w` and those that list what is not.
-_LETTERS = "A-Za-z0-9_$."
 _HEAD = (
-    rf"\n *+(?:(%[{_LETTERS}\-:]*+) = (?!%)|(?:\t[ \t]*+)?+(?=[%\"]|{NAMED}))"
-    rf'([A-Za-z_][{_LETTERS}]*+|"[{_LETTERS}\-]++"(?=\()|{HEAD})'
+    rf"\n *+(?:(%[{WORD}\-:]*+) = (?!%)|(?:\t[ \t]*+)?+(?=[%\"]|{NAMED}))"
+    rf'([A-Za-z_][{WORD}]*+|"[{WORD}\-]++"(?=\()|{HEAD})'
 )
 """Results and name; in place of the name all that an operation starts with, where a printer does not write it so."""
-_OF_TYPES = r"[\x00-\t\x0b-!#-<>-km-z|~-\xff]"
-"""All but the end of a line, quotes, braces, `=` and `l`."""
 _LINE = re.compile(rf"{_HEAD}(?:(?>[^\n]* : )([^\n]++)|)", re.ASCII)
 """Results, name, and all that is behind the last colon, which without locations are types."""
-_LOCATED_LINE = re.compile(rf"{_HEAD}(?:(?>[^\n]* : )({_OF_TYPES}++(?=loc\()|[^\n]++)|)", re.ASCII)
+_LOCATED_LINE = re.compile(rf"{_HEAD}(?:(?>[^\n]* : )({OF_TYPES}++(?=loc\()|[^\n]++)|)", re.ASCII)
 """The same, for types that mostly end in front of a location."""
-_TYPES = re.compile(rf"{_OF_TYPES}++(?:l(?!oc\(){_OF_TYPES}*+)*+(?=\Z|loc\()")
+_TYPES = re.compile(rf"{TYPES}(?=\Z|loc\()")
 # Types may go on in the next line behind a comma, an arrow or operand types, or end in front of a comment.
 _COMPLETE = re.compile(r"(?!.*//)(?:\(.*\) -> .*|[^( ].*)(?<!,)(?<!->)", re.DOTALL)
 _HOLDERS = frozenset({FUNCTION, "module", "builtin.module"})

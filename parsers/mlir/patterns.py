@@ -30,7 +30,9 @@ _VALUE = rf"%[{WORD}\-]*+"
 USE = rf"{_VALUE}(?:#\d++)?+"
 """The name of a value where it is used; `#1` picks one of several results."""
 _RESULT = rf"{_VALUE}(?::\d++)?+"
-RESULTS = rf"{_RESULT}(?:\s*+,\s*+{_RESULT})*+"
+_RESULTS_OF_LINE = rf"{_RESULT}(?:[ \t]*+,[ \t]*+{_RESULT})*+"
+# Where they go on over lines that never come to an operation, all would be read anew from each line, but for the limit.
+RESULTS = rf"{_RESULTS_OF_LINE}(?:\s*+,\s*+{_RESULTS_OF_LINE}){{0,20}}+"
 _QUOTED = rf'"[{WORD}\-]++"(?=\s*+\()'
 _AFTER_RESULTS = rf"{_QUOTED}|[A-Za-z_][{WORD}]*+"
 # A name with a dot in front of one of these is the key of an attribute that stands on a line of its own.
@@ -61,6 +63,9 @@ TO_BRACKET = _up_to(r"[)\]}>]", r"[(\[{<]", _IN_BRACKETS, BRACKET_DEPTH)
 BRACKETS = rf"[(\[{{<]{TO_BRACKET}"
 ITEM = rf'(?:[^,()\[\]{{}}<>"\-]++|->|-|{STRING}|{BRACKETS})++'
 """One item of a list that is separated by commas."""
+_IN_ANGLES = rf'[^<>"]++|(?<=-)>|{STRING}'
+SDY_VALUE = rf"#sdy\.\w++<{_up_to('>', '<', _IN_ANGLES, 3)}"
+"""An attribute of Shardy's; none has angle brackets that are nested deeper."""
 LABEL = rf"\^[{WORD}\-]++\s*+(?:{BRACKETS}\s*+)?+:"
 
 # `return` alone in braces is a region, not the key of an attribute.
@@ -83,6 +88,10 @@ REST = rf"(?:{_PLAIN}++|{STRING}|//[^\n]*+|/|\n{TRIVIA}(?!{_STOP})|{BRACES})*+"
 
 OPERATION = rf"{HEAD}{REST}(?!{REGION})"
 """An operation without regions."""
+OF_TYPES = r"[\x00-\t\x0b-!#-<>-km-z|~-\xff]"
+"""All bytes but the end of a line, quotes, braces, `=` and `l`."""
+TYPES = rf"{OF_TYPES}++(?:l(?!oc\(){OF_TYPES}*+)*+"
+"""What may be types, up to a location."""
 OPERATIONS = rf"{TRIVIA}(?:({OPERATION})|\Z)"
 """Operations without regions, one after the other; white space at the end matches too, without the group."""
 

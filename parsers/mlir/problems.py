@@ -59,7 +59,7 @@ def _without_names(data: bytes) -> bytes:
     """The text without what may differ: names of values, numbers of locations, and those in Shardy's records."""
     # One after the other, each search skips to what it begins with.
     data = _LOCATION.sub(b"%", for_bytes(USE).sub(b"%", data))
-    return _IN_RECORDS.sub(b"%", data) if b"sdy.propagation" in data or b"origin" in data else data
+    return _IN_RECORDS.sub(b"%", data) if b"propagation" in data or b"origin" in data else data
 
 
 def _numbered(text: MlirText, run: Span, numbers: set[int]) -> Iterator[tuple[int, Operation]]:

@@ -13,9 +13,10 @@ from typing import TypeVar
 from ..errors import ParseError
 from ..source import Span
 from .operation import Operation
-from .patterns import HEAD_PARTS, STRING, USE, for_bytes
+from .patterns import SDY_VALUE, STRING, USE
 from .sdy import Origins, PropagationStep, ShardingRule
 from .sdy_parser import parse_each_origins, parse_propagation, parse_sharding_rule
+from .statement import read_head
 from .text import MlirText
 from .value_rows import ValueRow
 
@@ -23,11 +24,8 @@ T = TypeVar("T")
 
 _USE = re.compile(USE.encode())
 _INITIAL = b" init: "
-_INNER = rf'<(?:[^<>"]++|(?<=-)>|{STRING})*+>'
-_VALUE = re.compile(
-    rf'(#sdy\.\w++<(?:[^<>"]++|(?<=-)>|{STRING}|{_INNER})*+>|\[(?:[^\[\]"]++|{STRING})*+\])(?=[,}}])'.encode()
-)
-"""The value of an attribute whose brackets are nested no deeper than Shardy nests them."""
+_VALUE = re.compile(rf'({SDY_VALUE}|\[(?:[^\[\]"]++|{STRING})*+\])(?=[,}}])'.encode())
+"""The value of an attribute: one of Shardy's, or a list."""
 
 
 class RowRecords:
@@ -46,17 +44,17 @@ class RowRecords:
         """The names of its operands; none of one that cannot be read."""
         span = row.own[0]
         data = self.text.source.data
-        head = for_bytes(HEAD_PARTS).match(data, span.start) if row.nest is None else None
-        if head is None or (row.name.startswith("sdy.") and row.name != "sdy.sharding_constraint"):
+        if row.nest is not None or (row.name.startswith("sdy.") and row.name != "sdy.sharding_constraint"):
             return self._all_operands(row)
+        start = read_head(self.text.source, span.start).end
         # Behind the types and the attributes there are no operands.
-        end = data.find(b" : ", head.end(), span.end)
-        braces = data.find(b"{", head.end(), span.end if end < 0 else end)
+        end = data.find(b" : ", start, span.end)
+        braces = data.find(b"{", start, span.end if end < 0 else end)
         end = end if braces < 0 else braces
-        if end < 0 or data.find(b'"', head.end(), end) >= 0:
+        if end < 0 or data.find(b'"', start, end) >= 0:
             return self._all_operands(row)
-        names = tuple(name.decode() for name in _USE.findall(data, head.end(), end))
-        if data.find(_INITIAL, head.end(), end) < 0:
+        names = tuple(name.decode() for name in _USE.findall(data, start, end))
+        if data.find(_INITIAL, start, end) < 0:
             return names
         return (*names[::2], *names[1::2]) if len(names) % 2 == 0 else self._all_operands(row)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from ..errors import ParseError
 from ..grammar import anchored
@@ -59,8 +60,7 @@ Names as in the operations' definitions (stablehlo/dialect/StablehloOps.td, shar
 _RESULT = re.compile(r"(%[\w$.\-]*+)(?::(\d++))?+")
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """How an operation starts: its results as they are written, `%0:2, %values`, and its name; `end` is behind them."""
 
     results: str

@@ -15,22 +15,18 @@ from ..garbage import collection_paused
 from ..source import Span
 from .function import Function
 from .operation import Operation
-from .patterns import HEAD_PARTS, for_bytes
+from .patterns import SDY_VALUE, TYPES
 from .runs import spans_in
 from .sdy import Sharding
 from .sdy_parser import parse_axes, parse_shardings
-from .statement import result_names
+from .statement import Head, read_head, result_names
 from .structure import Aliases, BlockNode, Nest, Run
 from .text import MlirText
 from .types import MlirType
 
-_NO_BRACKET = r'[^<>"]|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
-_INNER = rf"<(?:{_NO_BRACKET})*+>"
-_MIDDLE = rf"<(?:{_NO_BRACKET}|{_INNER})*+>"
-_SHARDING = re.compile(
-    rf"\bsdy\.sharding = (#sdy\.sharding(?:_per_value)?<(?:{_NO_BRACKET}|{_INNER}|{_MIDDLE})*+>)".encode()
-)
-_TYPES = re.compile(rb' : ([^\n"{}]*?)(?: (loc\([^\n]*\)))?\s*\Z')
+_KEY = b"sdy.sharding = "
+_SHARDING = re.compile(rf"(?<!\w)sdy\.sharding = ({SDY_VALUE})".encode())
+_TYPES = re.compile(rf"({TYPES})(loc\([^\n]*\))?\s*\Z".encode())
 _LOCATION = re.compile(rb"(loc\([^\n]*\))\s*\Z")
 _MANUAL = re.compile(rb"\bmanual_axes=(\{[^{}]*\})")
 
@@ -104,39 +100,34 @@ class _Reader:
 
     def plain(self, span: Span, regions: tuple[int, ...], manual: tuple[str, ...]) -> ValueRow:
         """The row of an operation without regions."""
-        data = self.data[span.start : span.end]
-        head = for_bytes(HEAD_PARTS).match(data)
-        written, name = (head[1] or b"", _text(head[2] or head[3]).strip('"')) if head else (b"", "")
-        results = _result_names(written)
-        types = _TYPES.search(data, max(data.rfind(b" : "), 0))
-        location = types[2] if types else None
-        key = (name, types[1] if types else b"", len(results))
-        if key not in self._types or not types:
-            self._types[key] = self._read_types(Operation(self.text, span)) if results else ()
-        shardings = self._sharding(data)
-        where = None if location is None else _text(location)
-        return ValueRow(span.start, results, name, self._types[key], shardings, where, regions, manual, (span,), None)
+        head = read_head(self.text.source, span.start)
+        results = _names(head)
+        colon = self.data.rfind(b" : ", head.end - 1, span.end)
+        found = _TYPES.match(self.data, colon + 3, span.end) if colon >= 0 else None
+        if found is None:
+            operation = Operation(self.text, span)
+            types, location = self._read_types(operation), _location(operation)
+        else:
+            location = None if found[2] is None else _text(found[2])
+            key = (head.name, found[1], len(results))
+            if key not in self._types:
+                self._types[key] = self._read_types(Operation(self.text, span)) if results else ()
+            types = self._types[key]
+        shardings = self._sharding(span)
+        return ValueRow(span.start, results, head.name, types, shardings, location, regions, manual, (span,), None)
 
     def nested(
         self, nest: Nest, regions: tuple[int, ...], manual: tuple[str, ...], inside: tuple[int, ...]
     ) -> ValueRow:
         """The row of an operation with regions."""
         operation = Operation(self.text, nest.span, nest)
-        last = self.data[nest.pieces[-1].start : nest.pieces[-1].end]
-        location = _LOCATION.search(last)
-        shardings = None
-        for piece in nest.pieces:
-            shardings = shardings or self._sharding(self.data[piece.start : piece.end])
-        try:
-            results = operation.results
-        except ParseError:
-            results = ()
+        location = _LOCATION.search(self.data, nest.pieces[-1].start, nest.pieces[-1].end)
         return ValueRow(
             nest.span.start,
-            results,
+            _names(operation.head),
             operation.name,
             self._read_types(operation),
-            shardings,
+            next(filter(None, map(self._sharding, nest.pieces)), None),
             _text(location[1]) if location else None,
             regions,
             manual,
@@ -162,8 +153,9 @@ class _Reader:
         except ParseError:
             return ()
 
-    def _sharding(self, data: bytes) -> tuple[Sharding, ...] | None:
-        match = _SHARDING.search(data)
+    def _sharding(self, piece: Span) -> tuple[Sharding, ...] | None:
+        start = self.data.find(_KEY, piece.start, piece.end)
+        match = _SHARDING.match(self.data, start, piece.end) if start >= 0 else None
         if match is None:
             return None
         if match[1] not in self._shardings:
@@ -177,11 +169,18 @@ class _Reader:
             return None
 
 
-def _result_names(written: bytes) -> tuple[str, ...]:
+def _names(head: Head) -> tuple[str, ...]:
     try:
-        return result_names(_text(written))
+        return result_names(head.results)
     except ValueError:
         return ()
+
+
+def _location(operation: Operation) -> str | None:
+    try:
+        return operation.statement.location
+    except ParseError:
+        return None
 
 
 def _text(data: bytes) -> str:

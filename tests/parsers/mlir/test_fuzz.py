@@ -148,6 +148,7 @@ def test_damage_to_a_line_leaves_the_other_lines(texts: list[bytes], seed: int) 
 
 
 FUNCTION = "module @m {\n  func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {\n"
+QUOTED = '"a.b"() ({'
 LONG = {
     "open braces": [f"{FUNCTION}    %0 = stablehlo.add %a, %a {each}" for each in repeated("{")],
     "braces": [
@@ -157,6 +158,9 @@ LONG = {
     "regions": [FUNCTION + each for each in repeated("  a.b {\n", 4)],
     "regions and their ends": [f"{FUNCTION}{each}{each.replace('a.b {', '}')}" for each in repeated("a.b {\n", 4)],
     "regions one after the other": [FUNCTION + each for each in repeated("  a.b {\n  }\n")],
+    "regions whose ends are not indented": [
+        f"{FUNCTION}{each}{each.replace(QUOTED, '  }) : () -> ()')}" for each in repeated(f"    {QUOTED}\n", 4)
+    ],
     "quoted regions": [FUNCTION + each for each in repeated('  "a.b"() ({\n', 4)],
     "open brackets": [f"{FUNCTION}    %0 = a.b {each}" for each in repeated("(", 4)],
     "angles": [f"{FUNCTION}    %0 = stablehlo.add %a, %a : {each}" for each in repeated("<")],
@@ -174,6 +178,8 @@ LONG = {
     "slashes": [FUNCTION + each for each in repeated("/")],
     "percent signs": [FUNCTION + each for each in repeated("%")],
     "results": [f"{FUNCTION}    {each}%b = a.b : f32\n" for each in repeated("%b, ")],
+    "results on lines": [FUNCTION + each for each in repeated("%b,\n")],
+    "results on lines behind an operation": [f"{FUNCTION}    a.b\n{each}" for each in repeated("%b,\n")],
     "results without an operation": [FUNCTION + each for each in repeated("%0 = \n")],
     "many results": [f"{FUNCTION}    %0:{each} = a.b : f32\n" for each in repeated("9")],
     "operands": [f"{FUNCTION}    %0 = a.b {each}%a : f32\n" for each in repeated("%a, ")],
