@@ -35,8 +35,8 @@ _LINE = re.compile(rf"{_HEAD}(?:(?>[^\n]* : )([^\n]++)|)", re.ASCII)
 _LOCATED_LINE = re.compile(rf"{_HEAD}(?:(?>[^\n]* : )({OF_TYPES}++(?=loc\()|[^\n]++)|)", re.ASCII)
 """The same, for types that mostly end in front of a location."""
 _TYPES = re.compile(rf"{TYPES}(?=\Z|loc\()")
-# Types may go on in the next line behind a comma, an arrow or operand types, or end in front of a comment.
-_COMPLETE = re.compile(r"(?!.*//)(?:\(.*\) -> .*|[^( ].*)(?<!,)(?<!->)", re.DOTALL)
+_FORM = re.compile(r"(?!.*//)(?:\(.*\) -> .*|[^( ].*)(?<!,)(?<!->)", re.DOTALL)
+"""Types that do not go on in the next line behind a comma, an arrow or operand types, nor end in front of a comment."""
 _HOLDERS = frozenset({FUNCTION, "module", "builtin.module"})
 """Operations that hold most of a text. Their pretty forms have no types."""
 _UNTOLD: Kind = ("", "")
@@ -85,16 +85,22 @@ class _Kinds(dict[str, Kind]):
 
     def __missing__(self, found: str) -> Kind:
         types = _TYPES.match(found) if self.name not in _HOLDERS else None
-        written = types[0].rstrip() if types else ""
-        is_told = _COMPLETE.fullmatch(written) or self.name in _HOLDERS
+        written = types[0].strip() if types else ""
+        is_told = self.name in _HOLDERS or _are_complete(written)
         if not is_told or self.name.startswith("%"):
             self.of.untold += 1
             return _UNTOLD
         kind = self.of.once((self.name.strip('"'), written.encode("latin-1").decode("utf-8", "replace")))
         # What has a location behind it is another text on each line.
-        if found.rstrip() == written:
+        if found.strip() == written:
             self[found] = kind
         return kind
+
+
+def _are_complete(types: str) -> bool:
+    """Whether a line has all of an operation's types."""
+    angles = types.count("<") == types.count(">") - types.count("->")
+    return angles and types.count("(") == types.count(")") and _FORM.fullmatch(types) is not None
 
 
 class _KindsOf(dict[str, _Kinds]):

@@ -171,6 +171,9 @@ CLOSED = "  }) : () -> i32"
         "  %0,\n  %1 = a.b : i32, i1",
         "  a.b %0,\n    %1 : i32, i64",
         "  return %0,\n    %1 : i32, i64",
+        "  return %0 : tensor<8x\n    f32>",
+        "  %0 = a.b %1 : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8x\n    f32>)",
+        f"{OUTER}{INNER}  }}) : () -> tensor<\n    i32>",
         "  %0 = a.b : !c.loc\n  %1 = a.b : !c.loc loc(unknown)\n  %2 = a.b : i32",
     ],
 )
