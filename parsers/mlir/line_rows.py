@@ -37,8 +37,8 @@ _LOCATED_LINE = re.compile(rf"{_HEAD}(?:(?>[^\n]* : )({OF_TYPES}++(?=loc\()|[^\n
 _TYPES = re.compile(rf"{TYPES}(?=\Z|loc\()")
 _FORM = re.compile(r"(?!.*//)(?:\(.*\) -> .*|[^( ].*)(?<!,)(?<!->)", re.DOTALL)
 """Types that do not go on in the next line behind a comma, an arrow or operand types, nor end in front of a comment."""
-_HOLDERS = frozenset({FUNCTION, "module", "builtin.module"})
-"""Operations that hold most of a text. Their pretty forms have no types."""
+_WITHOUT_TYPES = frozenset({FUNCTION, "module", "builtin.module", "sdy.mesh"})
+"""Operations whose pretty forms have no types."""
 _UNTOLD: Kind = ("", "")
 """In place of a kind that a line does not tell."""
 
@@ -84,9 +84,9 @@ class _Kinds(dict[str, Kind]):
         self.of = of
 
     def __missing__(self, found: str) -> Kind:
-        types = _TYPES.match(found) if self.name not in _HOLDERS else None
+        types = _TYPES.match(found) if self.name not in _WITHOUT_TYPES else None
         written = types[0].strip() if types else ""
-        is_told = self.name in _HOLDERS or _are_complete(written)
+        is_told = self.name in _WITHOUT_TYPES or _are_complete(written)
         if not is_told or self.name.startswith("%"):
             self.of.untold += 1
             return _UNTOLD
