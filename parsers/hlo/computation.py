@@ -14,6 +14,7 @@ from . import printed
 from .fields import attributes, number
 from .instruction import Instruction
 from .nested import Nested
+from .section import Section
 
 
 class Owner(Protocol):
@@ -33,31 +34,31 @@ class Owner(Protocol):
 class Computation:
     """One computation."""
 
-    __slots__ = ("_by_name", "_found", "_given_name", "_header", "_statements", "body_end", "module", "nested")
+    nested: Sequence[Nested] = ()
+    """The computations that are written in its own instructions."""
+    # What few of the many have, or is found later, is here once for all of them.
+    _given_name: str | None = None
+    _statements: tuple[Span, ...] | None = None
+    _found: tuple[Instruction, ...] | None = None
+    _by_name: Mapping[str, Instruction] | None = None
 
-    def __init__(
-        self,
-        module: Owner,
-        header: re.Match[bytes],
-        body_end: int,
-        statements: tuple[Span, ...] | None = None,
-        nested: tuple[Nested, ...] = (),
-        given_name: str | None = None,
-    ) -> None:
-        """`statements` are the places of its instructions in text that is not as printed.
-
-        One that is nested in an instruction has no name in its header, but one that is given to it.
-        """
+    def __init__(self, module: Owner, header: re.Match[bytes], body_end: int) -> None:
         self.module = module
         self.body_end = body_end
         """The offset of its closing brace, or of the end of the text if that is cut off."""
-        self.nested = nested
-        """The computations that are written in its own instructions."""
         self._header = header
-        self._given_name = given_name
-        self._statements = statements
-        self._found: tuple[Instruction, ...] | None = None
-        self._by_name: dict[str, Instruction] | None = None
+
+    @classmethod
+    def of_section(cls, module: Owner, section: Section, names: Mapping[int, str]) -> Computation:
+        """One in a text that is not as printed throughout.
+
+        `names` has the names that are given to nested computations, by the offsets where these start.
+        """
+        self = cls(module, section.header, section.body_end)
+        self._statements = section.statements
+        self.nested = tuple(Nested(place, names[place.start]) for place in section.nested)
+        self._given_name = names[section.start] if section.is_nested else None
+        return self
 
     def __repr__(self) -> str:
         return f"<{'ENTRY ' if self.is_entry else ''}{self.name}>"

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, repeat
 from operator import attrgetter
 
 from ..errors import ParseError, Problem
@@ -17,7 +17,7 @@ from ..source_frames import Frame
 from . import printed
 from .computation import Computation
 from .instruction import Instruction
-from .nested import IN_A_LINE, Nested
+from .nested import IN_A_LINE
 from .problems import problems_in
 from .prologue import parse_prologue
 from .scan import AttributeRow, Rows, instructions_with, read_attributes, read_rows
@@ -116,18 +116,7 @@ class HloModule:
         if first and printed.is_printed(boundaries, len(data)) and not self._has_nested_in_a_line(start, len(data)):
             return (Computation(self, header, end.start() + 1) for header, end in pairwise([first, *boundaries]))
         sections = list(self._sections(start, first, boundaries))
-        names = given_names(sections)
-        return (
-            Computation(
-                self,
-                section.header,
-                section.body_end,
-                section.statements,
-                tuple(Nested(place, names[place.start]) for place in section.nested),
-                names[section.start] if section.is_nested else None,
-            )
-            for section in sections
-        )
+        return map(Computation.of_section, repeat(self), sections, repeat(given_names(sections)))
 
     def _sections(
         self, start: int, header: re.Match[bytes] | None, boundaries: list[re.Match[bytes]]

@@ -21,6 +21,7 @@ from .instruction import Instruction
 BLOCK = 1 << 15
 """Bytes of text whose rows are taken at once: many enough to keep the loop cheap, few enough for the cache."""
 
+_FIRST, _SECOND = itemgetter(0), itemgetter(1)
 
 AttributeRow = tuple[str, Mapping[str, str]]
 """An instruction's name and its attributes as text by key."""
@@ -123,14 +124,14 @@ def _rows(data: bytes, computations: Sequence[Computation]) -> Rows | None:
     kind_of = _Kinds()
     for stretch in stretches(computations):
         if stretch[0].is_printed:
-            for block in _blocks(data, stretch[0].body_start, stretch[-1].body_end):
-                for name, kind in printed.KINDS.findall(data, *block):
-                    names.append(name.decode("utf-8", "replace"))
-                    kinds.append(kind_of[kind])
+            for start, end in _blocks(data, stretch[0].body_start, stretch[-1].body_end):
+                rows = printed.KINDS.findall(data[start:end].decode("utf-8", "replace"))
+                names += map(_FIRST, rows)
+                kinds += map(kind_of.__getitem__, map(_SECOND, rows))
         else:
             names += [instruction.name for instruction in stretch[0].instructions]
             kinds += [(instruction.type_text, instruction.opcode) for instruction in stretch[0].instructions]
-    return None if b"" in kind_of else Rows(names, kinds)
+    return None if "" in kind_of else Rows(names, kinds)
 
 
 def _attribute_rows(data: bytes, computations: Sequence[Computation], read: _Attributes) -> list[AttributeRow] | None:
@@ -154,11 +155,11 @@ def _blocks(data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-class _Kinds(dict[bytes, tuple[str, str]]):
+class _Kinds(dict[str, tuple[str, str]]):
     """`type opcode` as one text → the two; equal texts give the same pair."""
 
-    def __missing__(self, key: bytes) -> tuple[str, str]:
-        type_text, _, opcode = key.decode("utf-8", "replace").rpartition(" ")
+    def __missing__(self, key: str) -> tuple[str, str]:
+        type_text, _, opcode = key.rpartition(" ")
         self[key] = type_text, opcode
         return self[key]
 
