@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..errors import ParseError
 from ..source import Span
 from .lists import symbol
 from .operation import Operation
@@ -58,10 +59,14 @@ class Function:
     @cached_property
     def _signature(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
         operation = self.operation
-        if not operation.head.is_quoted:
-            return function_signature(operation.text, operation.statement)
-        blocks = [block for region in operation.regions for block in region.blocks]
-        return generic_signature(operation.text, operation.attributes, blocks[0].arguments if blocks else ())
+        try:
+            if not operation.head.is_quoted:
+                return function_signature(operation.text, self.span.start, operation.statement)
+            blocks = [block for region in operation.regions for block in region.blocks]
+            named = blocks[0].arguments if blocks else ()
+            return generic_signature(operation.text, self.span.start, operation.attributes, named)
+        except ParseError as error:
+            raise operation.text.placed(error, self.span.start) from None
 
     @property
     def body(self) -> tuple[Operation, ...]:

@@ -28,8 +28,9 @@ from .types import MlirType, TensorType
 T = TypeVar("T")
 
 _OPERATION = re.compile(OPERATION.encode())
-OPERATIONS = re.compile(rf"{TRIVIA}(?:({OPERATION})|\Z)".encode())
-"""Operations without regions, one after the other; white space at the end matches too, without the group."""
+OPERATIONS = re.compile(rf"{TRIVIA}(?:({OPERATION})|\Z|[^\n]++)".encode())
+"""Operations without regions, one after the other. Without the group it matches white space at the end, and a line that
+is none because of where the others end: a search would go on inside of it."""
 
 
 @dataclass(frozen=True)
@@ -209,10 +210,10 @@ class Block:
     def _label(self) -> tuple[str, tuple[Argument, ...]]:
         operation = self.region.operation
         if self.node.label is not None:
-            return label(operation.text, operation.text.source.text(self.node.label))
+            return label(operation.text, self.node.label)
         if operation.name == FUNCTION and not operation.head.is_quoted:
-            return "", function_signature(operation.text, operation.statement)[0]
-        return "", region_arguments(operation.text, operation.statement)
+            return "", function_signature(operation.text, operation.span.start, operation.statement)[0]
+        return "", region_arguments(operation.text, operation.span.start, operation.statement)
 
     @property
     def operations(self) -> tuple[Operation, ...]:

@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from ..errors import ParseError, Problem
 from ..source import Span
 from .annotations import Annotations
+from .function import Function
 from .operation import OPERATIONS, Operation
+from .statement import FUNCTION
 from .structure import Run
 from .text import MlirText, nests_in
 
@@ -70,8 +72,16 @@ def _of_operation(operation: Operation) -> Iterator[Problem]:
             return
 
 
-def _annotations(operation: Operation) -> None:
-    annotations = operation.annotations
+def _parameters(operation: Operation) -> None:
+    if operation.name == FUNCTION:
+        function = Function(operation)
+        distinct = {(each.type_text, each.attributes_text): each for each in (*function.arguments, *function.results)}
+        for parameter in distinct.values():
+            _ = parameter.type
+            _read_all(parameter.annotations)
+
+
+def _read_all(annotations: Annotations) -> None:
     for name in _ANNOTATIONS:
         getattr(annotations, name)
 
@@ -81,5 +91,6 @@ _READINGS = (
     lambda operation: operation.replica_groups,
     lambda operation: operation.source_target_pairs,
     lambda operation: operation.channel,
-    _annotations,
+    lambda operation: _read_all(operation.annotations),
+    _parameters,
 )

@@ -41,6 +41,8 @@ def signature(
         known = written_results is not None and all(fit)
         return found if known else ((UNKNOWN,) * operands, (UNKNOWN,) * results)
     if not all(fit):
+        if not written and written_results is None:
+            raise ValueError("its types are missing")
         raise ValueError(f"types of {len(found[0])} operands and {len(found[1])} results for {operands} and {results}")
     return found
 
