@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .grammar import Actions, integers, several
+from .grammar import integers, several
+from .lalr import Actions
 from .quoted import unquote
 
 MAX_DEVICES = 1 << 20

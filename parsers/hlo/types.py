@@ -128,6 +128,11 @@ def _array(dtype: str, dims: str, layout: str | None) -> ArrayShape:
     return ArrayShape(dtype, tuple(map(_size, sizes)), layout or None, bounded if any(bounded) else ())
 
 
+@lru_cache(maxsize=65536)
+def _array_of(text: str) -> ArrayShape:
+    return _array(*_ARRAY_PARTS.findall(text)[0])
+
+
 def _size(text: str) -> int:
     bound = text.strip().removeprefix("<=")
     return UNBOUNDED if bound == "?" else int(bound)
@@ -147,7 +152,7 @@ _TYPES = Grammar(
         "spaced_array": _array,
         "tuple": lambda *elements: TupleShape(several(*elements)),
         "buffer": BufferShape,
-        "ARRAY": lambda text: _array(*_ARRAY_PARTS.findall(text)[0]),
+        "ARRAY": _array_of,
         "DTYPE": str,
         "DIMS": str,
         "LAYOUT": str,

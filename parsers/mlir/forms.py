@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any
 
 from ..grammar import Grammar
+from ..lalr import Token
 from .template import FUNCTION, OPERATION, Place, completed, placeholders
 
 
@@ -133,9 +134,9 @@ class _Atom:
     uses: tuple[Place, ...] = ()
 
 
-def _word(token: Any) -> _Atom:
-    place = Place(token.start_pos, token.end_pos)
-    return _Atom(place, str(token), (place,) if token.type == "USE" else ())
+def _word(token: Token) -> _Atom:
+    place = Place(token.start, token.end)
+    return _Atom(place, token.text, (place,) if token.kind == "USE" else ())
 
 
 def _joined(*atoms: _Atom) -> _Atom:
@@ -229,5 +230,6 @@ _GRAMMAR = Grammar(
         "parameter": _parameter,
         "function": _function,
     },
-    start=("operation", "parameter", "function"),
+    ("operation", "parameter", "function"),
+    placed=True,
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from ..errors import ParseError
 from ..grammar import Grammar, several
+from ..lalr import Token
 from .lists import nesting, unquote
 from .locations import CallSiteLoc, FileLoc, FusedLoc, Location, NameLoc, UnknownLoc
 from .template import LOCATION, Filled, Place, completed, lift
@@ -143,8 +143,8 @@ def _form(template: str) -> _Form:
     return form
 
 
-def _place(token: Any) -> Place:
-    return Place(token.start_pos, token.end_pos)
+def _place(token: Token) -> Place:
+    return Place(token.start, token.end)
 
 
 _GRAMMAR = Grammar(
@@ -163,4 +163,5 @@ _GRAMMAR = Grammar(
         "INT": _place,
         "METADATA": _place,
     },
+    placed=True,
 )

@@ -9,15 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from ..errors import Problem
 from ..grammar import Grammar
 from ..source import Source, Span
 from .patterns import ALIAS, HEAD, LABEL, OPERATION, REGION, RESOURCES, REST, TRIVIA
-
-if TYPE_CHECKING:
-    from lark import Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,54 +62,70 @@ class RegionNode:
     blocks: tuple[BlockNode, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """A region that is left for later."""
+
+    span: Span
+
+
 def structure(source: Source, span: Span, bodies: Sequence[Span] = ()) -> tuple[RegionNode, tuple[Problem, ...]]:
     """The tree of a part of a text, and what in it does not fit.
 
     `bodies` are regions in it, without their braces and in text order, which are left for later. A piece that does not
     fit is reported and left out; regions that are open at the end are closed there.
     """
-    return _parsed(source, span, _tokens(source.data, span, bodies))
+    return _parsed(source, span, _pieces(source.data, span, bodies))
 
 
 def nest_at(source: Source, start: int) -> Nest | None:
     """The operation with regions that starts at an offset, if one does."""
     span = Span(start, len(source.data))
-    tree, _ = _parsed(source, span, _up_to_last_close(_tokens(source.data, span, ())))
+    tree, _ = _parsed(source, span, _up_to_last_close(_pieces(source.data, span, ())))
     first = next(iter(tree.blocks[0].items), None)
     return first if isinstance(first, Nest) and first.span.start == start else None
 
 
-def _parsed(source: Source, span: Span, tokens: Iterable[Token]) -> tuple[RegionNode, tuple[Problem, ...]]:
+class _Piece(NamedTuple):
+    """A terminal of the grammar: its kind and its place."""
+
+    kind: str
+    span: Span
+
+
+def _parsed(source: Source, span: Span, pieces: Iterable[_Piece]) -> tuple[RegionNode, tuple[Problem, ...]]:
     parser = _GRAMMAR.fed_by_hand()
     problems = []
     depth = 0
     after_body = False
-    for token in tokens:
-        if after_body and token.type not in ("CLOSE", "NEXT"):
-            start = Span(_span(token).start, _span(token).start)
+    for kind, place in pieces:
+        if after_body and kind not in ("CLOSE", "NEXT"):
+            start = Span(place.start, place.start)
             problems.append(Problem("a function is not closed", source, start, ("'}'",)))
-            parser.feed_token(_token("CLOSE", start))
+            parser.feed("CLOSE", start)
             depth -= 1
-        after_body = token.type == "BODY"
-        match token.type:
+        after_body = kind == "BODY"
+        match kind:
             case "OPEN":
                 depth += 1
             case "CLOSE" | "NEXT" if depth == 0:
-                brace = Span(_span(token).start - 1, _span(token).start)
+                brace = Span(place.start - 1, place.start)
                 problems.append(Problem("this brace closes nothing", source, brace))
                 continue
             case "CLOSE":
                 depth -= 1
             case "BROKEN":
-                problems.append(Problem("not MLIR", source, _span(token), ("an operation", "a block", "'}'")))
+                problems.append(Problem("not MLIR", source, place, ("an operation", "a block", "'}'")))
                 continue
-        parser.feed_token(token)
+        parser.feed(kind, place)
     end = Span(span.end, span.end)
     if depth:
         problems.append(Problem("a region is not closed", source, end, ("'}'",)))
     for _ in range(depth):
-        parser.feed_token(_token("CLOSE", end))
-    return parser.feed_eof(), tuple(problems)
+        parser.feed("CLOSE", end)
+    tree = parser.end()
+    assert isinstance(tree, RegionNode)
+    return tree, tuple(problems)
 
 
 _TOKEN = re.compile(
@@ -131,23 +144,23 @@ _TOKEN = re.compile(
 )
 
 
-def _tokens(data: bytes, span: Span, bodies: Sequence[Span]) -> Iterator[Token]:
+def _pieces(data: bytes, span: Span, bodies: Sequence[Span]) -> Iterator[_Piece]:
     start = span.start
     for body in bodies:
         before = None
-        for token in _lexed(data, start, body.start):
-            before = token.type
-            yield token
+        for piece in _lexed(data, start, body.start):
+            before = piece.kind
+            yield piece
         # What is in front of a body can be too broken to open one.
         if before == "OPEN":
-            yield _token("BODY", body)
+            yield _Piece("BODY", body)
         else:
             yield from _lexed(data, body.start, body.end)
         start = body.end
     yield from _lexed(data, start, span.end)
 
 
-def _lexed(data: bytes, start: int, end: int) -> Iterator[Token]:
+def _lexed(data: bytes, start: int, end: int) -> Iterator[_Piece]:
     for match in _TOKEN.finditer(data, start, end):
         kind = match.lastgroup
         if kind is None or kind == "RESOURCES":
@@ -156,36 +169,25 @@ def _lexed(data: bytes, start: int, end: int) -> Iterator[Token]:
         match kind:
             case "BROKEN_OPEN":
                 # A broken line that opens a region does so all the same: the brace that closes it will come.
-                yield _token("BROKEN", span)
-                yield _token("OPEN", span)
+                yield _Piece("BROKEN", span)
+                yield _Piece("OPEN", span)
             case _:
-                yield _token(kind, span)
+                yield _Piece(kind, span)
 
 
-def _up_to_last_close(tokens: Iterable[Token]) -> Iterator[Token]:
+def _up_to_last_close(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
     depth = 0
-    for token in tokens:
-        yield token
-        depth += {"OPEN": 1, "CLOSE": -1}.get(token.type, 0)
+    for piece in pieces:
+        yield piece
+        depth += {"OPEN": 1, "CLOSE": -1}.get(piece.kind, 0)
         if depth == 0:
             return
 
 
-def _token(kind: str, span: Span) -> Token:
-    from lark import Token
-
-    return Token(kind, "", start_pos=span.start, end_pos=span.end)
-
-
-def _span(token: Token) -> Span:
-    assert token.start_pos is not None
-    assert token.end_pos is not None
-    return Span(token.start_pos, token.end_pos)
-
-
-def _nest(*parts: Token | RegionNode | Span) -> Nest:
-    pieces = tuple(_span(part) for part in parts if not isinstance(part, RegionNode | Span))
-    return Nest(pieces, tuple(part for part in parts if isinstance(part, RegionNode | Span)))
+def _nest(*parts: Span | RegionNode | _Body) -> Nest:
+    pieces = tuple(part for part in parts if isinstance(part, Span))
+    regions = (part.span if isinstance(part, _Body) else part for part in parts if not isinstance(part, Span))
+    return Nest(pieces, tuple(regions))
 
 
 _GRAMMAR = Grammar(
@@ -194,10 +196,10 @@ _GRAMMAR = Grammar(
         "start": lambda region: region,
         "region": lambda *blocks: RegionNode(blocks),
         "first_block": lambda *items: BlockNode(None, items),
-        "block": lambda label, *items: BlockNode(_span(label), items),
-        "operations": lambda token: Run(_span(token)),
-        "aliases": lambda token: Aliases(_span(token)),
+        "block": lambda label, *items: BlockNode(label, items),
+        "operations": Run,
+        "aliases": Aliases,
         "nest": _nest,
-        "body": _span,
+        "body": _Body,
     },
 )

@@ -1,77 +1,14 @@
-"""Grammars: where they are kept, and how what does not fit them is reported."""
+"""Grammars: what their rules mean, and how what does not fit them is reported."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from shardscope.parsers.errors import ParseError
-from shardscope.parsers.grammar import FOLDER, Grammar, anchored
+from shardscope.parsers.grammar import Grammar, anchored
 from shardscope.parsers.source import Source, Span
-
-READS = "from shardscope.parsers.replica_groups import parse_replica_groups as p; print(p('[2,2]<=[4]').devices(4))"
-EXPECTED = "((0, 1), (2, 3))\n"
-
-
-def in_a_process(cache: Path) -> str:
-    """What a process prints that parses groups with that folder for the user's caches."""
-    environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
-    command = [sys.executable, "-W", "error", "-c", READS]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-
-
-def pickles(cache: Path) -> list[Path]:
-    return sorted((cache / "shardscope" / "grammars").glob("*.pickle"))
-
-
-def test_built_once_and_kept(tmp_path: Path) -> None:
-    assert in_a_process(tmp_path) == EXPECTED
-    (kept,) = pickles(tmp_path)
-    assert kept.parent.stat().st_mode & 0o777 == 0o700
-    before = kept.stat().st_mtime_ns
-    assert in_a_process(tmp_path) == EXPECTED
-    assert kept.stat().st_mtime_ns == before
-
-
-@pytest.mark.parametrize("content", [b"", b"nonsense", b"0" * 64 + b"\n\x80\x04."])
-def test_a_damaged_pickle_is_built_anew(tmp_path: Path, content: bytes) -> None:
-    in_a_process(tmp_path)
-    (kept,) = pickles(tmp_path)
-    kept.write_bytes(content)
-    assert in_a_process(tmp_path) == EXPECTED
-    mended = kept.read_bytes()
-    assert mended != content
-    assert in_a_process(tmp_path) == EXPECTED
-    assert kept.read_bytes() == mended
-
-
-def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
-    folder = tmp_path / "shardscope" / "grammars"
-    folder.mkdir(parents=True)
-    folder.chmod(0o770)
-    assert in_a_process(tmp_path) == EXPECTED
-    assert not pickles(tmp_path)
-
-
-def test_a_link_to_a_folder_is_not_used(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir(mode=0o700)
-    (tmp_path / "shardscope").mkdir()
-    (tmp_path / "shardscope" / "grammars").symlink_to(tmp_path / "elsewhere")
-    assert in_a_process(tmp_path) == EXPECTED
-    assert not list((tmp_path / "elsewhere").iterdir())
-
-
-def test_a_folder_that_can_not_be_made(tmp_path: Path) -> None:
-    (tmp_path / "shardscope").write_text("a file")
-    assert in_a_process(tmp_path) == EXPECTED
-
-
-def test_lark_is_imported_only_when_something_is_parsed() -> None:
-    code = "import sys, shardscope.parsers.hlo, shardscope.parsers.gspmd; print('lark' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+from shardscope.parsers.tables import FOLDER
 
 
 @pytest.fixture
@@ -84,7 +21,7 @@ def sums(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Grammar:
         return int(text)
 
     (tmp_path / "sums.lark").write_text('start: NUMBER ("+" NUMBER)*\nNUMBER: /[0-9]+/\n%ignore " "\n')
-    monkeypatch.setattr("shardscope.parsers.grammar.FOLDER", str(tmp_path))
+    monkeypatch.setattr("shardscope.parsers.tables.FOLDER", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return Grammar("sums.lark", {"start": lambda *numbers: sum(numbers), "NUMBER": digit})
 
