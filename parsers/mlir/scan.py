@@ -12,7 +12,7 @@ _WINDOW = 256
 LONGEST_COMMENT = 4096
 """Bytes of a line in front of an operation that are searched for the start of a comment."""
 
-_BEFORE = re.compile(rf'(?:(?:\A|\n|([{{:]))[ \t]*+)((?:{RESULTS}\s*+=\s*+)?+"?+)\Z'.encode())
+_BEFORE = re.compile(rf'(?:(?:\A|\n|(\{{|(?:\)|\^[\w$.\-]++)\s*+:))[ \t]*+)((?:{RESULTS}\s*+=\s*+)?+"?+)\Z'.encode())
 _NAMES = rb"[%\w$.\-]*+(?::\d*+)?+"
 _ONLY_RESULTS = re.compile(rb'[\s,]*+%s(?:\s*+,\s*+%s)*+\s*+(?:=\s*+"?+)?+\Z' % (_NAMES, _NAMES))
 _BEHIND = re.compile(rb'(?:"|(?![\w$.\-"]))')
