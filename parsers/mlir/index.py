@@ -18,6 +18,7 @@ _OPERATION = re.compile(OPERATION.encode())
 _REGION = re.compile(REGION.encode())
 _CLOSE = re.compile(rf"\}}{REST}".encode())
 _AFTER_FUNCTION = re.compile(rb"[ \t]*+(?:\)|loc\b|//|\n|\Z)")
+_INDENT = re.compile(rb"\s*?\n([ \t]*+)(?=\S)")
 _INSIDE_A_FUNCTION = re.compile(rf"{TRIVIA}(?:[%^]|(?:func\.)?return\b)".encode())
 
 
@@ -99,9 +100,28 @@ def _function(data: bytes, start: _Start, limit: int) -> FoundFunction | None:
     closing = b"\n" + start.indent + b"}"
     end = min(_occurrences(data, closing, line_end, limit), default=None)
     if end is None:
-        return FoundFunction(Span(start.offset, limit), Span(line_end, limit))
-    close = _CLOSE.match(data, end + len(closing) - 1, limit)
+        end = _misplaced_end(data, line_end, limit)
+        if end is None:
+            return FoundFunction(Span(start.offset, limit), Span(line_end, limit))
+        if not data.startswith(b"\n" + start.indent, end):
+            return None
+    close = _CLOSE.match(data, data.index(b"}", end), limit)
     assert close is not None
     if not _AFTER_FUNCTION.match(data, close.start() + 1, limit):
         return None
     return FoundFunction(Span(start.offset, close.end()), Span(line_end, close.start()))
+
+
+def _misplaced_end(data: bytes, start: int, limit: int) -> int | None:
+    """The line break before a brace that closes the function, being the last thing before the next one.
+
+    People move a function without its end. A brace that stands further to the right than the body does not close it.
+    """
+    last = end = limit
+    while end > start and not data[last:end].strip().partition(b"//")[0]:
+        end = last
+        last = data.rfind(b"\n", start, end)
+    brace, inside = (_INDENT.match(data, place) for place in (max(last, start), start))
+    if brace and inside and data.startswith(b"}", brace.end()) and len(brace[1]) <= len(inside[1]):
+        return last
+    return None

@@ -15,7 +15,7 @@ LONGEST_COMMENT = 4096
 _BEFORE = re.compile(rf'(?:(?:\A|\n|(\{{|(?:\)|\^[\w$.\-]++)\s*+:))[ \t]*+)((?:{RESULTS}\s*+=\s*+)?+"?+)\Z'.encode())
 _NAMES = rb"[%\w$.\-]*+(?::\d*+)?+"
 _ONLY_RESULTS = re.compile(rb'[\s,]*+%s(?:\s*+,\s*+%s)*+\s*+(?:=\s*+"?+)?+\Z' % (_NAMES, _NAMES))
-_BEHIND = re.compile(rb'(?:"|(?![\w$.\-"]))')
+_BEHIND = re.compile(rb'(?:"|(?![\w$."]))')
 
 
 def starts(data: bytes, names: Collection[str]) -> Iterator[int]:

@@ -53,7 +53,8 @@ def _fitted(name: str, operands: int, results: int, types: Types, result_types: 
             return (), (FunctionType(types, result_types),)
         if name in ("call_indirect", "func.call_indirect"):
             return (FunctionType(types, result_types), *types), result_types
-        return types * operands if len(types) == 1 else types, result_types
+        # What one type says of several operands, only the dialect knows.
+        return types * operands if len(types) == 1 and is_understood(name) else types, result_types
     match name.partition(".")[2], types:
         case "select", (predicate, branch):
             return (predicate, branch, branch), (branch,)
