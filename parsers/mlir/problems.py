@@ -7,13 +7,14 @@ Locations are not read here: there are as many of them as operations, and nothin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..errors import ParseError, Problem
 from ..source import Span
 from .annotations import Annotations
 from .function import Function
 from .operation import OPERATIONS, Operation
+from .parameters import Argument, Result, label
 from .statement import FUNCTION
 from .structure import Run
 from .text import MlirText, nests_in
@@ -38,6 +39,8 @@ def problems_in(text: MlirText) -> Iterator[Problem]:
             if isinstance(region, Span):
                 yield from text.structured(region)[1]
     for block in blocks:
+        if block.label:
+            yield from _of_label(text, block.label)
         for item in block.items:
             if isinstance(item, Run):
                 yield from _of_run(text, item.span, right)
@@ -62,6 +65,13 @@ def _numbered(text: MlirText, run: Span, numbers: set[int]) -> Iterator[tuple[in
                 yield number, Operation(text, Span(*match.span(1)))
 
 
+def _of_label(text: MlirText, place: Span) -> Iterator[Problem]:
+    try:
+        _read_parameters(label(text, place)[1])
+    except ParseError as error:
+        yield text.placed(error, place.start).problem
+
+
 def _of_operation(operation: Operation) -> Iterator[Problem]:
     for read in _READINGS:
         try:
@@ -75,10 +85,14 @@ def _of_operation(operation: Operation) -> Iterator[Problem]:
 def _parameters(operation: Operation) -> None:
     if operation.name == FUNCTION:
         function = Function(operation)
-        distinct = {(each.type_text, each.attributes_text): each for each in (*function.arguments, *function.results)}
-        for parameter in distinct.values():
-            _ = parameter.type
-            _read_all(parameter.annotations)
+        _read_parameters((*function.arguments, *function.results))
+
+
+def _read_parameters(parameters: Iterable[Argument | Result]) -> None:
+    distinct = {(each.type_text, each.attributes_text): each for each in parameters}
+    for parameter in distinct.values():
+        _ = parameter.type
+        _read_all(parameter.annotations)
 
 
 def _read_all(annotations: Annotations) -> None:

@@ -167,6 +167,8 @@ def test_what_is_no_mlir_at_all() -> None:
         "func.func @f(%a: f32 {a.b\nfunc.func @g, ?}) {\n  return\n}\n",
         # a colon in front of what looks like an operation
         'func.func @f(%a: f32) {\n  "a.b"(%a) : (f32ECK-NEXT:  return\n  return\n}\n',
+        # operations inside of the list of a block's arguments
+        "func.func @f() {\n^bb0(%a: f32, %b: ten\n  (%c: f32):\n  %0 = stablehlo.add %a, %b : f32\n  ): return\n}\n",
         # a name that ends where no name does
         "func.func @f() {\n  return-x\n  return\n}\n",
         # results in front of what looks like the key of an attribute

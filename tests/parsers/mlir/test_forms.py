@@ -13,6 +13,7 @@ from .conftest import Read
 
 BEFORE = """
 #later = loc("later"("b.py":7:8))
+#bounds = #stablehlo.bounds<4>
 sdy.mesh @mesh = <["x"=2, "y"=4, "z"=4]>
 sdy.mesh @permuted = <["x"=4], device_ids=[3, 2, 1, 0]>
 sdy.mesh @counted = <["x"=4], device_ids=[0, 1, 2, 3]>
@@ -95,6 +96,7 @@ sdy.sharding_group %a group_id=7 : tensor<8x8xf32>
   %0 = stablehlo.get_tuple_element %t[1] : (tuple<tensor<8x8xf32>, tensor<8x8xf32>>) -> tensor<8x8xf32>
 %values, %indices = chlo.top_k(%a, k = 2) : tensor<8x8xf32> -> (tensor<8x2xf32>, tensor<8x2xi32>)
 %0 = stablehlo.add %a, %a : tensor<8 x 8 x f32>
+%b = stablehlo.custom_call @bounded(%a) : (tensor<8x8xf32>) -> tensor<?xf32, #bounds>
 %0 = stablehlo.slice %a [0:8:2, 1:5] : (tensor<8x8xf32>) -> tensor<4x4xf32>
 %0 = stablehlo.custom_call @Sharding(%a) {backend_config = "", mhlo.sharding = "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"} : (tensor<8x8xf32>) -> tensor<8x8xf32>
 %0 = stablehlo.custom_call @f(%a) {api_version = 4 : i32, mhlo.backend_config = {a = [1, 2], "b c" = "}\22{"}} : (tensor<8x8xf32>) -> tensor<8x8xf32>
