@@ -40,8 +40,8 @@ def _start(data: bytes, name: int) -> int | None:
         first = max(name - size, 0)
         window = data[first:name]
         before = _BEFORE.search(window)
-        # A long list of results starts before the window.
-        if before is None or before.start() == 0 < first:
+        # A long list of results starts before the window, or there may be blank lines behind it.
+        if before is None or (first and not before[1] and not window[: before.start()].strip()):
             if first == 0 or not _ONLY_RESULTS.match(window):
                 return None
             size *= 8

@@ -132,6 +132,9 @@ def test_what_is_no_mlir_at_all() -> None:
         read("HloModule m\n\nFileNames\n")
 
 
+NEWLINE = "\r\n"
+
+
 # Each was found by damaging texts.
 @pytest.mark.parametrize(
     "text",
@@ -169,6 +172,9 @@ def test_what_is_no_mlir_at_all() -> None:
         'func.func @f(%a: f32) {\n  "a.b"(%a) : (f32ECK-NEXT:  return\n  return\n}\n',
         # operations inside of the list of a block's arguments
         "func.func @f() {\n^bb0(%a: f32, %b: ten\n  (%c: f32):\n  %0 = stablehlo.add %a, %b : f32\n  ): return\n}\n",
+        # results far in front of their operation
+        f"func.func @f(%a: f32) {{\n  %0 ={NEWLINE * 999}  stablehlo.add %a, %a : f32\n  return\n}}\n",
+        f"func.func @f(%a: f32){NEWLINE * 999}  {{ stablehlo.add %a, %a : f32\n  return\n}}\n",
         # a name that ends where no name does
         "func.func @f() {\n  return-x\n  return\n}\n",
         # results in front of what looks like the key of an attribute
