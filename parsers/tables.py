@@ -114,9 +114,11 @@ def _keep(path: str, sources: Mapping[str, str], tables: Tables) -> None:
     import tempfile
 
     # Under its own name at once whole: other processes may be reading it.
-    with tempfile.NamedTemporaryFile("w", dir=os.path.dirname(path), delete=False, encoding="utf-8") as file:
-        json.dump({"sources": sources, "tables": asdict(tables)}, file)
-    os.replace(file.name, path)
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
+        file = os.path.join(folder, "tables")
+        with open(file, "w", encoding="utf-8") as lines:
+            json.dump({"sources": sources, "tables": asdict(tables)}, lines)
+        os.replace(file, path)
 
 
 def _cache_directory() -> str | None:

@@ -1,0 +1,42 @@
+"""The Report, and the values that it consists of."""
+
+from .collectives import Collective, CollectivePart, Kind, Origin, Pass
+from .explanations import Explanation, PlacedMessage, Remedy, StoryStep
+from .findings import Certainty, Edit, Finding, FindingPlace, Severity, Suppressed, Suppression, Trial
+from .memory import LiveValue, PeakMemory
+from .report import Report, StageSummary
+from .shardings import Role, ShardedValue
+from .source_place import Confidence, SourcePlace
+from .values import AxisEntry, Divergence, ProbedValue, VariableVariance
+
+__all__ = [
+    "AxisEntry",
+    "Certainty",
+    "Collective",
+    "CollectivePart",
+    "Confidence",
+    "Divergence",
+    "Edit",
+    "Explanation",
+    "Finding",
+    "FindingPlace",
+    "Kind",
+    "LiveValue",
+    "Origin",
+    "Pass",
+    "PeakMemory",
+    "PlacedMessage",
+    "ProbedValue",
+    "Remedy",
+    "Report",
+    "Role",
+    "Severity",
+    "ShardedValue",
+    "SourcePlace",
+    "StageSummary",
+    "StoryStep",
+    "Suppressed",
+    "Suppression",
+    "Trial",
+    "VariableVariance",
+]

@@ -1,0 +1,75 @@
+"""The collectives of a program, what each moves, and where it comes from.
+
+Sizes are bytes per device and execution; unknown is None, never a guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...parsers.replica_groups import Groups
+from ...parsers.source import Span
+from ..cost.estimate import Estimate
+from .source_place import SourcePlace
+
+Kind = Literal[
+    "all-reduce",
+    "reduce-scatter",
+    "all-gather",
+    "all-to-all",
+    "collective-permute",
+    "collective-broadcast",
+    "ragged-all-to-all",
+    "send-recv",
+]
+Origin = Literal["user", "partitioner", "compiler", "unknown"]
+Pass = Literal["forward", "backward", "recompute", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectivePart:
+    """One of several collectives that the compiler has made one vector of: what it gave, and where it comes from."""
+
+    type: str
+    source: SourcePlace
+    op_name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective operation of one stage, asynchronous halves and clones counted once.
+
+    `groups` and `pairs` hold partition numbers, as the program numbers its devices: `Subject.device_assignment` turns
+    them into device ids. `axes` print as Shardy prints them (`x`, or `x:(1)2` for a part of x); they are None when no
+    axes form the groups, and empty when every group is a single device. `wire_bytes` is what one device sends in a
+    bandwidth-optimal algorithm. `executions` multiplies the trip counts of the enclosing loops. `estimate` is the time
+    of one execution on the target, None where that has no links that are known. `parts` are the collectives of which it
+    is made, where those were flattened and written one behind the other.
+    """
+
+    stage: str
+    kind: Kind
+    name: str
+    computation: str
+    span: Span
+    axes: tuple[str, ...] | None
+    groups: Groups
+    pairs: tuple[tuple[int, int], ...]
+    operand_types: tuple[str, ...]
+    result_types: tuple[str, ...]
+    bytes_in: int | None
+    bytes_out: int | None
+    wire_bytes: int | None
+    executions: int | None
+    is_async: bool
+    origin: Origin
+    direction: Pass
+    source: SourcePlace
+    reduction: str | None = None
+    channel_id: int | None = None
+    fused_form: str | None = None
+    op_name: str | None = None
+    loops: tuple[str, ...] = ()
+    estimate: Estimate | None = None
+    parts: tuple[CollectivePart, ...] = ()

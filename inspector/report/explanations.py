@@ -1,0 +1,45 @@
+"""Why a function does not trace, and what was said about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..capture.model import Message
+from .findings import Edit
+from .source_place import SourcePlace
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change that may let a function trace: in words, as edits, and whether it did; None where it was not tried."""
+
+    what: str
+    edits: tuple[Edit, ...] = ()
+    works: bool | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoryStep:
+    """One step of how a value came to be what it is: in words, and where."""
+
+    what: str
+    source: SourcePlace = field(default_factory=SourcePlace)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a function does not trace: in short, how it came to that, and what may mend it."""
+
+    title: str
+    steps: tuple[StoryStep, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedMessage:
+    """What the compiler or JAX said, what it is `about`, and where that stands in the user's source."""
+
+    message: Message
+    about: str | None = None
+    source: SourcePlace = field(default_factory=SourcePlace)

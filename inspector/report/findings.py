@@ -1,0 +1,111 @@
+"""What is wrong with a program, what mends it, and which of that the user knows already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...parsers.source import Span
+from .source_place import SourcePlace
+
+Severity = Literal["error", "warning", "info"]
+Certainty = Literal["proved", "likely", "possible"]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingPlace:
+    """What a finding is about: `what` it is, as one would call it, and where it stands.
+
+    `span` is in the shown text of `stage`; both are None where nothing stands for it in a text.
+    """
+
+    what: str
+    source: SourcePlace
+    stage: str | None = None
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A piece of a user's file to be replaced by `text`.
+
+    Lines count from 1, columns are bytes of UTF-8 from 0, both as Python's `ast` has them; the end is not included.
+    """
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What became of the program when the edits of a finding were tried on a copy of the source.
+
+    `verified` where the finding is gone and everything else is as good as before; `why` says so in words, or what was
+    in the way. Collectives are counted by kind and axes, and bytes are those that a device sends in one run.
+    """
+
+    verified: bool
+    why: str
+    before: tuple[tuple[str, int], ...] = ()
+    after: tuple[tuple[str, int], ...] = ()
+    bytes_before: int | None = None
+    bytes_after: int | None = None
+    seconds_before: float | None = None
+    seconds_after: float | None = None
+    values: Literal["equal", "close", "differ", "not compared"] = "not compared"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One diagnostic at one place: what is wrong, how that is known, and what to do about it.
+
+    `error` is a wrong result, `warning` is cost. It is `proved` where the levels agree or live values show it, `likely`
+    where one level says so, `possible` where it depends on what is not known. `evidence` are names and texts; `fix` is
+    in the user's own names, and `edits` are that fix where it can be written as a change of the source. `saved_bytes`
+    are those that a device sends less in one execution, `saved_seconds` is the time of that on the target. `trial` says
+    how the edits were found to work, None where they were not tried.
+    """
+
+    rule: str
+    slug: str
+    severity: Severity
+    confidence: Certainty
+    axes: tuple[str, ...]
+    message: str
+    place: FindingPlace
+    related: tuple[FindingPlace, ...] = ()
+    evidence: tuple[tuple[str, str], ...] = ()
+    fix: str | None = None
+    saved_bytes: int | None = None
+    saved_seconds: float | None = None
+    edits: tuple[Edit, ...] = ()
+    trial: Trial | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """Words of the user's that findings of some `rules`, by id or slug, are known at a place, and for what `reason`.
+
+    They stand at `line` of `file`, 0 where that is no source but the settings, and hold for the lines from `first` to
+    `last`. `problem` says why they are of no use, where that is to be told.
+    """
+
+    file: str
+    line: int
+    rules: tuple[str, ...]
+    reason: str
+    first: int = 0
+    last: int = 0
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """A finding that is not told, and by whose word."""
+
+    finding: Finding
+    by: Suppression

@@ -1,0 +1,38 @@
+"""What takes memory when most of it is taken, in bytes of one device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .collectives import Pass
+from .source_place import SourcePlace
+
+
+@dataclass(frozen=True, slots=True)
+class LiveValue:
+    """A value that takes memory at the peak, by the instruction that made it, `opcode`, or `argument`."""
+
+    name: str
+    bytes: int
+    type: str
+    op_name: str
+    direction: Pass
+    source: SourcePlace
+    opcode: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PeakMemory:
+    """The most memory that is taken on one device, and what is alive then, largest first.
+
+    `capacity` is that of a device of the target, None where it is not known.
+    """
+
+    bytes: int
+    capacity: int | None
+    alive: tuple[LiveValue, ...] = ()
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the device has so much memory; None where that is not known."""
+        return None if self.capacity is None else self.bytes <= self.capacity

@@ -1,0 +1,72 @@
+"""The Report: what all analyses found in one capture. Every front end renders this value and nothing else.
+
+Sizes are bytes per device and execution; unknown is None, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...parsers.errors import Problem
+from ...parsers.mesh_syntax import MeshSyntax
+from ..capture.model import Capture, Dialect
+from ..cost.estimate import FunctionCost
+from .collectives import Collective
+from .explanations import Explanation, PlacedMessage
+from .findings import Finding, Suppressed, Suppression
+from .memory import PeakMemory
+from .shardings import ShardedValue
+from .values import Divergence, ProbedValue, VariableVariance
+
+
+@dataclass(frozen=True, slots=True)
+class StageSummary:
+    """The size of one stage, how its operations are distributed, and what could not be read in it."""
+
+    name: str
+    dialect: Dialect
+    bytes: int
+    lines: int
+    instructions: int
+    opcodes: dict[str, int]
+    seconds: float | None
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that is known of one capture; `meshes` are over the numbers of its `partitions`.
+
+    `shardings` are those at the borders: of arguments and outputs, at constraints and shard_maps. Those of all other
+    values, which may be very many, `shardings/table.py` gives. `thresholds` are those of rules that the user has set,
+    by id; `idle` are suppressions that suppress nothing.
+    """
+
+    capture: Capture
+    meshes: tuple[MeshSyntax, ...] = ()
+    partitions: int = 1
+    stages: tuple[StageSummary, ...] = ()
+    collectives: tuple[Collective, ...] = ()
+    variance: tuple[VariableVariance, ...] = ()
+    shardings: tuple[ShardedValue, ...] = ()
+    probes: tuple[ProbedValue, ...] = ()
+    divergences: tuple[Divergence, ...] = ()
+    cost: FunctionCost | None = None
+    peak: PeakMemory | None = None
+    messages: tuple[PlacedMessage, ...] = ()
+    explanation: Explanation | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    suppressed: tuple[Suppressed, ...] = ()
+    idle: tuple[Suppression, ...] = ()
+
+    def could_be_read(self, stage: str) -> bool:
+        """Whether all of a stage's text could: if not, there may be more in it than is known."""
+        return not any(each.problems for each in self.stages if each.name == stage)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from ..render.notebook import report_to_html
+
+        return report_to_html(self)

@@ -1,0 +1,82 @@
+"""What values are: over which axes they vary, what each device held, and where devices part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..capture.values import Probe
+from .source_place import SourcePlace
+
+
+@dataclass(frozen=True, slots=True)
+class AxisEntry:
+    """Where a value came to vary over an axis.
+
+    `equation` is its id; `by` its primitive, or `in_specs[1]` where it came into a shard_map as that input.
+    """
+
+    axis: str
+    equation: str
+    by: str
+    source: SourcePlace
+
+
+@dataclass(frozen=True, slots=True)
+class VariableVariance:
+    """The mesh axes over which one equation's output varies, is unreduced, or reduced.
+
+    They are JAX's own types where the shard_map has its check on; where it is off they are `inferred`, and say which
+    values may really differ. `hidden` are axes over which the value may differ although JAX's type says it does not.
+    `entered` tells for each axis, `hidden` ones included, where it came from; `left` are axes that the operands have
+    and the output has not.
+    """
+
+    equation: str
+    primitive: str
+    value: str
+    type: str
+    varying: tuple[str, ...]
+    unreduced: tuple[str, ...]
+    reduced: tuple[str, ...]
+    source: SourcePlace
+    inferred: bool = False
+    hidden: tuple[str, ...] = ()
+    entered: tuple[AxisEntry, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedValue:
+    """A recorded value and where it is from.
+
+    `name` is the variable's, or the path of an argument or output; `primitive` and the `axes` that it names are the
+    equation's.
+    """
+
+    probe: Probe
+    name: str
+    primitive: str
+    axes: tuple[str, ...]
+    source: SourcePlace
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """A value whose bits differ between devices along an axis over which it is said to be the same.
+
+    `declared` tells who says so: JAX's `type`, our `inferred` variance where the check is off, or the `out_specs`
+    through which it leaves. `iteration` is the first in which `devices`, two of those that differ, do. `is_first` is
+    false for what only follows from another one.
+    """
+
+    equation: str
+    primitive: str
+    value: str
+    type: str
+    axis: str
+    declared: Literal["type", "inferred", "out_specs"]
+    iteration: tuple[int, ...]
+    devices: tuple[int, ...]
+    is_first: bool
+    source: SourcePlace
