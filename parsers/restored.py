@@ -59,13 +59,15 @@ def _decoded(data: bytes) -> tuple[bytes, str]:
 
 
 def _without_colours(data: bytes) -> tuple[bytes, str]:
-    if b"\x1b[" not in data:
+    # One byte is found ten times as fast as two.
+    if b"\x1b" not in data:
         return data, ""
-    return _ESCAPE.sub(b"", data), "the escape sequences of a terminal were left out"
+    plain, count = _ESCAPE.subn(b"", data)
+    return plain, "the escape sequences of a terminal were left out" if count else ""
 
 
 def _after_a_change(data: bytes) -> tuple[bytes, str]:
-    if not _HUNK.search(data, 0, _SEARCHED):
+    if data.find(b"@@ -", 0, _SEARCHED) < 0 or not _HUNK.search(data, 0, _SEARCHED):
         return data, ""
     return _NOT_AFTER.sub(b"", data), "it is a diff: this is the side after the change, without the lines before it"
 
