@@ -83,8 +83,9 @@ def _without_prefix(data: bytes) -> tuple[bytes, str]:
         blanks = len(candidate[1]) - len(prefix)
         parts = [_number_or_blanks(part) or re.escape(part) for part in _VARIABLE.split(prefix)]
         pattern = b"".join(parts) + rb"[ \t]{0,%d}+" % blanks
-        lines = data[candidate.end() : candidate.end() + _SEARCHED].split(b"\n")[1 : _FOLLOWING + 1]
-        if prefix and not prefix.startswith(_REMARKS) and all(re.match(pattern, line) for line in lines):
+        lines = data[candidate.end() : candidate.end() + _SEARCHED].split(b"\n", _FOLLOWING + 1)[1 : _FOLLOWING + 1]
+        has_it = [re.match(pattern, line) is not None for line in lines if line]
+        if prefix and not prefix.startswith(_REMARKS) and any(has_it) and all(has_it):
             shown = candidate[1].decode("utf-8", "replace")
             return re.sub(rb"^" + pattern, b"", data, flags=re.MULTILINE), f"the prefix {shown!r} of lines was left out"
         if number >= _CANDIDATES:

@@ -68,7 +68,15 @@ def piped(text: str, *command: str) -> str:
 
 @texts
 def test_what_nothing_was_done_to(text: str) -> None:
-    for each in (text, textwrap.indent(text, "    "), text.replace("\n", "\r\n"), "", "x", "once\x1b upon a time\n"):
+    for each in (
+        text,
+        textwrap.indent(text, "    "),
+        text.replace("\n", "\r\n"),
+        "",
+        "x",
+        "once\x1b upon a time\n",
+        "see HloModule m\n",
+    ):
         assert undone(each) == (each, ())
 
 
