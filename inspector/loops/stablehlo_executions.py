@@ -7,6 +7,7 @@ from functools import cached_property
 
 from ...parsers.errors import ParseError
 from ...parsers.mlir import MlirModule, Operation, function_around
+from ..readable import readable
 from .counting import MIRRORED, count
 from .execution import Execution
 
@@ -58,7 +59,8 @@ class StablehloExecutions:
     def _calls(self) -> dict[str, list[Operation]]:
         calls: dict[str, list[Operation]] = {}
         for call in self._module.operations(CALLS):
-            calls.setdefault(call.attributes.get("callee", "").lstrip("@").strip('"'), []).append(call)
+            attributes = readable(lambda call=call: call.attributes) or {}
+            calls.setdefault(attributes.get("callee", "").lstrip("@").strip('"'), []).append(call)
         return calls
 
 

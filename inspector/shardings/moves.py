@@ -18,6 +18,7 @@ from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import PropagationStep, ValueRef
 from ...parsers.mlir.lists import entries
 from ...parsers.mlir.sdy_parser import parse_propagation
+from ..readable import readable
 from .dataflow import Dataflow, Node
 
 EDGES = b"shardscope."
@@ -89,7 +90,7 @@ class Moves:
         for side in ("result", "block_arg"):
             written = attributes.get(f"shardscope.{side}_propagation_edges")
             if written:
-                for number, edge in entries(written).items():
+                for number, edge in (readable(lambda written=written: entries(written)) or {}).items():
                     yield from self._along_edge(row, side, int(re.sub(r"\D", "", number) or 0), edge)
 
     def _along_edge(self, row: int, side: str, index: int, written: str) -> Iterator[Move]:

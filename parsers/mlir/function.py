@@ -20,7 +20,10 @@ _FUNCTION_NAME = re.compile(rb'func\.func\s++(?:\w++\s++)?+(@(?:"[^"\n]*+"|[\w$.
 
 @dataclass(frozen=True)
 class Function:
-    """A function: `func.func public @main(%arg0: tensor<8xf32> {…}) -> (tensor<8xf32> {…}) {`."""
+    """A function: `func.func public @main(%arg0: tensor<8xf32> {…}) -> (tensor<8xf32> {…}) {`.
+
+    One whose header cannot be read, which is then among the problems, is there without what the header says.
+    """
 
     operation: Operation
 
@@ -44,20 +47,30 @@ class Function:
     @property
     def attributes(self) -> Mapping[str, str]:
         """Its attributes as text, by name."""
-        return self.operation.attributes
+        try:
+            return self.operation.attributes
+        except ParseError:
+            return {}
 
-    @cached_property
+    @property
     def arguments(self) -> tuple[Argument, ...]:
         """Its arguments; without names if it is only declared."""
-        return self._signature[0]
+        return self._found[0]
 
     @property
     def results(self) -> tuple[Result, ...]:
         """Its results."""
-        return self._signature[1]
+        return self._found[1]
 
     @cached_property
-    def _signature(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
+    def _found(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
+        try:
+            return self.signature()
+        except ParseError:
+            return (), ()
+
+    def signature(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
+        """Its arguments and results; raises ParseError."""
         operation = self.operation
         try:
             if not operation.head.is_quoted:

@@ -84,8 +84,8 @@ def _of_operation(operation: Operation) -> Iterator[Problem]:
 
 def _parameters(operation: Operation) -> None:
     if operation.name == FUNCTION:
-        function = Function(operation)
-        _read_parameters((*function.arguments, *function.results))
+        arguments, results = Function(operation).signature()
+        _read_parameters((*arguments, *results))
 
 
 def _read_parameters(parameters: Iterable[Argument | Result]) -> None:
