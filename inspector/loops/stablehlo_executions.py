@@ -59,9 +59,13 @@ class StablehloExecutions:
     def _calls(self) -> dict[str, list[Operation]]:
         calls: dict[str, list[Operation]] = {}
         for call in self._module.operations(CALLS):
-            attributes = readable(lambda call=call: call.attributes) or {}
-            calls.setdefault(attributes.get("callee", "").lstrip("@").strip('"'), []).append(call)
+            calls.setdefault(_callee(call), []).append(call)
         return calls
+
+
+def _callee(call: Operation) -> str:
+    attributes = readable(lambda: call.attributes) or {}
+    return attributes.get("callee", "").lstrip("@").strip('"')
 
 
 def trip_count(loop: Operation) -> int | None:

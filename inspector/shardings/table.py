@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from ...parsers.errors import ParseError
 from ...parsers.mesh_syntax import AxisRef, MeshSyntax
-from ...parsers.mlir import Annotations, MlirModule, MlirType, OtherType, TensorType
+from ...parsers.mlir import Annotations, Argument, MlirModule, MlirType, OtherType, Result, TensorType
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.source import Span
 from ..capture.model import Capture, Stage, Value
@@ -128,7 +128,7 @@ class _Maker:
                 argument.name,
                 name,
                 span,
-                readable(lambda argument=argument: argument.type) or OtherType(argument.type_text),
+                _type_of(argument),
                 sharding,
                 (),
                 SourcePlace(),
@@ -144,7 +144,7 @@ class _Maker:
             span = Span(self.flow.function.span.start, self.flow.function.span.start + 1)
             told_of = by_path.get(name)
             asked = None if told_of is None else asked_of(told_of, self.meshes)
-            type = readable(lambda result=result: result.type) or OtherType(result.type_text)
+            type = _type_of(result)
             yield self._row("output", f"result {number}", name, span, type, sharding, (), SourcePlace(), asked)
 
     def constraints(self, before: MlirModule | None) -> Iterator[ShardedValue]:
@@ -288,3 +288,7 @@ def _specs(annotations: Annotations) -> tuple[tuple[Sharding, ...], tuple[Shardi
         return annotations.in_shardings or (), annotations.out_shardings or ()
     except ParseError:
         return (), ()
+
+
+def _type_of(parameter: Argument | Result) -> MlirType:
+    return readable(lambda: parameter.type) or OtherType(parameter.type_text)
