@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 COMPILED = {
-    "cpu": (0, 3, 20, 100),
+    "cpu": (0, 3, 20, 100, 200),
     "tpu": (1, 20),
     "stablehlo": (1, 20, 125),
     "stablehlo-locations": (1, 20, 125),
