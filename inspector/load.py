@@ -7,18 +7,17 @@ import sys
 from pathlib import Path
 
 from ..parsers.errors import ParseError, Problem
+from ..parsers.language import language, other_format
+from ..parsers.restored import restored
 from ..parsers.source import Source, Span
 from .capture import file
 from .capture.errors import CaptureError
-from .capture.model import STAGES, Capture, Dialect, Message, Stage
+from .capture.model import STAGES, Capture, Message, Stage
 
 GZIP = b"\x1f\x8b"
 
 LARGEST = 1 << 32
 """Bytes; a larger text is refused."""
-
-_HLO = re.compile(rb"\s*+(?://[^\n]*+\s*+)*+HloModule\b")
-_MLIR = re.compile(rb"(?:\s*+(?://[^\n]*+|[#!]\w[^\n]*+))*+\s*+\"?(?:builtin\.)?(?:module|func\.func|sdy\.mesh)\b")
 
 _MODULE = re.compile(r"module_\d+\.[\w.\-]*?(?=\.\d{4}\.|\.(?:\w+_)?(?:before|after)_|\Z)")
 """How XLA names a module in the names of its files and folders: `module_0007.jit_step`."""
@@ -60,19 +59,20 @@ def _read(path: Path) -> bytes:
 
 def _capture_of(source: Source) -> Capture:
     """A capture with the one stage that a text is, as far as the text itself tells."""
-    dialect: Dialect
-    if _HLO.match(source.data):
-        dialect = "hlo"
-        name = "hlo" if b"is_scheduled=true" in source.data[: 1 << 16] else "hlo-before"
-    elif _MLIR.match(source.data):
-        dialect = "mlir"
-        propagated = b"sdy.propagation_edges" in source.data or b"sdy.sharding_origins" in source.data
-        name = "sdy" if propagated else "stablehlo"
+    data, done = restored(source.data)
+    source = Source(source.name, data) if done else source
+    dialect = language(data)
+    if dialect is None:
+        line = Span(0, max(data.find(b"\n"), 1))
+        message = other_format(data) or "this is neither HLO nor MLIR text, nor a saved capture"
+        raise ParseError(Problem(message, source, line, ("'HloModule'", "'module'")))
+    if dialect == "hlo":
+        name = "hlo-before" if b"HloModule" in data and b"is_scheduled=true" not in data[: 1 << 16] else "hlo"
     else:
-        line = Span(0, max(source.data.find(b"\n"), 1))
-        expected = ("'HloModule'", "'module'")
-        raise ParseError(Problem("this is neither HLO nor MLIR text, nor a saved capture", source, line, expected))
-    return Capture(stages=(Stage(name, dialect, source),), complete=True)
+        propagated = b"sdy.propagation_edges" in data or b"sdy.sharding_origins" in data
+        name = "sdy" if propagated else "stablehlo"
+    notes = tuple(Message("info", f"of {source.name}, {words}", "start") for words in done)
+    return Capture(stages=(Stage(name, dialect, source),), messages=notes, complete=True)
 
 
 def _dump(folder: Path, module: str | None) -> Capture:

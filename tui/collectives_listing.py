@@ -119,9 +119,12 @@ def _summary(report: Report, program: str, transfers: Collection[Transfer]) -> C
     others = [name for name in programs(report) if name != program]
     hint = Content.assemble("   ", ("w ", "$aside"), (f"show {PROGRAMS[others[0]]}", "$text-muted")) if others else ""
     if not count:
-        return Content.assemble((f"No collectives in the {PROGRAMS[program]}: nothing is communicated.", ""), hint)
+        if report.could_be_read(program):
+            return Content.assemble((f"No collectives in the {PROGRAMS[program]}: nothing is communicated.", ""), hint)
+        return Content.assemble((f"No collectives in what could be read of the {PROGRAMS[program]}.", ""), hint)
     total = sum(transfer.total_wire or 0 for transfer in transfers)
-    at_least = "at least " if any(transfer.total_wire is None for transfer in transfers) else ""
+    is_known = report.could_be_read(program) and all(transfer.total_wire is not None for transfer in transfers)
+    at_least = "" if is_known else "at least "
     words = f" in the {PROGRAMS[program]}; each device sends {at_least}"
     return Content.assemble((f"{count:,}", "bold"), words, (format_bytes(total), "bold"), _cost(report, program), hint)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...parsers.hlo import Instruction
 from ...parsers.replica_groups import Groups, Pairs, ReplicaGroups
-from .readable import readable
+from ..readable import readable
 from .setting import Setting
 from .slices import Transfer, as_partitions, in_every_slice
 

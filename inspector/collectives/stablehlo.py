@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ...parsers.mlir import MlirModule, Operation, frames, function_around, names
+from ...parsers.mlir import MlirModule, Operation, UnknownLoc, frames, function_around, names
 from .. import mlir_types
 from ..loops.stablehlo_executions import StablehloExecutions
+from ..readable import readable
 from ..report import Collective, SourcePlace
 from .kinds import STABLEHLO_OPS, wire_bytes
 from .named_axes import named_axes
 from .op_name import direction_of
-from .readable import readable
 from .setting import Setting
 
 REDUCTIONS = {
@@ -38,8 +38,9 @@ def _collective(stage: str, operation: Operation, setting: Setting, executions: 
     results = readable(lambda: operation.result_types) or ()
     bytes_in, bytes_out = mlir_types.size(operands), mlir_types.size(results)
     function = function_around(operation)
-    stack = frames(operation.location)
-    op_name = next(iter(names(operation.location)), "").rstrip(":") or None
+    location = readable(lambda: operation.location) or UnknownLoc()
+    stack = frames(location)
+    op_name = next(iter(names(location)), "").rstrip(":") or None
     runs = executions.of(operation)
     return Collective(
         stage=stage,

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from ...parsers.errors import ParseError
 from ...parsers.mlir import MlirModule, Operation, function_around
+from ..readable import readable
 from .counting import MIRRORED, count
 from .execution import Execution
 
@@ -58,8 +59,13 @@ class StablehloExecutions:
     def _calls(self) -> dict[str, list[Operation]]:
         calls: dict[str, list[Operation]] = {}
         for call in self._module.operations(CALLS):
-            calls.setdefault(call.attributes.get("callee", "").lstrip("@").strip('"'), []).append(call)
+            calls.setdefault(_callee(call), []).append(call)
         return calls
+
+
+def _callee(call: Operation) -> str:
+    attributes = readable(lambda: call.attributes) or {}
+    return attributes.get("callee", "").lstrip("@").strip('"')
 
 
 def trip_count(loop: Operation) -> int | None:

@@ -61,6 +61,10 @@ class Report:
     suppressed: tuple[Suppressed, ...] = ()
     idle: tuple[Suppression, ...] = ()
 
+    def could_be_read(self, stage: str) -> bool:
+        """Whether all of a stage's text could: if not, there may be more in it than is known."""
+        return not any(each.problems for each in self.stages if each.name == stage)
+
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         from ..render.notebook import report_to_html

@@ -18,6 +18,7 @@ from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import PropagationStep, ValueRef
 from ...parsers.mlir.lists import entries
 from ...parsers.mlir.sdy_parser import parse_propagation
+from ..readable import readable
 from .dataflow import Dataflow, Node
 
 EDGES = b"shardscope."
@@ -89,7 +90,7 @@ class Moves:
         for side in ("result", "block_arg"):
             written = attributes.get(f"shardscope.{side}_propagation_edges")
             if written:
-                for number, edge in entries(written).items():
+                for number, edge in _entries(written).items():
                     yield from self._along_edge(row, side, int(re.sub(r"\D", "", number) or 0), edge)
 
     def _along_edge(self, row: int, side: str, index: int, written: str) -> Iterator[Move]:
@@ -153,3 +154,7 @@ def _resolved(
 def moves_of(flow: Dataflow) -> Moves:
     """The moves between the values of a dataflow."""
     return Moves(flow)
+
+
+def _entries(written: str) -> Mapping[str, str]:
+    return readable(lambda: entries(written)) or {}

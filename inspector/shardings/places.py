@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ...parsers.mlir import frames, names
+from ...parsers.mlir import UnknownLoc, frames, names
 from ...parsers.mlir.lists import unquote
+from ..readable import readable
 from ..report import SourcePlace
 from .dataflow import Dataflow
 
@@ -17,13 +18,21 @@ class Places:
 
     def argument(self, number: int) -> str:
         """The path of an argument in the pytree, `params[0]['w1']`; its name in the text where there is no path."""
-        argument = self.flow.function.arguments[number]
-        found = names(argument.location)
+        arguments = self.flow.function.arguments
+        if number >= len(arguments):
+            # Of broken texts not all accounts agree.
+            return f"argument {number}"
+        argument = arguments[number]
+        found = names(readable(lambda: argument.location) or UnknownLoc())
         return found[0] if found else argument.name
 
     def output(self, number: int) -> str:
         """The path of a result, `result[1]`."""
-        written = self.flow.function.results[number].attributes.get("jax.result_info", "")
+        results = self.flow.function.results
+        if number >= len(results):
+            return f"result {number}"
+        result = results[number]
+        written = (readable(lambda: result.attributes) or {}).get("jax.result_info", "")
         return (unquote(written) if written.startswith('"') else "") or f"result {number}"
 
     def operation(self, row: int) -> tuple[str, SourcePlace]:
@@ -35,7 +44,7 @@ class Places:
     def at(self, location: str | None) -> tuple[str, SourcePlace]:
         """The name in a location, without the path of transformations, and its line."""
         if location not in self._known:
-            read = self.flow.text.location(location)
+            read = readable(lambda: self.flow.text.location(location)) or UnknownLoc()
             found, stack = names(read), frames(read)
             place = SourcePlace(stack, "exact") if stack else SourcePlace()
             self._known[location] = (found[0].rpartition("/")[2].rstrip(":") if found else "", place)

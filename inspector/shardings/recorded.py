@@ -39,8 +39,8 @@ def shardings_at(flow: Dataflow, row: int) -> tuple[Sharding, ...]:
 
 def shardings_of(operation: Operation) -> tuple[Sharding, ...]:
     """The same of an operation that was found in another way than by its row."""
-    annotations = operation.annotations
     try:
+        annotations = operation.annotations
         if annotations.shardings is not None or operation.name not in _BY_ATTRIBUTE:
             return annotations.shardings or ()
         if operation.name == "sdy.manual_computation":

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from ...parsers.errors import ParseError
 from ...parsers.mesh_syntax import AxisRef, MeshSyntax
-from ...parsers.mlir import Annotations, MlirModule, MlirType, TensorType
+from ...parsers.mlir import Annotations, Argument, MlirModule, MlirType, OtherType, Result, TensorType
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.source import Span
 from ..capture.model import Capture, Stage, Value
@@ -19,6 +19,7 @@ from ..capture.propagation import has_mesh
 from ..meshes import meshes_of
 from ..mlir_types import dtype_name, short
 from ..program import read
+from ..readable import readable
 from ..report import Role, ShardedValue, SourcePlace
 from ..units import bytes_of
 from .asked import agrees, asked_of
@@ -127,7 +128,7 @@ class _Maker:
                 argument.name,
                 name,
                 span,
-                argument.type,
+                _type_of(argument),
                 sharding,
                 (),
                 SourcePlace(),
@@ -143,7 +144,8 @@ class _Maker:
             span = Span(self.flow.function.span.start, self.flow.function.span.start + 1)
             told_of = by_path.get(name)
             asked = None if told_of is None else asked_of(told_of, self.meshes)
-            yield self._row("output", f"result {number}", name, span, result.type, sharding, (), SourcePlace(), asked)
+            type = _type_of(result)
+            yield self._row("output", f"result {number}", name, span, type, sharding, (), SourcePlace(), asked)
 
     def constraints(self, before: MlirModule | None) -> Iterator[ShardedValue]:
         """`with_sharding_constraint` and its like. Propagation fills in what they leave open, so it is read before."""
@@ -174,8 +176,11 @@ class _Maker:
             if row.name != "sdy.manual_computation":
                 continue
             operation = self.flow.operation(number)
-            wanted, given = _specs(operation.annotations)
-            types = operation.operand_types
+            try:
+                wanted, given = _specs(operation.annotations)
+                types = operation.operand_types
+            except ParseError:
+                continue
             _, place = self.places.at(row.location)
             span = Span(row.start, row.own[-1].end)
             operands = zip(operation.operands, self.flow.operands(number), types, wanted, strict=False)
@@ -283,3 +288,7 @@ def _specs(annotations: Annotations) -> tuple[tuple[Sharding, ...], tuple[Shardi
         return annotations.in_shardings or (), annotations.out_shardings or ()
     except ParseError:
         return (), ()
+
+
+def _type_of(parameter: Argument | Result) -> MlirType:
+    return readable(lambda: parameter.type) or OtherType(parameter.type_text)

@@ -31,7 +31,7 @@ class HloModule:
         self.source = source
         self.prologue = parse_prologue(source)
         """Its header and the tables of source positions."""
-        self._problems: list[Problem] = []
+        self._problems = list(self._before())
         with collection_paused():
             self.computations: tuple[Computation, ...] = tuple(self._find())
         """Its computations in text order."""
@@ -96,6 +96,12 @@ class HloModule:
         found = [*self._problems, *problems_in(self.source, self.computations)]
         return tuple(sorted(found, key=lambda problem: problem.span))
 
+    def _before(self) -> Iterator[Problem]:
+        """What stands in front of the module."""
+        place = Span(0, self.prologue.span.start)
+        if place.end:
+            yield Problem("this is no part of an HLO module", self.source, place, ("'HloModule'",))
+
     @cached_property
     def _by_name(self) -> Mapping[str, Computation]:
         return {computation.name: computation for computation in self.computations}
@@ -158,7 +164,8 @@ class HloModule:
 def parse_module(source: Source) -> HloModule:
     """Open a module; raises ParseError if the text is not HLO at all."""
     module = HloModule(source)
-    if not module.name and not any(computation.instructions for computation in module.computations):
+    is_begun = module.prologue.span.end and module.computations
+    if not module.name and not is_begun and not any(computation.instructions for computation in module.computations):
         place = Span(0, len(source.data))
         raise ParseError(Problem("this is not the text of an HLO module", source, place, ("'HloModule'",)))
     return module

@@ -19,15 +19,22 @@ from .fields import attributes, fields, number, plain
 from .patterns import NAME, SPACE
 
 TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-_HEADER = re.compile(rf"{SPACE}HloModule\s++%?({NAME}):?+".encode())
+_HEADER = re.compile(rf"{SPACE}HloModule\b(?:\s++%?({NAME}):?+)?+".encode())
+_LATER_HEADER = re.compile(rf"^[ \t]*+HloModule\s++%?({NAME}):?+".encode(), re.MULTILINE)
+_COMPUTATION = re.compile(
+    rf"^[ \t]*+(?:ENTRY |(?:ROOT )?%?{NAME} (?:= (?:\(|[a-z]\w*+\[)|\([^\n]*+(?<=\{{)$))".encode(), re.MULTILINE
+)
 _TITLES = "|".join(TABLES)
 _TABLES = re.compile(rf"(?:\s*+(?:{_TITLES})(?:\s++\d++ [^\n]*+)*+)*+".encode())
-_TITLE_OR_ROW = re.compile(rf"^(?:({_TITLES})|(\d++) (.*))", re.MULTILINE)
+_TITLE_OR_ROW = re.compile(rf"^[ \t]*+(?:({_TITLES})|(\d++) (.*))", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Prologue:
-    """The header of a module and its tables; `span` is empty where a text begins with a computation."""
+    """The header of a module and its tables; `span` is empty where a text begins with a computation.
+
+    The name is empty, too, where what stands there can be none.
+    """
 
     source: Source
     span: Span
@@ -44,7 +51,7 @@ class Prologue:
             if title:
                 rows = tables[title]
             else:
-                rows[number(digits) or 0] = row
+                rows[number(digits) or 0] = row.rstrip()
         return tables
 
     def frames(self, stack_frame_id: int) -> tuple[Frame, ...]:
@@ -84,13 +91,19 @@ class Prologue:
 
 def parse_prologue(source: Source) -> Prologue:
     """The prologue of a text, as far as it can be read."""
-    header = _HEADER.match(source.data)
+    header = _HEADER.match(source.data) or _later_header(source.data)
     if header is None:
         return Prologue(source, Span(0, 0), "", {}, Span(0, 0))
     found, end = attributes(source.data, header.end(), len(source.data))
     tables = _TABLES.match(source.data, end)
     place = Span(*tables.span()) if tables else Span(end, end)
-    return Prologue(source, Span(header.start(), place.end), header[1].decode(), found, place)
+    return Prologue(source, Span(header.start(), place.end), (header[1] or b"").decode(), found, place)
+
+
+def _later_header(data: bytes) -> re.Match[bytes] | None:
+    """The header of a module, where a text has something in front of it that is no part of one."""
+    header = _LATER_HEADER.search(data)
+    return None if header is None or _COMPUTATION.search(data, 0, header.start()) else header
 
 
 def _number(row: Mapping[str, str], key: str) -> int:

@@ -6,8 +6,8 @@ import re
 from functools import cached_property
 
 from ..source import Source, Span
+from .one_line import on_one_line
 from .patterns import ALIAS_NAME, REST, for_bytes
-from .template import on_one_line
 
 _DEFINITION = rf"[ \t]*+({ALIAS_NAME})\s*+=(?!=)[ \t]*+"
 _FIRST = re.compile(_DEFINITION.encode())

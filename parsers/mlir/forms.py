@@ -85,7 +85,7 @@ class FunctionForm:
 
 
 # An alias for a type; the types of dialects have a dot in their names.
-_ALIAS = re.compile(r"![A-Za-z_]\w*+(?![\w.])")
+_ALIAS = re.compile(r"[!#][A-Za-z_]\w*+(?![\w.<])")
 
 
 @lru_cache(maxsize=16384)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..errors import ParseError
 from ..source import Span
 from .lists import symbol
 from .operation import Operation
@@ -26,7 +27,10 @@ _FUNCTION_NAME = re.compile(rb'func\.func\s++(?:\w++\s++)?+(@(?:"[^"\n]*+"|[\w$.
 
 @dataclass(frozen=True)
 class Function:
-    """A function: `func.func public @main(%arg0: tensor<8xf32> {…}) -> (tensor<8xf32> {…}) {`."""
+    """A function: `func.func public @main(%arg0: tensor<8xf32> {…}) -> (tensor<8xf32> {…}) {`.
+
+    One whose header cannot be read, which is then among the problems, is there without what the header says.
+    """
 
     operation: Operation
 
@@ -50,24 +54,48 @@ class Function:
     @property
     def attributes(self) -> Mapping[str, str]:
         """Its attributes as text, by name."""
-        return self.operation.attributes
+        try:
+            return self.operation.attributes
+        except ParseError:
+            return {}
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
         """Its arguments; without names if it is only declared."""
-        operation = self.operation
-        if not operation.head.is_quoted:
-            return function_arguments(operation.text, operation.statement)
-        blocks = [block for region in operation.regions for block in region.blocks]
-        return generic_arguments(operation.text, operation.attributes, blocks[0].arguments if blocks else ())
+        try:
+            return self.read_arguments()
+        except ParseError:
+            return ()
 
     @cached_property
     def results(self) -> tuple[Result, ...]:
         """Its results."""
-        operation = self.operation
-        if not operation.head.is_quoted:
-            return function_results(operation.text, operation.statement)
-        return generic_results(operation.text, operation.attributes)
+        try:
+            return self.read_results()
+        except ParseError:
+            return ()
+
+    def read_arguments(self) -> tuple[Argument, ...]:
+        """Its arguments; raises ParseError."""
+        operation, start = self.operation, self.span.start
+        try:
+            if not operation.head.is_quoted:
+                return function_arguments(operation.text, start, operation.statement)
+            blocks = [block for region in operation.regions for block in region.blocks]
+            named = blocks[0].arguments if blocks else ()
+            return generic_arguments(operation.text, start, operation.attributes, named)
+        except ParseError as error:
+            raise operation.text.placed(error, start) from None
+
+    def read_results(self) -> tuple[Result, ...]:
+        """Its results; raises ParseError."""
+        operation, start = self.operation, self.span.start
+        try:
+            if not operation.head.is_quoted:
+                return function_results(operation.text, start, operation.statement)
+            return generic_results(operation.text, start, operation.attributes)
+        except ParseError as error:
+            raise operation.text.placed(error, start) from None
 
     @property
     def body(self) -> tuple[Operation, ...]:

@@ -17,6 +17,7 @@ from .structure import Nest
 
 _REGION = re.compile(REGION.encode())
 _AFTER_FUNCTION = re.compile(rb"[ \t]*+(?:\)|loc\b|//|\n|\Z)")
+_INDENT = re.compile(rb"\s*?\n([ \t]*+)(?=\S)")
 _INSIDE_A_FUNCTION = re.compile(rf"{TRIVIA}(?:[%^]|(?:func\.)?return\b)".encode())
 
 
@@ -90,10 +91,29 @@ def _function(data: bytes, start: _Start, limit: int) -> FoundFunction | None:
     closing = b"\n" + start.indent + b"}"
     end = min(occurrences(data, closing, line_end, limit), default=None)
     if end is None:
-        return FoundFunction(Span(start.offset, limit), Span(line_end, limit))
-    brace = end + len(closing) - 1
+        end = _misplaced_end(data, line_end, limit)
+        if end is None:
+            return FoundFunction(Span(start.offset, limit), Span(line_end, limit))
+        if not data.startswith(b"\n" + start.indent, end):
+            return None
+    brace = data.index(b"}", end)
     behind = for_bytes(REST).match(data, brace + 1, limit)
     assert behind is not None
     if not _AFTER_FUNCTION.match(data, behind.start(), limit):
         return None
     return FoundFunction(Span(start.offset, behind.end()), Span(line_end, brace))
+
+
+def _misplaced_end(data: bytes, start: int, limit: int) -> int | None:
+    """The line break before a brace that closes the function, being the last thing before the next one.
+
+    People move a function without its end. A brace that stands further to the right than the body does not close it.
+    """
+    last = end = limit
+    while end > start and not data[last:end].strip().partition(b"//")[0]:
+        end = last
+        last = data.rfind(b"\n", start, end)
+    brace, inside = (_INDENT.match(data, place) for place in (max(last, start), start))
+    if brace and inside and data.startswith(b"}", brace.end()) and len(brace[1]) <= len(inside[1]):
+        return last
+    return None

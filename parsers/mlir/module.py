@@ -51,8 +51,11 @@ class MlirModule:
 
     @property
     def attributes(self) -> Mapping[str, str]:
-        """Its attributes as text, by name."""
-        return self.operation.attributes if self.operation else {}
+        """Its attributes as text, by name; none where they cannot be read, which is then among the problems."""
+        try:
+            return self.operation.attributes if self.operation else {}
+        except ParseError:
+            return {}
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:

@@ -204,10 +204,10 @@ class Block:
     def _label(self) -> tuple[str, tuple[Argument, ...]]:
         operation = self.region.operation
         if self.node.label is not None:
-            return label(operation.text, operation.text.source.text(self.node.label))
+            return label(operation.text, self.node.label)
         if operation.name == FUNCTION and not operation.head.is_quoted:
-            return "", function_arguments(operation.text, operation.statement)
-        return "", region_arguments(operation.text, operation.statement)
+            return "", function_arguments(operation.text, operation.span.start, operation.statement)
+        return "", region_arguments(operation.text, operation.span.start, operation.statement)
 
     @property
     def operations(self) -> tuple[Operation, ...]:

@@ -92,8 +92,9 @@ OF_TYPES = r"[\x00-\t\x0b-!#-<>-km-z|~-\xff]"
 """All bytes but the end of a line, quotes, braces, `=` and `l`."""
 TYPES = rf"{OF_TYPES}++(?:l(?!oc\(){OF_TYPES}*+)*+"
 """What may be types, up to a location."""
-OPERATIONS = rf"{TRIVIA}(?:({OPERATION})|\Z)"
-"""Operations without regions, one after the other; white space at the end matches too, without the group."""
+OPERATIONS = rf"{TRIVIA}(?:({OPERATION})|\Z|[^\n]++)"
+"""Operations without regions, one after the other. Without the group it matches white space at the end, and a line that
+is none because of where the others end: a search would go on inside of it."""
 
 
 @cache

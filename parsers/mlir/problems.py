@@ -7,14 +7,17 @@ Locations are not read here: there are as many of them as operations, and nothin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..errors import ParseError, Problem
 from ..source import Span
 from .annotations import Annotations
+from .function import Function
 from .operation import Operation
+from .parameters import Argument, Result, label
 from .patterns import OPERATIONS, USE, for_bytes
 from .runs import spans_in
+from .statement import FUNCTION
 from .structure import Run
 from .text import MlirText, nests_in
 
@@ -39,6 +42,8 @@ def problems_in(text: MlirText) -> Iterator[Problem]:
             if isinstance(region, Span):
                 yield from text.structured(region)[1]
     for block in blocks:
+        if block.label:
+            yield from _of_label(text, block.label)
         for item in block.items:
             if isinstance(item, Run):
                 yield from _of_run(text, item.span, right)
@@ -46,7 +51,8 @@ def problems_in(text: MlirText) -> Iterator[Problem]:
 
 def _of_run(text: MlirText, run: Span, right: set[bytes]) -> Iterator[Problem]:
     """The problems of operations in a row; `right` collects what has none."""
-    texts = for_bytes(OPERATIONS).findall(_without_names(text.source.data[run.start : run.end]))
+    found = for_bytes(OPERATIONS).findall(_without_names(text.source.data[run.start : run.end]))
+    texts = [each for each in found if each]
     first = dict(zip(reversed(texts), reversed(range(len(texts))), strict=True))
     doubtful = {index for each, index in first.items() if each not in right}
     wrong = {texts[index] for index, operation in _numbered(text, run, doubtful) if any(_of_operation(operation))}
@@ -70,6 +76,13 @@ def _numbered(text: MlirText, run: Span, numbers: set[int]) -> Iterator[tuple[in
             yield number, Operation(text, span)
 
 
+def _of_label(text: MlirText, place: Span) -> Iterator[Problem]:
+    try:
+        _read_parameters(label(text, place)[1])
+    except ParseError as error:
+        yield text.placed(error, place.start).problem
+
+
 def _of_operation(operation: Operation) -> Iterator[Problem]:
     for read in _READINGS:
         try:
@@ -80,8 +93,20 @@ def _of_operation(operation: Operation) -> Iterator[Problem]:
             return
 
 
-def _annotations(operation: Operation) -> None:
-    annotations = operation.annotations
+def _parameters(operation: Operation) -> None:
+    if operation.name == FUNCTION:
+        function = Function(operation)
+        _read_parameters((*function.read_arguments(), *function.read_results()))
+
+
+def _read_parameters(parameters: Iterable[Argument | Result]) -> None:
+    distinct = {(each.type_text, each.attributes_text): each for each in parameters}
+    for parameter in distinct.values():
+        _ = parameter.type
+        _read_all(parameter.annotations)
+
+
+def _read_all(annotations: Annotations) -> None:
     for name in _ANNOTATIONS:
         getattr(annotations, name)
 
@@ -91,5 +116,6 @@ _READINGS = (
     lambda operation: operation.replica_groups,
     lambda operation: operation.source_target_pairs,
     lambda operation: operation.channel,
-    _annotations,
+    lambda operation: _read_all(operation.annotations),
+    _parameters,
 )

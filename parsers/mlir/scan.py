@@ -11,10 +11,10 @@ _WINDOW = 256
 LONGEST_COMMENT = 4096
 """Bytes of a line in front of an operation that are searched for the start of a comment."""
 
-_BEFORE = re.compile(rf'(?:(?:\A|\n|([{{:]))[ \t]*+)((?:{RESULTS}\s*+=\s*+)?+"?+)\Z'.encode())
+_BEFORE = re.compile(rf'(?:(?:\A|\n|(\{{|(?:\)|\^[\w$.\-]++)\s*+:))[ \t]*+)((?:{RESULTS}\s*+=\s*+)?+"?+)\Z'.encode())
 _NAMES = rb"[%\w$.\-]*+(?::\d*+)?+"
 _ONLY_RESULTS = re.compile(rb'[\s,]*+%s(?:\s*+,\s*+%s)*+\s*+(?:=\s*+"?+)?+\Z' % (_NAMES, _NAMES))
-_BEHIND = re.compile(rb'(?:"|(?![\w$.\-"]))')
+_BEHIND = re.compile(rb'(?:"|(?![\w$."]))')
 
 
 def starts(data: bytes, names: Collection[str]) -> list[int]:
@@ -45,8 +45,8 @@ def _start(data: bytes, name: int) -> int | None:
         first = max(name - size, 0)
         window = data[first:name]
         before = _BEFORE.search(window)
-        # A long list of results starts before the window.
-        if before is None or before.start() == 0 < first:
+        # A long list of results starts before the window, or there may be blank lines behind it.
+        if before is None or (first and not before[1] and not window[: before.start()].strip()):
             if first == 0 or not _ONLY_RESULTS.match(window):
                 return None
             size *= 8

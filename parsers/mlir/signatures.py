@@ -41,6 +41,8 @@ def signature(
         known = written_results is not None and all(fit)
         return found if known else ((UNKNOWN,) * operands, (UNKNOWN,) * results)
     if not all(fit):
+        if not written and written_results is None:
+            raise ValueError("its types are missing")
         raise ValueError(f"types of {len(found[0])} operands and {len(found[1])} results for {operands} and {results}")
     return found
 
@@ -51,7 +53,8 @@ def _fitted(name: str, operands: int, results: int, types: Types, result_types: 
             return (), (FunctionType(types, result_types),)
         if name in ("call_indirect", "func.call_indirect"):
             return (FunctionType(types, result_types), *types), result_types
-        return types * operands if len(types) == 1 else types, result_types
+        # What one type says of several operands, only the dialect knows.
+        return types * operands if len(types) == 1 and is_understood(name) else types, result_types
     match name.partition(".")[2], types:
         case "select", (predicate, branch):
             return (predicate, branch, branch), (branch,)

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import ParseError
-from ..grammar import anchored
 from ..source import Source, Span
 from . import template
 from .forms import OperationForm, function_form, operation_form, unread_form
 from .lists import entries
+from .one_line import OneLine
 from .patterns import HEAD_PARTS, for_bytes
 from .signatures import Types, is_understood, signature
-from .template import Filled, Place, lift, on_one_line
+from .template import Filled, Place, lift
 
 FUNCTION = "func.func"
 MAX_RESULTS = 1 << 16
@@ -164,20 +164,14 @@ def result_names(written: str) -> tuple[str, ...]:
 
 def read_statement(source: Source, head: Head, pieces: Sequence[Span]) -> Statement:
     """The operation with this head, whose text is in `pieces`, between which its regions are; raises ParseError."""
-    rest = Span(head.end, pieces[0].end)
-    text = "".join(map(source.text, (rest, *pieces[1:])))
-    line = on_one_line(text)
+    line = OneLine(source, (Span(head.end, pieces[0].end), *pieces[1:]))
     is_function = head.name == FUNCTION and not head.is_quoted
-    filled = lift(template.FUNCTION if is_function else template.OPERATION, line)
+    filled = lift(template.FUNCTION if is_function else template.OPERATION, line.text)
     try:
         form = function_form(filled.template).as_operation() if is_function else operation_form(filled.template)
     except ParseError as error:
         if is_understood(head.name):
-            if line == text and len(pieces) == 1:
-                raise anchored(filled.of_text(error), source, rest.start) from None
-            # Where a text is on several lines, places in it are not those in the source.
-            whole = Span(pieces[0].start, pieces[0].end)
-            raise ParseError(replace(error.problem, source=source, span=whole)) from None
+            raise line.of_source(filled.of_text(error)) from None
         form = unread_form(filled.template)
     return Statement(head.name, filled, form)
 

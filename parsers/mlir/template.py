@@ -48,7 +48,19 @@ _PLACEHOLDERS = {"%": "%", "{": "{}", '"': '""', "d": "dense<>", "l": "loc()", "
     "0123456789№", "№"
 )
 """What is put in place of a part, by the character that the part begins with."""
-_LAYOUT = re.compile(rf"({STRING})|(?://[^\n]*+|\s++)++")
+_IN_WORDS = {
+    "'%'": "a value",
+    "'{}'": "attributes in braces",
+    "'<{}>'": "properties",
+    "'\"\"'": "a string",
+    "'dense<>'": "a literal",
+    "'loc()'": "a location",
+    "'(…)'": "a list in parentheses",
+    "'№'": "a number",
+    "bang": "'!'",
+    "hash": "'#'",
+}
+"""What is expected where a template does not fit, for those who know nothing of templates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +104,8 @@ class Filled:
         before, inside = (self._between(*piece).encode() for piece in ((0, ends[0]), ends))
         text = self._between(0, len(self.template))
         span = Span(len(before), len(before) + len(inside))
-        return ParseError(replace(problem, source=Source("text", text.encode()), span=span))
+        expected = tuple(_IN_WORDS.get(each, each) for each in problem.expected)
+        return ParseError(replace(problem, source=Source("text", text.encode()), span=span, expected=expected))
 
     def _between(self, start: int, end: int) -> str:
         return self.text(located(self.template, self.lifting, start, end))
@@ -117,13 +130,6 @@ def lift(lifting: Lifting, text: str) -> Filled:
     parts = pieces[1::2]
     pieces[1::2] = [_PLACEHOLDERS[part[0]] for part in parts]
     return Filled("".join(pieces), parts, lifting)
-
-
-def on_one_line(text: str) -> str:
-    """The text without comments, line breaks and other white space that a printer would not write."""
-    if "\n" not in text and "//" not in text:
-        return text
-    return _LAYOUT.sub(lambda match: match[1] or " ", text).strip()
 
 
 @lru_cache(maxsize=16384)

@@ -61,9 +61,9 @@ class MlirText:
         bodies = [function.body for function in self.functions or () if function.body]
         return structure(self.source, Span(0, len(self.source.data)), bodies)
 
-    def type(self, text: str) -> MlirType:
-        """The type that a text spells, be it an alias; raises ParseError."""
-        return self.read(text, parse_type, 0)
+    def type(self, text: str, start: int) -> MlirType:
+        """The type that a text spells, be it an alias, which comes first from `start` on; raises ParseError."""
+        return self.read(text, parse_type, start)
 
     def resolved(self, text: str) -> str:
         """The text of an attribute or a type, with aliases replaced by what they stand for."""

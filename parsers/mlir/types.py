@@ -105,7 +105,7 @@ _GRAMMAR = Grammar(
         "other": _other,
         "types": several,
         "results": several,
-        "DIMS": lambda text: tuple(None if dim == "?" else int(dim) for dim in text[:-1].split("x")),
+        "DIMS": lambda text: tuple(None if dim.strip() == "?" else int(dim) for dim in text.rstrip()[:-1].split("x")),
         "NAME": str,
         "ENCODING": str.strip,
     },

@@ -124,3 +124,26 @@ def test_escapes_in_a_dump_do_not_reach_the_terminal(shardscope: Shardscope, tmp
     assert done.returncode == 0
     assert "\x1b" not in done.stdout.decode()
     assert "\u202e" not in done.stdout.decode()
+
+
+def test_a_text_that_was_logged_and_cut_off(shardscope: Shardscope, tmp_path: Path, capture: Capture) -> None:
+    """The prefix of its lines is left out, and said; what is missing is not said to be none."""
+    found = capture.stage("hlo")
+    assert found is not None
+    text = found.source.text()
+    lines = [f"I1121 18:36:31.{number:06} 7 dump.cc:55] {line}" for number, line in enumerate(text.splitlines())]
+    (tmp_path / "log").write_text("\n".join(lines))
+    whole = opened(shardscope, "log")
+    assert whole["stages"][0]["problems"] == []  # type: ignore[index]
+    assert len(whole["collectives"]) == text.count("channel_id=")  # type: ignore[arg-type]
+    assert "dump.cc:55" in whole["messages"][0]["text"]  # type: ignore[index]
+    (tmp_path / "cut").write_text("\n".join(lines[: text[: text.index("ENTRY")].count("\n") + 2]))
+    assert "none in what could be read" in shardscope("open", "cut", "--format", "text").stdout.decode()
+
+
+@pytest.mark.parametrize("data", [b"ML\xefR\rMLIR23", b"\n\x0bjit__lambda\x12\x06main.1\x1a\xda\x02\n"])
+def test_a_module_that_is_no_text(shardscope: Shardscope, tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "binary").write_bytes(data)
+    done = shardscope("open", "binary")
+    assert done.returncode == 5
+    assert "text" in done.stderr.decode().splitlines()[0]

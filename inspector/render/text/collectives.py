@@ -23,10 +23,11 @@ def collectives(report: Report) -> RenderableType | None:
         return None
     stage = next((stage for stage in TITLES if report.capture.stage(stage) is not None), None)
     if stage is None:
-        return section("Collectives", [Text("not known: the program was not lowered")])
+        return section("Collectives", [Text("not known: neither StableHLO nor the compiled program is here")])
     listed = [collective for collective in report.collectives if collective.stage == stage]
     if not listed:
-        return section(TITLES[stage], [Text("none: nothing is communicated")])
+        words = "none: nothing is communicated" if report.could_be_read(stage) else "none in what could be read"
+        return section(TITLES[stage], [Text(words)])
     rows = rows_of(listed, report)
     estimated = any(each.estimate is not None for each in listed)
     columns = ["", "kind", "axes", "per device", "wire", "runs", *(["est."] if estimated else []), "by", "pass", "from"]
@@ -34,7 +35,8 @@ def collectives(report: Report) -> RenderableType | None:
     for row in rows:
         shown.add_row(*map(data, _cells(row, estimated)))
     total = sum(row.total_wire or 0 for row in rows)
-    at_least = "at least " if any(row.total_wire is None for row in rows) else ""
+    is_known = report.could_be_read(stage) and all(row.total_wire is not None for row in rows)
+    at_least = "" if is_known else "at least "
     return section(f"{TITLES[stage]}: {len(listed)}, each device sends {at_least}{format_bytes(total)}", [shown])
 
 

@@ -141,6 +141,29 @@ def test_text_between_computations_is_reported_and_left_out() -> None:
     assert module.source.text(problem.span) == "what is\nthis?"
 
 
+@pytest.mark.parametrize("before", ["I think\nthat this is it:\n\n```\n", "WARNING: x = 3 (y)\n  at f\n"])
+def test_a_module_behind_something_else(before: str) -> None:
+    module = read(before + PRINTED + "```\n")
+    assert (module.name, names(module)) == ("m", ALL)
+    assert module.attributes == {"is_scheduled": "true"}
+    first, last = module.problems
+    assert (module.source.text(first.span), module.source.text(last.span)) == (before, "```")
+    assert str(first).startswith("t:1:1: this is no part of an HLO module")
+
+
+def test_a_header_without_a_name() -> None:
+    module = damaged(1, "HloModule $name, is_scheduled=true")
+    assert (module.name, names(module)) == ("", ALL)
+    (problem,) = module.problems
+    assert problem.source.position(problem.span.start) == (1, 11)
+    nothing_else = read("HloModule $name\n\nENTRY e {\n  ROOT p = $type[2] parameter(0)\n}\n")
+    assert [each.name for each in nothing_else.computations] == ["e"]
+    assert [problem.message for problem in nothing_else.problems] == [
+        "this is no part of an HLO module",
+        "unexpected '$type'",
+    ]
+
+
 def test_two_modules_one_after_the_other() -> None:
     module = read(PRINTED + "\n" + PRINTED.replace("%main", "%other"))
     assert [computation.name for computation in module.computations].count("other") == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.hlo import HloModule, parse_module
@@ -76,6 +78,12 @@ def test_its_stack_frames(module: HloModule) -> None:
     assert module.frames(0) == module.frames(99) == ()
     # A frame whose location is missing is there, but nowhere.
     assert [frame.line for frame in module.frames(3)] == [0]
+
+
+def test_its_stack_frames_in_other_layouts(module: HloModule) -> None:
+    for text in (TEXT.replace("\n", "\r\n"), TEXT.replace("\n", "  \n"), textwrap.indent(TEXT, "\t"), f"see:\n{TEXT}"):
+        (call,) = parse_module(Source("x", text.encode())).with_opcode({"call"})
+        assert call.frames == module.frames(2)
 
 
 def test_an_instruction_by_its_place(module: HloModule) -> None:

@@ -62,12 +62,44 @@ def with_line(number: int, line: str) -> str:
             (5, 56),
         ),
         (12, "", "a function is not closed", (13, 3)),
+        (
+            13,
+            "  func.func private @f(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{=}]>}) -> tensor<8xf32> {",
+            "unexpected '='",
+            (13, 81),
+        ),
+        (
+            13,
+            '  func.func private @f(%a: tensor<8xf32>) -> (tensor<8xf32> {mhlo.sharding = "{devices=[2]<=[2]T(1)}"}) {',
+            "(1,) is no permutation of 1 dimensions",
+            (13, 79),
+        ),
     ],
 )
 def test_says_what_is_wrong_and_where(line: int, text: str, message: str, place: tuple[int, int]) -> None:
     problems = read(with_line(line, text)).problems
     told = {(problem.message, problem.source.position(problem.span.start)) for problem in problems}
     assert (message, place) in told, [str(problem) for problem in problems]
+
+
+def test_says_where_on_several_lines_and_in_words() -> None:
+    """Of an operation with a region, remarks and characters of several bytes, and behind its region."""
+    text = WHOLE.replace(
+        "    }) : (tensor<8xf32>) -> tensor<8xf32>",
+        '    }) {a = "é", // why {\n\n       b} : (tensor<8xf32>)\n    -> tensor<8xf32> loc(unknown) : i1',
+    )
+    (problem,) = read(text).problems
+    assert str(problem) == (
+        "m.mlir:12:35: unexpected ':'\n"
+        "12 |     -> tensor<8xf32> loc(unknown) : i1\n"
+        "   |                                   ^\n"
+        "expected the end of the text"
+    )
+
+
+def test_an_operation_that_is_not_closed() -> None:
+    text = "func.func @f() {\n  %0 = sdy.manual_computation(%a) in_shardings=[] manual_axes={} (%b: f32) {\n    a.b"
+    assert "its types are missing" in [problem.message for problem in read(text).problems]
 
 
 @pytest.mark.parametrize("cut", range(30, len(WHOLE), 3))
@@ -100,6 +132,9 @@ def test_what_is_no_mlir_at_all() -> None:
         read("HloModule m\n\nFileNames\n")
 
 
+NEWLINE = "\r\n"
+
+
 # Each was found by damaging texts.
 @pytest.mark.parametrize(
     "text",
@@ -129,6 +164,19 @@ def test_what_is_no_mlir_at_all() -> None:
         f"func.func @f() {{\n  %0:{'9' * 5000} = a.b : f32\n  return\n}}\n",
         # what is no text in a location
         'func.func @f() {\n  %0 = a.b : f32 loc("\udcff")\n  return\n}\n',
+        # a remark between an operation and a line that is none but for its results
+        'func.func @f() {\n  %0 = a.b : f32\n  // the return of {{it}}\n  %1 = "a.b\n',
+        # a function whose start is inside of the attributes of another
+        "func.func @f(%a: f32 {a.b\nfunc.func @g, ?}) {\n  return\n}\n",
+        # a colon in front of what looks like an operation
+        'func.func @f(%a: f32) {\n  "a.b"(%a) : (f32ECK-NEXT:  return\n  return\n}\n',
+        # operations inside of the list of a block's arguments
+        "func.func @f() {\n^bb0(%a: f32, %b: ten\n  (%c: f32):\n  %0 = stablehlo.add %a, %b : f32\n  ): return\n}\n",
+        # results far in front of their operation
+        f"func.func @f(%a: f32) {{\n  %0 ={NEWLINE * 999}  stablehlo.add %a, %a : f32\n  return\n}}\n",
+        f"func.func @f(%a: f32){NEWLINE * 999}  {{ stablehlo.add %a, %a : f32\n  return\n}}\n",
+        # a name that ends where no name does
+        "func.func @f() {\n  return-x\n  return\n}\n",
         # results in front of what looks like the key of an attribute
         "func.func @f() {\n  %c = a.b = a.c 4 : i32\n  return\n}\n",
     ],

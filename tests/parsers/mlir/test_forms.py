@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from shardscope.parsers.mlir import parse_module
+from shardscope.parsers.mlir.collectives import parse_groups
 from shardscope.parsers.source import Source
 
 from .agreement import differences
@@ -12,6 +13,7 @@ from .conftest import Read
 
 BEFORE = """
 #later = loc("later"("b.py":7:8))
+#bounds = #stablehlo.bounds<4>
 sdy.mesh @mesh = <["x"=2, "y"=4, "z"=4]>
 sdy.mesh @permuted = <["x"=4], device_ids=[3, 2, 1, 0]>
 sdy.mesh @counted = <["x"=4], device_ids=[0, 1, 2, 3]>
@@ -93,6 +95,8 @@ sdy.sharding_group %a group_id=7 : tensor<8x8xf32>
 %t = stablehlo.tuple %a, %a : tuple<tensor<8x8xf32>, tensor<8x8xf32>>
   %0 = stablehlo.get_tuple_element %t[1] : (tuple<tensor<8x8xf32>, tensor<8x8xf32>>) -> tensor<8x8xf32>
 %values, %indices = chlo.top_k(%a, k = 2) : tensor<8x8xf32> -> (tensor<8x2xf32>, tensor<8x2xi32>)
+%0 = stablehlo.add %a, %a : tensor<8 x 8 x f32>
+%b = stablehlo.custom_call @bounded(%a) : (tensor<8x8xf32>) -> tensor<?xf32, #bounds>
 %0 = stablehlo.slice %a [0:8:2, 1:5] : (tensor<8x8xf32>) -> tensor<4x4xf32>
 %0 = stablehlo.custom_call @Sharding(%a) {backend_config = "", mhlo.sharding = "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"} : (tensor<8x8xf32>) -> tensor<8x8xf32>
 %0 = stablehlo.custom_call @f(%a) {api_version = 4 : i32, mhlo.backend_config = {a = [1, 2], "b c" = "}\22{"}} : (tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -144,6 +148,43 @@ def test_every_form_is_to_mlir_what_it_is_to_us(mlir: Read, tmp_path: Path) -> N
         assert list(map(str, module.problems)) == []
         if "operations" in answer:
             assert list(differences(module, answer["operations"])) == []
+
+
+ENDS = [
+    "func.func @f() {\n    return\n  }\n\n// } remarks\nfunc.func @g() {\n  return\n}\n",
+    "func.func @f() {\n  return\n  }\n// CHECK: {{.*}}\n",
+    "func.func @f(%a: tensor<i1>) {\n  func.call @f(%a) : (tensor<i1>) -> ()\n  return\n  }  // of f\n",
+    "module {\n  func.func @f() {\n    return\n    }\n}\n",
+    "module {\n  func.func @f() {\n    return\n}\n  func.func @g() {\n    return\n  }\n}\n",
+]
+"""Functions whose closing braces are indented otherwise than they are."""
+
+
+def test_functions_end_where_they_do_for_mlir(mlir: Read, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.mlir" for number in range(len(ENDS))]
+    for path, text in zip(paths, ENDS, strict=True):
+        path.write_text(text)
+    for path, answer in mlir(paths).items():
+        module = parse_module(Source(path.name, path.read_bytes()))
+        assert list(map(str, module.problems)) == []
+        assert list(differences(module, answer["operations"])) == []
+
+
+def test_axes_may_be_names_alone() -> None:
+    mesh = '#stablehlo.mesh<axes = [<name = "x", size = 2>, <name = "y", size = 2>]>'
+    spelled = '["y"]', '[#stablehlo.axis_ref<name = "y">]'
+    one, other = (
+        parse_groups(f"#stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = {axes}>", lambda _: None)
+        for axes in spelled
+    )
+    assert one == other
+    assert one.devices(4) == ((0, 1), (2, 3))
+
+
+def test_types_of_operands_that_only_another_dialect_knows() -> None:
+    """Of `memref.subview` one type is that of the first operand, the others are indices."""
+    (operation,) = parse_module(Source("s", b"%0 = memref.subview %a[%i] : memref<4xf32> to memref<2xf32>\n")).body
+    assert [str(each) for each in operation.operand_types] == ["", ""]
 
 
 def test_channels_of_the_older_dialect() -> None:

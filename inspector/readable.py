@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from ...parsers.errors import ParseError
+from ..parsers.errors import ParseError
 
 T = TypeVar("T")
 
 
 def readable(read: Callable[[], T]) -> T | None:
-    """What is read, or None for a text in no known spelling: the collective that holds it is still shown."""
+    """What is read, or None for a text in no known spelling: what holds it is still shown."""
     try:
         return read()
     except ParseError:

@@ -1,0 +1,44 @@
+"""Reports of damaged texts: what is broken is listed, and nothing but that is said to be wrong with them."""
+
+from __future__ import annotations
+
+import io
+from itertools import islice
+
+import pytest
+from rich.console import Console
+from shardscope.inspector.capture.model import Capture, Stage
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.text import print_report
+from shardscope.parsers.source import Source
+
+from tests.conftest import SampleCapture
+from tests.parsers.damage import damaged_texts
+
+DAMAGED = 25
+"""Texts of each stage of each program."""
+
+
+def reported(stage: Stage) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    print_report(inspect(Capture(stages=(stage,), complete=True)), console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("name", ["fsdp_tp:grad", "moe:loss", "ring_attention:attend"])
+@pytest.mark.parametrize("stage", ["stablehlo", "sdy", "hlo-before", "hlo"])
+def test_damaged_texts(sample: SampleCapture, name: str, stage: str) -> None:
+    found = sample(name).stage(stage)
+    assert found is not None
+    for source in islice(damaged_texts([found.source.data], 0), DAMAGED):
+        assert reported(Stage(stage, found.dialect, source))
+
+
+@pytest.mark.parametrize("stage", ["stablehlo", "sdy", "hlo-before", "hlo"])
+def test_texts_that_are_cut_off(sample: SampleCapture, stage: str) -> None:
+    found = sample("fsdp_tp:grad").stage(stage)
+    assert found is not None
+    data = found.source.data
+    for end in range(len(data) // 40, len(data), len(data) // 40):
+        assert reported(Stage(stage, found.dialect, Source("cut", data[:end])))

@@ -1,0 +1,157 @@
+"""Texts that were sent, copied or logged, by the programs that do that where there is one, and as they were before."""
+
+from __future__ import annotations
+
+import difflib
+import shutil
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+from shardscope.parsers.language import language
+from shardscope.parsers.restored import restored
+
+HLO = """\
+HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[8]{0}, f32[8]{0})->f32[]}, num_partitions=8
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=10 end_line=11 column=4 end_column=6}
+
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0), metadata={op_name="jit(f)/reduce_sum"}
+  %y = f32[] parameter(1), metadata={op_name="jit(f)/reduce_sum"}
+  ROOT %sum = f32[] add(%x, %y), metadata={op_name="jit(f)/jit(main)/reduce_sum" stack_frame_id=1}
+}
+
+ENTRY %main (a: f32[8], b: f32[8]) -> f32[] {
+  %a = f32[8]{0} parameter(0), sharding={devices=[8]<=[8]}, metadata={op_name="a"}
+  %b = f32[8]{0} parameter(1), sharding={devices=[8]<=[8]}, metadata={op_name="b"}
+  %zero = f32[] constant(0)
+  %product = f32[8]{0} multiply(%a, %b), metadata={op_name="jit(f)/jit(main)/mul" stack_frame_id=1}
+  ROOT %r = f32[] reduce(%product, %zero), dimensions={0}, to_apply=%add, metadata={op_name="jit(f)/reduce_sum"}
+}
+"""
+
+MLIR = """\
+#loc1 = loc("x")
+module @jit_f attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["x"=2, "y"=4]>
+  func.func public @main(%arg0: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>} loc("x")) \
+-> (tensor<16x8xf32> {jax.result_info = "result"}) {
+    %0 = stablehlo.add %arg0, %arg0 : tensor<16x8xf32> loc(#loc2)
+    %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}, {"y"}]> : tensor<16x8xf32> loc(#loc3)
+    %2 = "stablehlo.all_gather"(%1) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1], [2, 3]]> \
+: tensor<2x2xi64>}> : (tensor<16x8xf32>) -> tensor<32x8xf32> loc(#loc3)
+    return %1 : tensor<16x8xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(f)/add"(#loc1))
+#loc3 = loc("jit(f)/sharding_constraint"(#loc1))
+"""
+
+texts = pytest.mark.parametrize("text", [HLO, MLIR], ids=["hlo", "mlir"])
+
+
+def undone(text: str | bytes) -> tuple[str, tuple[str, ...]]:
+    data, words = restored(text.encode() if isinstance(text, str) else text)
+    return data.decode(), words
+
+
+def piped(text: str, *command: str) -> str:
+    """What a program makes of a text."""
+    if not shutil.which(command[0]):
+        pytest.skip(f"there is no {command[0]}")
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+
+
+@texts
+def test_what_nothing_was_done_to(text: str) -> None:
+    for each in (
+        text,
+        textwrap.indent(text, "    "),
+        text.replace("\n", "\r\n"),
+        "",
+        "x",
+        "once\x1b upon a time\n",
+        "see HloModule m\n",
+    ):
+        assert undone(each) == (each, ())
+
+
+@texts
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "> ",
+        "> > ",
+        "[rank0]: ",
+        "I0000 00:00:17952{0:05}.316252   23117 hlo_module.cc:1234] ",
+        "2026-11-21 18:36:31.{0:06}: I external/xla/xla/service/dump.cc:55] ",
+        "2026-11-21T18:36:{0:02}.000000Z stdout F ",
+        "Nov 21 18:{0:02}:01 host python[77]: ",
+        "worker-3  | ",
+    ],
+)
+def test_prefixes(text: str, prefix: str) -> None:
+    lines = [prefix.format(number) + line for number, line in enumerate(text.splitlines())]
+    found, (words,) = undone("".join(f"{line.rstrip()}\n" for line in lines))
+    assert found == text
+    beginning = next(number for number, line in enumerate(lines) if "module @" in line or "HloModule" in line)
+    assert repr(prefix.format(beginning)) in words
+
+
+def test_a_prefix_amid_a_log() -> None:
+    log = "W0000 00:00:1795.000001 cpu.cc:1] cannot\n" * 30
+    lines = "".join(f"I0000 00:00:1795.{n:06} dump.cc:9] {line}\n" for n, line in enumerate(HLO.splitlines()))
+    assert undone(log + lines + log)[0] == log + HLO + log
+
+
+@texts
+def test_numbers_of_lines(text: str) -> None:
+    assert undone(piped(text, "cat", "-n"))[0] == text
+
+
+@texts
+@pytest.mark.parametrize("width", [60, 72])
+def test_lines_broken_by_a_terminal(text: str, width: int) -> None:
+    found, (words,) = undone(piped(text, "fold", f"-w{width}"))
+    assert found == text
+    assert str(width) in words
+
+
+def test_lines_broken_by_hand_stay() -> None:
+    by_hand = "HloModule m\n" + "e {\np = f32[8] parameter(0)\nq = f32[8] negate(p)\nr = f32[8] negate(q)\n}\n" * 9
+    assert undone(by_hand) == (by_hand, ())
+    remarks = "// CHECK: HloModule m\n// CHECK: e {\n// CHECK:   p = f32[] parameter(0)\n// CHECK: }\n"
+    assert undone(remarks) == (remarks, ())
+
+
+@texts
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_encodings(text: str, encoding: str) -> None:
+    assert undone(text.encode(encoding))[0] == text
+
+
+@texts
+def test_colours(text: str) -> None:
+    coloured = text.replace("%", "\x1b[1;34m%\x1b[0m").replace(" = ", "\x1b[K = ")
+    assert undone(coloured) == (text, ("the escape sequences of a terminal were left out",))
+
+
+@texts
+def test_a_diff_with_all_of_the_text(text: str) -> None:
+    lines = text.splitlines(keepends=True)
+    before = [line for number, line in enumerate(lines) if number % 4 != 1]
+    before[3:5] = ["what was here before\n"]
+    found, (words,) = undone("".join(difflib.unified_diff(before, lines, "a/f", "b/f", n=1000)))
+    assert [line for line in found.splitlines() if line] == [line for line in text.splitlines() if line]
+    assert "after the change" in words
+
+
+def test_what_compilers_print_is_as_it_was(corpus: list[Path]) -> None:
+    for path in corpus:
+        data = path.read_bytes()
+        if language(data):
+            assert restored(data)[0] is data, path
