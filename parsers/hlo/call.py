@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from ..quoted import unquote
@@ -28,8 +29,6 @@ CALLING = (
 
 _PARENTHESES = re.compile(ANYWHERE.parentheses.encode(), re.DOTALL)
 _OPERAND = re.compile(rf"(?<![\w.\-])({NAME})((?:#\d{{1,9}})*+)\s*+(?=,|\Z)", re.ASCII)
-# Of a layout, `{0:T(8,128)S(1)}`, the parts with parentheses follow a colon or one another.
-_NESTED = re.compile(rf"(?<![\w.\-:)])({NAME})\s*+{ANYWHERE.parentheses}", re.DOTALL | re.ASCII)
 _NAMES = re.compile(rf"[\s{{%,]*+{NAME}(?:[\s,%]++{NAME})*+[\s}}]*+", re.ASCII)
 _NAME = re.compile(NAME, re.ASCII)
 
@@ -60,13 +59,20 @@ class Call:
     @property
     def operands(self) -> tuple[Operand, ...]:
         """What is in the parentheses, where these are operands."""
-        inside = _NESTED.sub(r"\1.anon", self.inside) if "(" in self.inside else self.inside
+        inside = _nested().sub(r"\1.anon", self.inside) if "(" in self.inside else self.inside
         return tuple(Operand(name, tuple(map(int, index.split("#")[1:]))) for name, index in _OPERAND.findall(inside))
 
     def computations(self, key: str) -> tuple[str, ...]:
         """The computations that an attribute names."""
         value = self.attributes.get(key, "")
         return tuple(_NAME.findall(value)) if _NAMES.fullmatch(value) else ()
+
+
+@cache
+def _nested() -> re.Pattern[str]:
+    """An instruction in place of an operand."""
+    # Of a layout, `{0:T(8,128)S(1)}`, the parts with parentheses follow a colon or one another.
+    return re.compile(rf"(?<![\w.\-:)])({NAME})\s*+{ANYWHERE.parentheses}", re.DOTALL | re.ASCII)
 
 
 def parse_call(data: bytes, start: int, end: int) -> Call:

@@ -9,8 +9,7 @@ from operator import attrgetter
 from ..errors import Problem
 from ..source import Source, Span
 from .fields import attributes
-from .freeform_patterns import CALLING_KEY, HEADER, HEADER_LINE, ROW_START, TOKEN, TOKEN_BY_LINES, TRIVIA
-from .nested import HEADER as NESTED_HEADER
+from .freeform_patterns import CALLING_KEY, HEADER, HEADER_LINE, NESTED_HEADER, ROW_START, TOKEN, TOKEN_BY_LINES, TRIVIA
 from .section import Section
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .call import CALLING
+from .nested import FIRST
 from .patterns import ANYWHERE, NAME
 
 _ROW_LIKE = rf"(?:ROOT\s++)?%?{NAME} = (?=\(|[a-z]\w*+\[)"
@@ -26,6 +27,11 @@ ROW = re.compile(
 HEADER = re.compile(
     rf"(?:(?P<entry>ENTRY)\b{_SPACE})?+%?(?P<name>{NAME}){_SPACE}(?:{_SIGNATURE}\s*+)?+\{{".encode(), re.DOTALL
 )
+# Of a list of names the first is followed by the end, or by a comma and no instruction.
+_LINES = rf"[ \t]*+\n(?!\s*+(?:\{{|%?{NAME}\s*+(?:\}}|,(?!{FIRST}))))"
+NESTED_HEADER = re.compile(rf"(?P<entry>(?!))?(?P<name>(?!))?\{{(?={FIRST}|{_LINES})".encode())
+"""The brace that opens a nested computation, with the groups that the headers of others have."""
+
 LOST_HEADER = re.compile(rb"(?P<entry>(?!))?(?P<name>(?!))?")
 """No text, for a computation that has lost its header."""
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import ParseError
 from ..grammar import anchored
-from ..gspmd import Sharding, parse_sharding
 from ..replica_groups import Pairs, ReplicaGroups, parse_pairs, parse_replica_groups
 from ..source import Source, Span
 from ..source_frames import Frame
@@ -23,6 +22,7 @@ from .nested import Statement
 from .types import HloType, parse_type
 
 if TYPE_CHECKING:
+    from ..gspmd import Sharding
     from .computation import Computation
 
 T = TypeVar("T")
@@ -156,6 +156,9 @@ class Instruction:
     @property
     def sharding(self) -> Sharding | None:
         """How its result is sharded; raises ParseError."""
+        # Few ask for it of the many that list collectives.
+        from ..gspmd import parse_sharding
+
         return self._value("sharding", parse_sharding)
 
     @property

@@ -17,7 +17,7 @@ from ..source_frames import Frame
 from . import printed
 from .computation import Computation
 from .instruction import Instruction
-from .nested import IN_A_LINE
+from .nested import in_a_line
 from .problems import problems_in
 from .prologue import parse_prologue
 from .scan import AttributeRow, Rows, instructions_with, read_attributes, read_rows
@@ -154,7 +154,7 @@ class HloModule:
         texts, which printers write, need not be searched.
         """
         is_of_printer = "entry_computation_layout" in self.attributes
-        return not is_of_printer and IN_A_LINE.search(self.source.data, start, end) is not None
+        return not is_of_printer and in_a_line().search(self.source.data, start, end) is not None
 
     def _line_end(self, offset: int) -> int:
         line = self.source.data.find(b"\n", offset)

@@ -14,22 +14,21 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, count
 
 from ..source import Span
 from .call import CALLING
 from .patterns import NAME, SPACE
 
-_FIRST = rf"{SPACE}(?:ROOT\s++)?+%?{NAME}\s*+=(?!=)"
+FIRST = rf"{SPACE}(?:ROOT\s++)?+%?{NAME}\s*+=(?!=)"
+"""How the first instruction of one starts."""
 
-# Of a list of names the first is followed by the end, or by a comma and no instruction.
-_LINES = rf"[ \t]*+\n(?!\s*+(?:\{{|%?{NAME}\s*+(?:\}}|,(?!{_FIRST}))))"
 
-HEADER = re.compile(rf"(?P<entry>(?!))?(?P<name>(?!))?\{{(?={_FIRST}|{_LINES})".encode())
-"""The brace that opens one, with the groups that the headers of other computations have."""
-
-IN_A_LINE = re.compile(rf", (?:{'|'.join(CALLING)})=(?:\{{[^{{}}=]*+(?=\{{))?+\{{{_FIRST}".encode())
-"""The beginning of an attribute whose value is one, or a list with one in it."""
+@cache
+def in_a_line() -> re.Pattern[bytes]:
+    """The beginning of an attribute whose value is one, or a list with one in it."""
+    return re.compile(rf", (?:{'|'.join(CALLING)})=(?:\{{[^{{}}=]*+(?=\{{))?+\{{{FIRST}".encode())
 
 
 @dataclass(frozen=True, slots=True)
