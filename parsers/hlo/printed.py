@@ -18,9 +18,9 @@ from functools import cache, lru_cache
 
 from .patterns import IN_LINE, NAME
 
-# What makes these fast: a run of any character but one costs next to nothing, one of several kinds a nanosecond for each
-# character if they are listed, and more if they are not, as in `\w`; alternatives with different first letters cost less
-# than something that may be left out; and a first character that stands alone is found by memchr.
+# What makes these fast: a run of any character but one costs next to nothing, one of several kinds a nanosecond for
+# each character if they are listed, and more if they are not, as in `\w`; alternatives with different first letters
+# cost less than something that may be left out; and a first character that stands alone is found by memchr.
 _LINE = rb"\n {2}"
 _START = rb"(?:%|ROOT %|ROOT |)([^ ]++) = "
 # A tuple type ends where the opcode begins: with a parenthesis, a space and a letter.
