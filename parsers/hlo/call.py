@@ -11,7 +11,7 @@ from typing import Any
 
 from ..quoted import unquote
 from .fields import attributes, bracket_end
-from .patterns import ANYWHERE, NAME
+from .patterns import ANYWHERE, IN_TEXT, NAME
 
 CALLING = (
     "calls",
@@ -72,7 +72,7 @@ class Call:
 def _nested() -> re.Pattern[str]:
     """An instruction in place of an operand."""
     # Of a layout, `{0:T(8,128)S(1)}`, the parts with parentheses follow a colon or one another.
-    return re.compile(rf"(?<![\w.\-:)])({NAME})\s*+{ANYWHERE.parentheses}", re.DOTALL | re.ASCII)
+    return re.compile(rf"(?<![\w.\-:)])({NAME})\s*+{IN_TEXT.parentheses}", re.DOTALL | re.ASCII)
 
 
 def parse_call(data: bytes, start: int, end: int) -> Call:

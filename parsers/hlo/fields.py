@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ..quoted import unquote
-from .patterns import ANYWHERE, NAME, SPACE
+from .patterns import ANYWHERE, IN_TEXT, NAME, SPACE
 
 _ATTRIBUTE = re.compile(rf"(?:, |{SPACE},{SPACE})({NAME})\s*+=\s*+({ANYWHERE.value})".encode(), re.DOTALL)
 _KEY = re.compile(rf"{SPACE},{SPACE}({NAME})\s*+=\s*+(?=[{{(\[])".encode())
 _BRACKET = re.compile(rf"{ANYWHERE.string}|([{{(\[])|[}})\]]".encode(), re.DOTALL)
-_FIELD = re.compile(rf"(?<![^\s,{{])([^\s=,{{}}\"]++)=({ANYWHERE.string}|{ANYWHERE.braces}|[^\s,{{}}]++)", re.DOTALL)
+_FIELD = re.compile(rf"(?<![^\s,{{])([^\s=,{{}}\"]++)=({IN_TEXT.string}|{IN_TEXT.braces}|[^\s,{{}}]++)", re.DOTALL)
 
 
 def attributes(data: bytes, start: int, end: int) -> tuple[Mapping[str, str], int]:
