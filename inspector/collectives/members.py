@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...parsers.hlo import Instruction
+from ...parsers.readable import readable
 from ...parsers.replica_groups import Groups, Pairs, ReplicaGroups
-from ..readable import readable
 from .setting import Setting
 from .slices import Transfer, as_partitions, in_every_slice
 

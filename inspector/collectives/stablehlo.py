@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...parsers.mlir import MlirModule, Operation, UnknownLoc, frames, function_around, names
+from ...parsers.readable import readable
 from .. import mlir_types
 from ..loops.stablehlo_executions import StablehloExecutions
-from ..readable import readable
 from ..report import Collective, SourcePlace
 from .kinds import STABLEHLO_OPS, wire_bytes
 from .named_axes import named_axes

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from ...parsers.errors import ParseError
 from ...parsers.mlir import MlirModule, Operation, function_around
-from ..readable import readable
+from ...parsers.readable import readable
 from .counting import MIRRORED, count
 from .execution import Execution
 

@@ -13,12 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from ...parsers.errors import ParseError
 from ...parsers.mesh_syntax import AxisRef
-from ...parsers.mlir import PropagationStep, ValueRef
+from ...parsers.mlir import PropagationStep, Result, ValueRef
 from ...parsers.mlir.lists import entries
 from ...parsers.mlir.sdy_parser import parse_propagation
-from ..readable import readable
+from ...parsers.readable import readable
 from .dataflow import Dataflow, Node
 
 EDGES = b"shardscope."
@@ -72,11 +71,7 @@ class Moves:
         for index, result in enumerate(self.flow.function.results):
             node = Node("output", -1, index)
             given = self.flow.returned[index] if index < len(self.flow.returned) else None
-            try:
-                steps = result.annotations.propagation or ()
-            except ParseError:
-                continue
-            yield from _resolved(steps, (given,), (node,), -1)
+            yield from _resolved(_propagation(result), (given,), (node,), -1)
 
     def _of_operation(self, row: int) -> Iterator[Move]:
         found = self.flow.rows[row]
@@ -94,12 +89,10 @@ class Moves:
                     yield from self._along_edge(row, side, int(re.sub(r"\D", "", number) or 0), edge)
 
     def _along_edge(self, row: int, side: str, index: int, written: str) -> Iterator[Move]:
-        try:
-            steps = parse_propagation(written)
-        except ParseError:
-            return
-        sources, target = self.edge(row, side, index)
-        yield from _resolved(steps, sources, (target,), row)
+        steps = readable(lambda: parse_propagation(written))
+        if steps:
+            sources, target = self.edge(row, side, index)
+            yield from _resolved(steps, sources, (target,), row)
 
     def edge(self, row: int, side: str, index: int) -> tuple[tuple[Node | None, ...], Node]:
         """The sources and the target of one of the data-flow edges of an operation."""
@@ -154,6 +147,10 @@ def _resolved(
 def moves_of(flow: Dataflow) -> Moves:
     """The moves between the values of a dataflow."""
     return Moves(flow)
+
+
+def _propagation(result: Result) -> tuple[PropagationStep, ...]:
+    return readable(lambda: result.annotations.propagation) or ()
 
 
 def _entries(written: str) -> Mapping[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...parsers.mlir import UnknownLoc, frames, names
 from ...parsers.mlir.lists import unquote
-from ..readable import readable
+from ...parsers.readable import readable
 from ..report import SourcePlace
 from .dataflow import Dataflow
 

@@ -13,13 +13,13 @@ from ...parsers.errors import ParseError
 from ...parsers.mesh_syntax import AxisRef, MeshSyntax
 from ...parsers.mlir import Annotations, Argument, MlirModule, MlirType, OtherType, Result, TensorType
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
+from ...parsers.readable import readable
 from ...parsers.source import Span
 from ..capture.model import Capture, Stage, Value
 from ..capture.propagation import has_mesh
 from ..meshes import meshes_of
 from ..mlir_types import dtype_name, short
 from ..program import read
-from ..readable import readable
 from ..report import Role, ShardedValue, SourcePlace
 from ..units import bytes_of
 from .asked import agrees, asked_of

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..errors import ParseError
+from ..readable import readable
 from ..source import Span
 from .lists import symbol
 from .operation import Operation
@@ -54,26 +55,17 @@ class Function:
     @property
     def attributes(self) -> Mapping[str, str]:
         """Its attributes as text, by name."""
-        try:
-            return self.operation.attributes
-        except ParseError:
-            return {}
+        return readable(lambda: self.operation.attributes) or {}
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
         """Its arguments; without names if it is only declared."""
-        try:
-            return self.read_arguments()
-        except ParseError:
-            return ()
+        return readable(self.read_arguments) or ()
 
     @cached_property
     def results(self) -> tuple[Result, ...]:
         """Its results."""
-        try:
-            return self.read_results()
-        except ParseError:
-            return ()
+        return readable(self.read_results) or ()
 
     def read_arguments(self) -> tuple[Argument, ...]:
         """Its arguments; raises ParseError."""

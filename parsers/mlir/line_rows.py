@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 
-from ..errors import ParseError
+from ..readable import readable
 from .operation import Operation, operation_from
 from .patterns import HEAD, NAMED, OF_TYPES, TYPES, WORD
 from .statement import FUNCTION, read_head
@@ -180,7 +180,4 @@ def kind_of(operation: Operation) -> Kind:
     """The name of an operation, and its types as they are written behind the colon; none if it cannot be read."""
     if operation.name == FUNCTION and not operation.head.is_quoted:
         return operation.name, ""
-    try:
-        return operation.name, operation.statement.signature
-    except ParseError:
-        return operation.name, ""
+    return operation.name, readable(lambda: operation.statement.signature) or ""

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from ..errors import ParseError, Problem
 from ..mesh_syntax import MeshSyntax
+from ..readable import readable
 from ..source import Source, Span
 from .function import Function
 from .lists import symbol
@@ -52,10 +53,8 @@ class MlirModule:
     @property
     def attributes(self) -> Mapping[str, str]:
         """Its attributes as text, by name; none where they cannot be read, which is then among the problems."""
-        try:
-            return self.operation.attributes if self.operation else {}
-        except ParseError:
-            return {}
+        operation = self.operation
+        return (readable(lambda: operation.attributes) if operation else None) or {}
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ..errors import ParseError
+from ..readable import readable
 from ..source import Span
 from .operation import Operation
 from .patterns import SDY_VALUE, STRING, USE
@@ -87,16 +88,10 @@ class RowRecords:
 
     def attributes(self, row: ValueRow) -> Mapping[str, str]:
         """All its attributes; none of one that cannot be read."""
-        try:
-            return self.operation(row).attributes
-        except ParseError:
-            return {}
+        return readable(lambda: self.operation(row).attributes) or {}
 
     def _all_operands(self, row: ValueRow) -> tuple[str, ...]:
-        try:
-            return self.operation(row).operands
-        except ParseError:
-            return ()
+        return readable(lambda: self.operation(row).operands) or ()
 
     def _read(self, row: ValueRow, key: str, parse: Callable[[str], T]) -> T | None:
         value = self._value(row, key)

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..errors import ParseError
 from ..garbage import collection_paused
+from ..readable import readable
 from ..source import Span
 from .function import Function
 from .operation import Operation
@@ -106,12 +106,12 @@ class _Reader:
         found = _TYPES.match(self.data, colon + 3, span.end) if colon >= 0 else None
         if found is None:
             operation = Operation(self.text, span)
-            types, location = self._read_types(operation), _location(operation)
+            types, location = _types(operation), _location(operation)
         else:
             location = None if found[2] is None else _text(found[2])
             key = (head.name, found[1], len(results))
             if key not in self._types:
-                self._types[key] = self._read_types(Operation(self.text, span)) if results else ()
+                self._types[key] = _types(Operation(self.text, span)) if results else ()
             types = self._types[key]
         shardings = self._sharding(span)
         return ValueRow(span.start, results, head.name, types, shardings, location, regions, manual, (span,), None)
@@ -126,7 +126,7 @@ class _Reader:
             nest.span.start,
             _names(operation.head),
             operation.name,
-            self._read_types(operation),
+            _types(operation),
             next(filter(None, map(self._sharding, nest.pieces)), None),
             _text(location[1]) if location else None,
             regions,
@@ -142,16 +142,8 @@ class _Reader:
         found = _MANUAL.search(self.data, piece.start, piece.end)
         if found is None:
             return ()
-        try:
-            return tuple(axis.name for axis in parse_axes(_text(found[1])))
-        except ParseError:
-            return ()
-
-    def _read_types(self, operation: Operation) -> tuple[MlirType, ...]:
-        try:
-            return operation.result_types
-        except ParseError:
-            return ()
+        axes = readable(lambda: parse_axes(_text(found[1]))) or ()
+        return tuple(axis.name for axis in axes)
 
     def _sharding(self, piece: Span) -> tuple[Sharding, ...] | None:
         start = self.data.find(_KEY, piece.start, piece.end)
@@ -163,10 +155,7 @@ class _Reader:
         return self._shardings[match[1]]
 
     def _parsed(self, written: str) -> tuple[Sharding, ...] | None:
-        try:
-            return parse_shardings(self.text.resolved(written))
-        except ParseError:
-            return None
+        return readable(lambda: parse_shardings(self.text.resolved(written)))
 
 
 def _names(head: Head) -> tuple[str, ...]:
@@ -176,11 +165,12 @@ def _names(head: Head) -> tuple[str, ...]:
         return ()
 
 
+def _types(operation: Operation) -> tuple[MlirType, ...]:
+    return readable(lambda: operation.result_types) or ()
+
+
 def _location(operation: Operation) -> str | None:
-    try:
-        return operation.statement.location
-    except ParseError:
-        return None
+    return readable(lambda: operation.statement.location)
 
 
 def _text(data: bytes) -> str:

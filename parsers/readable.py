@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from ..parsers.errors import ParseError
+from .errors import ParseError
 
 T = TypeVar("T")
 
