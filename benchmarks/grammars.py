@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from lark import Lark, Transformer
+from lark import Transformer
 from shardscope.parsers.lalr import Machine, Parse
-from shardscope.parsers.tables import FOLDER, load_tables
+from shardscope.parsers.tables import lark_of, load_tables
 
 TEXTS = {
     "a tuple type of 400 arrays": (
@@ -33,13 +33,10 @@ TEXTS = {
 
 def parsers(file: str, start: str, text: str) -> tuple[Callable[[], object], Callable[[], object]]:
     """What parses the text with Lark's run time, and what does by tables."""
-    with open(f"{FOLDER}/{file}", encoding="utf-8") as lines:
-        grammar = lines.read()
-    options = {"parser": "lalr", "start": start, "source_path": f"{FOLDER}/{file}"}
-    rules = {rule.alias or rule.origin.name for rule in Lark(grammar, **options).rules}
+    rules = {rule.alias or rule.origin.name for rule in lark_of(file, (start,)).rules}
     names = [rule for rule in rules if not rule.startswith("_")]
     callbacks = type("Callbacks", (Transformer,), dict.fromkeys(names, lambda _, parts: parts))
-    lark = Lark(grammar, transformer=callbacks(), **options)
+    lark = lark_of(file, (start,), transformer=callbacks())
     machine = Machine(load_tables(file, (start,)), dict.fromkeys(names, lambda *parts: parts))
     return lambda: lark.parse(text), lambda: Parse(machine, start).text(text, placed=False)
 

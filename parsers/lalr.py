@@ -52,18 +52,15 @@ class Machine:
         self.terminals = {name: action for name, action in actions.items() if name.isupper()}
         self.reductions = [(rule.size, rule.origin, _meaning(rule, actions.get(rule.name))) for rule in tables.rules]
         self.ignored = frozenset(tables.ignored)
-        self._by_state: dict[int, tuple[_Scan, Mapping[str, Mapping[str, str]]]] = {}
-        self._by_number: dict[int, _Scan] = {}
+        self._scanners: dict[int, tuple[_Scan, Mapping[str, Mapping[str, str]]]] = {}
 
     def scanner(self, state: int) -> tuple[_Scan, Mapping[str, Mapping[str, str]]]:
         """What finds the terminals that a state goes on with, and the words among them."""
-        if state not in self._by_state:
-            number = self.tables.scanner_of[state]
+        number = self.tables.scanner_of[state]
+        if number not in self._scanners:
             scanner = self.tables.scanners[number]
-            if number not in self._by_number:
-                self._by_number[number] = re.compile(scanner.pattern).match
-            self._by_state[state] = self._by_number[number], scanner.words
-        return self._by_state[state]
+            self._scanners[number] = re.compile(scanner.pattern).match, scanner.words
+        return self._scanners[number]
 
 
 class Parse:

@@ -14,7 +14,10 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lark import Lark
 
 FOLDER = os.path.dirname(__file__)
 END = "$END"
@@ -74,12 +77,12 @@ def load_tables(file: str, starts: Sequence[str]) -> Tables:
     sources = _sources(file)
     folder = _cache_directory()
     if folder is None:
-        return _built(file, sources[file], starts)
+        return _built(file, starts)
     stem = "-".join((os.path.splitext(file)[0], *starts))
     path = os.path.join(folder, f"{stem}.{_FORMAT}.json")
     tables = _kept(path, sources)
     if tables is None:
-        tables = _built(file, sources[file], starts)
+        tables = _built(file, starts)
         with suppress(OSError):
             _keep(path, sources, tables)
     return tables
@@ -139,18 +142,27 @@ def _cache_directory() -> str | None:
     return path if private else None
 
 
-def _built(file: str, text: str, starts: Sequence[str]) -> Tables:
-    """What Lark makes of a grammar's text."""
+def lark_of(file: str, starts: Sequence[str], **options: Any) -> Lark:
+    """Lark's own parser of a grammar file in this folder; `options` are Lark's."""
     import lark
 
-    grammar = lark.Lark(text, parser="lalr", start=list(starts), source_path=os.path.join(FOLDER, file))
+    path = os.path.join(FOLDER, file)
+    with open(path, encoding="utf-8") as lines:
+        return lark.Lark(lines, parser="lalr", start=list(starts), source_path=path, **options)
+
+
+def _built(file: str, starts: Sequence[str]) -> Tables:
+    """What Lark makes of a grammar."""
+    from lark.parsers.lalr_analysis import Shift
+
+    grammar = lark_of(file, starts)
     # What Lark's own stand-alone parsers are made of; it has no other name for it.
     machine: Any = grammar.parser
     table, lexer = machine.parser._parse_table, machine.lexer
     numbers = {rule: number for number, rule in enumerate(grammar.rules)}
     rows = [
         {
-            symbol: target if action is lark.parsers.lalr_analysis.Shift else ~numbers[target]
+            symbol: target if action is Shift else ~numbers[target]
             for symbol, (action, target) in table.states[state].items()
         }
         for state in range(len(table.states))

@@ -20,10 +20,8 @@ from .patterns import NAME, SPACE
 
 TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _HEADER = re.compile(rf"{SPACE}HloModule\b(?:\s++%?({NAME}):?+)?+".encode())
-_LATER_HEADER = re.compile(rf"^[ \t]*+HloModule\s++%?({NAME}):?+".encode(), re.MULTILINE)
-_COMPUTATION = re.compile(
-    rf"^[ \t]*+(?:ENTRY |(?:ROOT )?%?{NAME} (?:= (?:\(|[a-z]\w*+\[)|\([^\n]*+(?<=\{{)$))".encode(), re.MULTILINE
-)
+_LATER_HEADER = rf"^[ \t]*+HloModule\s++%?({NAME}):?+".encode()
+_COMPUTATION = rf"^[ \t]*+(?:ENTRY |(?:ROOT )?%?{NAME} (?:= (?:\(|[a-z]\w*+\[)|\([^\n]*+(?<=\{{)$))".encode()
 _TITLES = "|".join(TABLES)
 _TABLES = re.compile(rf"(?:\s*+(?:{_TITLES})(?:\s++\d++ [^\n]*+)*+)*+".encode())
 _TITLE_OR_ROW = re.compile(rf"^[ \t]*+(?:({_TITLES})|(\d++) (.*))", re.MULTILINE)
@@ -102,8 +100,10 @@ def parse_prologue(source: Source) -> Prologue:
 
 def _later_header(data: bytes) -> re.Match[bytes] | None:
     """The header of a module, where a text has something in front of it that is no part of one."""
-    header = _LATER_HEADER.search(data)
-    return None if header is None or _COMPUTATION.search(data, 0, header.start()) else header
+    # Few texts are such: the patterns are compiled for those.
+    header = re.compile(_LATER_HEADER, re.MULTILINE).search(data)
+    computation = re.compile(_COMPUTATION, re.MULTILINE)
+    return None if header is None or computation.search(data, 0, header.start()) else header
 
 
 def _number(row: Mapping[str, str], key: str) -> int:

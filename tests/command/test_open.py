@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from shardscope.inspector.capture.file import save
@@ -29,10 +30,10 @@ def no_jax(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(poison)}
 
 
-def opened(shardscope: Shardscope, path: str, *arguments: str, **options: str) -> dict[str, object]:
+def opened(shardscope: Shardscope, path: str, *arguments: str, **options: str) -> dict[str, Any]:
     done = shardscope("open", path, "--format", "json", *arguments, **options)
     assert done.returncode == 0, done.stderr
-    report: dict[str, object] = json.loads(done.stdout)
+    report: dict[str, Any] = json.loads(done.stdout)
     return report
 
 
@@ -134,9 +135,9 @@ def test_a_text_that_was_logged_and_cut_off(shardscope: Shardscope, tmp_path: Pa
     lines = [f"I1121 18:36:31.{number:06} 7 dump.cc:55] {line}" for number, line in enumerate(text.splitlines())]
     (tmp_path / "log").write_text("\n".join(lines))
     whole = opened(shardscope, "log")
-    assert whole["stages"][0]["problems"] == []  # type: ignore[index]
-    assert len(whole["collectives"]) == text.count("channel_id=")  # type: ignore[arg-type]
-    assert "dump.cc:55" in whole["messages"][0]["text"]  # type: ignore[index]
+    assert whole["stages"][0]["problems"] == []
+    assert len(whole["collectives"]) == text.count("channel_id=")
+    assert "dump.cc:55" in whole["messages"][0]["text"]
     (tmp_path / "cut").write_text("\n".join(lines[: text[: text.index("ENTRY")].count("\n") + 2]))
     assert "none in what could be read" in shardscope("open", "cut", "--format", "text").stdout.decode()
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.lark import from_lark
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from shardscope.parsers.lalr import Machine, Parse, UnexpectedTerminalError
-from shardscope.parsers.tables import END, FOLDER, load_tables
+from shardscope.parsers.tables import END, FOLDER, lark_of, load_tables
 
 STARTS = {
     "gspmd.lark": ("start",),
@@ -34,9 +34,7 @@ CHARACTERS = st.characters(max_codepoint=0x2200, exclude_categories=["Cs"])
 
 @cache
 def grammar(file: str) -> Lark:
-    path = os.path.join(FOLDER, file)
-    with open(path, encoding="utf-8") as lines:
-        return Lark(lines.read(), parser="lalr", start=list(STARTS[file]), source_path=path)
+    return lark_of(file, STARTS[file])
 
 
 @cache
