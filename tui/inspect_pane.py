@@ -73,7 +73,7 @@ class InspectPane(VerticalScroll, can_focus=True):
 
     def draw(self) -> None:
         """Write it anew, for the space that there is."""
-        width = max(self.scrollable_content_region.width - 2, NARROWEST)
+        width = max(self.scrollable_content_region.width, NARROWEST)
         self.query_one("#inspect-text", Static).update(Content("\n").join(self._lines(width)))
 
     def _lines(self, width: int) -> Iterator[Content]:
