@@ -17,6 +17,7 @@ from ..source_frames import Frame
 from . import printed
 from .computation import Computation
 from .instruction import Instruction
+from .missing_entry import missing_entry
 from .nested import in_a_line
 from .problems import problems_in
 from .prologue import parse_prologue
@@ -94,6 +95,9 @@ class HloModule:
     def problems(self) -> tuple[Problem, ...]:
         """What could not be read, in text order; all else is there."""
         found = [*self._problems, *problems_in(self.source, self.computations)]
+        if not any(computation.is_entry for computation in reversed(self.computations)):
+            missing = missing_entry(self.source, self.attributes.get("entry_computation_layout"), self.entry)
+            found += [missing] if missing else []
         return tuple(sorted(found, key=lambda problem: problem.span))
 
     def _before(self) -> Iterator[Problem]:

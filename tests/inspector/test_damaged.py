@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from itertools import islice
 
 import pytest
@@ -40,5 +41,11 @@ def test_texts_that_are_cut_off(sample: SampleCapture, stage: str) -> None:
     found = sample("fsdp_tp:grad").stage(stage)
     assert found is not None
     data = found.source.data
-    for end in range(len(data) // 40, len(data), len(data) // 40):
-        assert reported(Stage(stage, found.dialect, Source("cut", data[:end])))
+    whole = reported(Stage(stage, found.dialect, Source("whole", data)))
+    assert "Could not be read" not in whole
+    closed = [place.end() for place in re.finditer(rb"^ {0,2}}\n+", data, re.MULTILINE)]
+    for end in [*range(len(data) // 40, len(data), len(data) // 40), *closed[:: len(closed) // 40 + 1]]:
+        report = reported(Stage(stage, found.dialect, Source("cut", data[:end])))
+        assert report
+        if data[end:].strip(b"\n}"):
+            assert "nothing is communicated" not in report

@@ -121,6 +121,21 @@ def test_a_cut_off_end() -> None:
     ]
 
 
+@pytest.mark.parametrize("end", ["%add", "%body", "ENTRY"])
+def test_a_text_that_ends_before_the_entry(end: str) -> None:
+    laid_out = PRINTED.replace("is_scheduled=true", "entry_computation_layout={(f32[8]{0})->f32[]}")
+    assert not read(laid_out).problems
+    (problem,) = read(laid_out[: laid_out.index(end)]).problems
+    assert problem.message == "the text ends before the entry computation"
+
+
+@pytest.mark.parametrize("layout", ["(f32[8]{0})->f32[]", "(f32[8])->f32[]"])
+def test_an_entry_without_its_mark(layout: str) -> None:
+    text = PRINTED.replace("ENTRY ", "").replace("is_scheduled=true", f"entry_computation_layout={{{layout}}}")
+    assert not read(text).problems
+    assert not read(text.replace("ROOT %r = f32[] reduce", "ROOT %r = reduce")).problems
+
+
 def test_a_cut_off_start() -> None:
     module = read(PRINTED[PRINTED.index("parameter(1)") :])
     assert names(module) == {"": ["sum"], "body": ALL["body"], "main": ALL["main"]}
