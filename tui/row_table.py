@@ -51,6 +51,8 @@ class RowTable(ScrollView, can_focus=True):
 
     cursor = reactive(0)
     linked: reactive[frozenset[Hashable]] = reactive(frozenset())
+    nothing = reactive("")
+    """What is said where there are no rows."""
 
     @dataclass
     class Moved(Message):
@@ -161,25 +163,28 @@ class RowTable(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         number = y - 1 + self.scroll_offset.y
         if y == 0:
-            cells = tuple(Content(column.title) for column in self.columns) if self.rows else ()
-            return self._strip(" ", cells, ["row-table--head"], width)
+            titles = [Content(column.title) for column in self.columns]
+            line = self._line(titles, width) if self.rows else Content(self.nothing)
+            return self._strip(" ", line, "row-table--head", width)
         if number >= len(self.rows):
             return Strip.blank(width, self.rich_style)
         row = self.rows[number]
+        line = self._line(row.cells, width)
         if number == self.cursor:
-            return self._strip("▶", row.cells, ["row-table--cursor"], width)
+            return self._strip("▶", line, "row-table--cursor", width)
         if row.key in self.linked:
-            return self._strip("┃", row.cells, ["row-table--linked"], width)
-        return self._strip(" ", row.cells, [], width)
+            return self._strip("┃", line, "row-table--linked", width)
+        return self._strip(" ", line, None, width)
 
-    def _strip(self, sign: str, cells: Sequence[Content], components: Sequence[str], width: int) -> Strip:
+    def _line(self, cells: Sequence[Content], width: int) -> Content:
+        shown = fitted(self.columns, self._natural, width - SIGNS)
+        return Content(" " * BETWEEN).join(self._cell(cells[index], index, size) for index, size in shown)
+
+    def _strip(self, sign: str, line: Content, component: str | None, width: int) -> Strip:
         style = self.visual_style
-        for component in components:
+        if component is not None:
             style += self.get_visual_style(component, partial=True)
-        line = Content.styled(f"{sign:<{SIGNS}}", self.get_visual_style("row-table--sign", partial=True))
-        if cells:
-            shown = fitted(self.columns, self._natural, width - SIGNS)
-            line += Content(" " * BETWEEN).join(self._cell(cells[index], index, size) for index, size in shown)
+        line = Content.styled(f"{sign:<{SIGNS}}", self.get_visual_style("row-table--sign", partial=True)) + line
         pieces = line.render(style, end="", parse_style=self.app.stylesheet.parse_style)
         strip = Strip([Segment(text, piece.rich_style) for text, piece in pieces])
         return strip.adjust_cell_length(width, style.rich_style)

@@ -32,6 +32,7 @@ from .entries import (
     variance_rows,
 )
 from .findings_listing import FINDINGS, finding_of, finding_rows
+from .no_rows import no_rows
 from .palette import axis_hues
 from .row_table import RowTable
 from .selected import Selected
@@ -184,6 +185,8 @@ class TablesPane(Vertical):
             "problems": len(problems_of(capture, report)),
             "log": 0,
         }
+        for table in self.query(RowTable):
+            table.nothing = no_rows(table.id, capture, report)
         self.query_one(TabStrip).tabs = tuple(
             Tab(name, label, key, counts[name] or None, "failed" if name == "problems" and capture.failure else "ready")
             for name, (label, key) in TABLES.items()
