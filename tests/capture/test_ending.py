@@ -114,8 +114,9 @@ def test_cancelled_before_it_begins(busy: tuple[Request, Path]) -> None:
 
 
 FRONT = """
-import sys
+import signal, sys
 from shardscope.inspector.capture.spawn import Request, capture
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests run in the background, it is ignored
 for latest in capture(Request(sys.argv[1], argv=(sys.argv[2],))):
     pass
 """

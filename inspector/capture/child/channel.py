@@ -43,10 +43,10 @@ class Pipe:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._owner = os.getpid()
+        self._owner = self._forking = os.getpid()
         self._lock = threading.Lock()
         os.set_inheritable(descriptor, False)
-        os.register_at_fork(after_in_child=self._leave)
+        os.register_at_fork(before=self._before_fork, after_in_child=self._leave)
 
     def write(self, frame: frames.Frame) -> None:
         """Write one frame. A fork of this process that comes here has nothing to tell, and ends."""
@@ -60,25 +60,30 @@ class Pipe:
             except OSError:
                 os._exit(1)  # Nobody listens any more, or the script closed all files: there is no use in going on.
 
+    def _before_fork(self) -> None:
+        self._forking = os.getpid()
+
     def _leave(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-        _ask_for_death()
+        _ask_for_death(self._forking)
 
 
 def die_with_parent() -> None:
     """Have this process killed when the one that started it ends, in whatever way."""
     parent = os.getppid()
-    if not _ask_for_death():
+    if not _ask_for_death(parent):
         threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
 
-def _ask_for_death() -> bool:
-    """Linux sends the signal by itself."""
+def _ask_for_death(parent: int) -> bool:
+    """Linux sends the signal by itself, but not for a parent that ended before it was asked."""
     if sys.platform != "linux":
         return False
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
     return True
 
 
