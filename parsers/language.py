@@ -12,7 +12,7 @@ _BEGINNINGS = {
         re.compile(rb"\A" + _REMARKS + rb"HloModule\b"),
         re.compile(rb"^[ \t]*+HloModule\b", re.MULTILINE),
         re.compile(
-            rb"^[ \t]*+(?:(?:ROOT )?%?[\w.\-]++ = " + _TYPE + rb" [a-z][\w\-]*+\(|ENTRY %?[\w.\-]++ [^\n]*+\{)",
+            rb"^[ \t]*+(?:(?:ROOT )?%?[\w.\-]++ = " + _TYPE + rb" [a-z][\w\-]*+\(|ENTRY %?[\w.\-]++ [^\n]*\{)",
             re.MULTILINE,
         ),
     ),

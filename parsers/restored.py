@@ -34,7 +34,7 @@ _WIDTHS = range(40, 400)
 _LONGEST_COPY = 1 << 24
 """Bytes; nobody copies more out of a terminal."""
 _ANEW = re.compile(
-    rb"\s*+(?:(?:ROOT )?(?:%[\w.:\-]++ = |[\w.\-]++ = (?:\(|[a-z]\w*+\[))|ENTRY |%?[\w.\-]++ \([^\n]*+\{$"
+    rb"\s*+(?:(?:ROOT )?(?:%[\w.:\-]++ = |[\w.\-]++ = (?:\(|[a-z]\w*+\[))|ENTRY |%?[\w.\-]++ \([^\n]*\{$"
     rb"|#\w++ = |\d++ [\"{]|$)"
 )
 """How a line starts that is no rest of another."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,38 +68,80 @@ def test_standard_input(shardscope: Shardscope, capture: Capture) -> None:
     assert len(report["collectives"]) == found.source.text().count("channel_id=")
 
 
-def test_a_folder_that_xla_dumped_to(shardscope: Shardscope, tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(
-        "import jax, jax.numpy as jnp\n"
-        "from jax.sharding import PartitionSpec as P, NamedSharding, Mesh\n"
-        "import numpy as np\n"
-        "mesh = Mesh(np.array(jax.devices()), ('x',))\n"
-        "spec = NamedSharding(mesh, P('x'))\n"
-        "a = jax.device_put(jnp.ones(16), spec)\n"
-        "jax.jit(lambda v: jnp.sum(v) * v)(a).block_until_ready()\n"
-    )
-    import os
-    import subprocess
-    import sys
+SCRIPT = """
+import jax, jax.numpy as jnp
+from jax.sharding import PartitionSpec as P, NamedSharding, Mesh
+import numpy as np
+mesh = Mesh(np.array(jax.devices()), ('x',))
+spec = NamedSharding(mesh, P('x'))
+a = jax.device_put(jnp.ones(16), spec)
+def step(v):
+    return jnp.sum(v) * v
+lowered = jax.jit(step).lower(a)
+print('as written:')
+print(lowered.as_text(debug_info=True))
+print('as compiled:')
+print(lowered.compile().as_text())
+print('loss 3.25')
+"""
 
-    passes = "shardy-xla|spmd-partitioning"
-    flags = f"--xla_force_host_platform_device_count=8 --xla_dump_to=dump --xla_dump_hlo_pass_re={passes}"
-    subprocess.run(
-        [sys.executable, "script.py"],
-        cwd=tmp_path,
-        env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
-        check=True,
-        capture_output=True,
-    )
+
+def printed(folder: Path, flags: str) -> bytes:
+    """What the script prints, and the compiler with it."""
+    (folder / "script.py").write_text(SCRIPT)
+    flags = f"--xla_force_host_platform_device_count=8 {flags}"
+    environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "script.py"]
+    return subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True).stdout
+
+
+def stages(report: dict[str, Any]) -> list[str]:
+    return [stage["name"] for stage in report["stages"]]
+
+
+def reductions(report: dict[str, Any]) -> list[Any]:
+    """Kind, axes and line of the collectives that run."""
+    found = [each for each in report["collectives"] if each["stage"] == "hlo"]
+    return [(each["kind"], each["axes"], each["source"]["line"]) for each in found]
+
+
+def test_a_folder_that_xla_dumped_to(shardscope: Shardscope, tmp_path: Path) -> None:
+    printed(tmp_path, "--xla_dump_to=dump --xla_dump_hlo_pass_re=shardy-xla|spmd-partitioning")
     report = opened(shardscope, "dump")
-    names = [stage["name"] for stage in report["stages"]]  # type: ignore[attr-defined]
-    assert names == ["stablehlo", "sdy", "hlo-before", "hlo-spmd", "hlo"]
-    (reduction,) = [c for c in report["collectives"] if c["stage"] == "hlo"]  # type: ignore[attr-defined]
-    assert (reduction["kind"], reduction["axes"]) == ("all-reduce", ["x"])
-    (message,) = report["messages"]  # type: ignore[misc]
+    assert stages(report) == ["stablehlo", "sdy", "hlo-before", "hlo-spmd", "hlo"]
+    assert reductions(report) == [("all-reduce", ["x"], 9)]
+    (message,) = report["messages"]
     other = message["text"].split(": ")[1].split(", ")[0]
     assert opened(shardscope, "dump", "--module", other)["stages"] != report["stages"]
     assert shardscope("open", "dump", "--module", "nonsense").returncode == 2
+
+
+def test_what_xla_dumped_to_standard_output(shardscope: Shardscope, tmp_path: Path) -> None:
+    text = printed(tmp_path, "--xla_dump_to=- --xla_dump_hlo_pass_re=spmd-partitioning").decode()
+    (tmp_path / "log").write_text(text)
+    name = next(word for word in text.split(".before_") if word.endswith("jit_step")).split()[-1]
+    report = opened(shardscope, "log", "--module", name)
+    assert stages(report) == ["hlo-before", "hlo-spmd", "hlo"]
+    assert reductions(report) == [("all-reduce", None, 9)]
+    assert not any(stage["problems"] for stage in report["stages"])
+    assert shardscope("open", "log", "--module", "nonsense").returncode == 2
+
+
+def test_modules_that_a_program_printed(shardscope: Shardscope, tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(printed(tmp_path, ""))
+    report = opened(shardscope, "log")
+    assert stages(report) == ["stablehlo", "hlo"]
+    assert reductions(report) == [("all-reduce", ["x"], 9)]
+    assert [message["text"] for message in report["messages"]] == [
+        "of log, 3 lines that belong to no module were left out"
+    ]
+    assert not any(stage["problems"] for stage in report["stages"])
+
+
+def test_one_module_in_a_log_keeps_its_line_numbers(shardscope: Shardscope, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("step 1\nHloModule m\n\nENTRY %e {\n  %x = f32[] oops\n}\nloss 3.25\n")
+    problems = opened(shardscope, "log")["stages"][0]["problems"]
+    assert [problem["line"] for problem in problems] == [5]
 
 
 def test_what_cannot_be_read(shardscope: Shardscope, tmp_path: Path, capture: Capture) -> None:

@@ -1,0 +1,95 @@
+"""Where the modules of a text are: it may have several, and other things between them.
+
+    stablehlo:                                     what a program prints, on its way, of itself
+    module @jit_step { … }
+    hlo:
+    HloModule jit_step, … }
+    loss 3.25
+
+    *** Begin module_0006.jit_f.before_optimizations.txt ***       what XLA dumps to standard output
+    HloModule jit_f, … }
+    *** End module_0006.jit_f.before_optimizations.txt ***
+
+A module begins where a line does with one, and goes on to the next, but for lines behind its end that are in no
+language that is read here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+from .language import language
+from .source import Span
+
+_HLO = b"HloModule "
+_START = re.compile(rb'\n(?:HloModule |(?:builtin\.)?module (?:[@{]|attributes )|"builtin\.module"|\*\*\* Begin )')
+_NAME = re.compile(rb'HloModule\s++%?([\w.\-]++)|"?(?:builtin\.)?module"?[^\n@{(]*+@(?:([\w.$\-]++)|"([^"\n]*+)")')
+_ABOVE_MLIR = (b"#", b"!", b"//")
+"""How lines start that stand right above an MLIR module: aliases, and what passes say."""
+_END_OF_MLIR = re.compile(rb"\n\}[^\n]*+(?:\n(?:[#!]\w[^\n]*+|\{-#.*?(?:#-\}[^\n]*+|\Z)|[ \t]*+(?=\n)))*+", re.DOTALL)
+_ONLY_ABOVE = re.compile(rb"(?:\s*+(?://|[#!]\w)[^\n]*+)*+\s*+")
+_BEGIN, _FINISH = b"*** Begin ", b"\n*** End "
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One module of a text: its name, if it has one, or the name of the file that XLA would have written it to."""
+
+    span: Span
+    name: str = ""
+    file: str = ""
+
+
+def parts(data: bytes) -> tuple[Part, ...]:
+    """The modules of a text in their order; a text in which no line begins with one is one part, whatever it is."""
+    starts = [0] if _START.match(b"\n" + data[:100]) else []
+    starts += [found.start() + 1 for found in _START.finditer(data)]
+    starts = [_with_lines_above(data, start) for start in starts]
+    if not starts or _ONLY_ABOVE.fullmatch(data, 0, starts[0]) or language(data[: starts[0]]) is not None:
+        starts[:1] = [0]
+    found: list[Part] = []
+    for start, following in pairwise([*starts, len(data)]):
+        if data.startswith(_BEGIN, start):
+            found.append(_marked(data, start))
+        elif not found or start >= found[-1].span.end:
+            found.append(Part(Span(start, _end(data, start, following)), _name(data, start, following)))
+    return tuple(found)
+
+
+def _marked(data: bytes, begin: int) -> Part:
+    following = data.find(b"\n" + _BEGIN, begin) + 1 or len(data)
+    start = data.find(b"\n", begin) + 1 or len(data)
+    file = data[begin + len(_BEGIN) : start].strip(b" *\r\n")
+    end = data.find(_FINISH + file, start - 1, following) + 1 or following
+    return Part(Span(start, end), file=file.decode("utf-8", "replace"))
+
+
+def _with_lines_above(data: bytes, start: int) -> int:
+    if data.startswith((_HLO, _BEGIN), start):
+        return start
+    place = start
+    while place and data.startswith(_ABOVE_MLIR, above := data.rfind(b"\n", 0, place - 1) + 1):
+        place = above
+    # Right behind the end of a module, aliases are its own.
+    is_of_another = data.startswith(b"}", data.rfind(b"\n", 0, max(place - 1, 0)) + 1)
+    return start if is_of_another else place
+
+
+def _end(data: bytes, start: int, stop: int) -> int:
+    """Where the module ends that starts there, if what follows is nothing; else where the next begins."""
+    if data.startswith(_HLO, start):
+        brace = data.rfind(b"\n}", start, stop)
+        end = data.find(b"\n", brace + 1, stop) if brace >= 0 else stop
+    else:
+        found = _END_OF_MLIR.search(data, start, stop)
+        end = found.end() if found else stop
+    rest = data[stop if end < 0 else end : stop].strip(b"\n")
+    is_cut_off = stop == len(data) and not data.endswith(b"\n") and b"\n" not in rest
+    return end if rest.strip() and not is_cut_off and language(rest) is None else stop
+
+
+def _name(data: bytes, start: int, stop: int) -> str:
+    found = _NAME.search(data, start, min(stop, start + (1 << 16)))
+    return (found[found.lastindex or 0] if found else b"").decode("utf-8", "replace")
