@@ -14,13 +14,13 @@ from .program import read
 
 
 def meshes_of(capture: Capture) -> tuple[MeshSyntax, ...]:
-    """The user's meshes, each once; for a capture made of bare texts, the meshes that the texts declare.
+    """The user's meshes, each once; for a capture made of bare texts, the meshes that the texts tell of.
 
     Those that the texts declare come first: a script may have several over the same devices.
     """
     subject = capture.subject
     if subject is None or not subject.meshes:
-        return tuple(dict.fromkeys(_declared(capture)))
+        return tuple(dict.fromkeys(_declared(capture))) or tuple(dict.fromkeys(_used(capture)))
     mapped = (_over_partitions(mesh, subject) for mesh in subject.meshes)
     found = dict.fromkeys(mesh for mesh in mapped if mesh is not None)
     if len(found) < 2:
@@ -74,3 +74,11 @@ def _declared(capture: Capture) -> Iterator[MeshSyntax]:
         match read(stage):
             case MlirModule(meshes=meshes):
                 yield from (mesh for mesh in meshes.values() if mesh.axes)
+
+
+def _used(capture: Capture) -> Iterator[MeshSyntax]:
+    """HLO declares no meshes, but has them where it uses them."""
+    for stage in capture.stages:
+        match read(stage):
+            case HloModule(meshes=meshes):
+                yield from meshes

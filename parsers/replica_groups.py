@@ -97,6 +97,13 @@ def parse_pairs(text: str) -> Pairs:
     return pairs
 
 
+@lru_cache(maxsize=1024)
+def parse_mesh(text: str) -> MeshSyntax:
+    """The mesh that stands in front of groups, or in a sharding; raises ParseError."""
+    mesh: MeshSyntax = _GRAMMAR.parse(text, "mesh")
+    return mesh
+
+
 def _rows(order: tuple[int, ...], size: int) -> Groups:
     return tuple(order[first : first + size] for first in range(0, len(order), size))
 
@@ -128,5 +135,5 @@ _GRAMMAR = Grammar(
         "pairs": _pairs,
         "LISTS": _lists,
     },
-    ["groups", "pairs"],
+    ["groups", "pairs", "mesh"],
 )

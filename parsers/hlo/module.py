@@ -12,11 +12,13 @@ from operator import attrgetter
 
 from ..errors import ParseError, Problem
 from ..garbage import collection_paused
+from ..mesh_syntax import MeshSyntax
 from ..source import Source, Span
 from ..source_frames import Frame
 from . import printed
 from .computation import Computation
 from .instruction import Instruction
+from .meshes import meshes_in
 from .missing_entry import missing_entry
 from .nested import in_a_line
 from .problems import problems_in
@@ -55,6 +57,11 @@ class HloModule:
         """The computation that it starts with: the one marked as entry, else the last."""
         marked = [computation for computation in self.computations if computation.is_entry]
         return (marked or self._outermost or (None,))[-1]
+
+    @cached_property
+    def meshes(self) -> tuple[MeshSyntax, ...]:
+        """The meshes that its replica groups and shardings are over, as far as the text has their axes' names."""
+        return meshes_in(self.source.data)
 
     def computation(self, name: str) -> Computation | None:
         """The computation of that name; of several, the last."""

@@ -1,0 +1,25 @@
+"""What bare texts tell of the user's mesh."""
+
+from __future__ import annotations
+
+import pytest
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.pipeline import inspect
+
+from tests.conftest import SampleCapture
+
+
+@pytest.mark.parametrize("name", ["fsdp_tp:grad", "moe:loss", "data_parallel:grad", "matmul_psum:automatic"])
+@pytest.mark.parametrize("stage", ["hlo-before", "hlo"])
+def test_axes_in_hlo(sample: SampleCapture, name: str, stage: str) -> None:
+    """XLA writes the mesh to the groups that the user's own collectives have, and makes one up for its own."""
+    whole = sample(name)
+    found = whole.stage(stage)
+    assert found is not None
+    names = {axis.name for mesh in (whole.subject.meshes if whole.subject else ()) for axis in mesh.axes}
+    if not any(b"'%s'=" % axis.encode() in found.source.data for axis in names):
+        pytest.skip("this XLA prints no axes there")
+    report = inspect(Capture(stages=(found,), complete=True))
+    assert set(report.meshes) == set(inspect(whole).meshes)
+    known = [each.axes for each in inspect(whole).collectives if each.stage == stage]
+    assert [each.axes for each in report.collectives if each.stage == stage] == known
