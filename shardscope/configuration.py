@@ -14,8 +14,6 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 import msgspec
 from msgspec import Meta, Struct
 
-from shardscope.inspector.findings.policy import Policy
-from shardscope.inspector.findings.table import rule_named
 from shardscope.parsers.errors import ShardscopeError
 
 FILE = "pyproject.toml"
@@ -65,23 +63,6 @@ class Found:
         python = self.configuration.python
         return str(self.file.parent / python) if python and self.file and os.path.dirname(python) else python
 
-    def policy(self, select: str | None, ignore: str | None, strict: bool) -> Policy:
-        """Which findings are told, with what the command line says instead: lists of rules, separated by commas."""
-        said = self.configuration
-        chosen = said.select if select is None else _listed(select)
-        left_out = said.ignore if ignore is None else _listed(ignore)
-        every = None if chosen is None else frozenset(map(rule_id, chosen))
-        without = frozenset(map(rule_id, left_out))
-        return Policy(
-            rules=every,
-            without=without,
-            elsewhere=tuple((path, frozenset(map(rule_id, rules))) for path, rules in said.per_path_ignores.items()),
-            root="" if self.file is None else str(self.file.parent),
-            settings="" if self.file is None else str(self.file),
-            thresholds={rule_id(rule): value for rule, value in said.thresholds.items()},
-            strict=strict or said.strict,
-        )
-
 
 def configuration_above(start: Path) -> Found:
     """The configuration in the first pyproject.toml from a file, or a folder, upwards that has one.
@@ -94,7 +75,7 @@ def configuration_above(start: Path) -> Found:
         file = folder / FILE
         table = _table(file) if file.is_file() else None
         if table is not None:
-            return Found(_checked(file, validated(file, TABLE, table, Configuration)), file)
+            return Found(validated(file, TABLE, table, Configuration), file)
     return Found(Configuration())
 
 
@@ -110,14 +91,6 @@ def validated(file: Path, name: str, table: Mapping[str, Any], kind: type[_T]) -
         raise ShardscopeError(f"{file}: {_explained(str(error), name, table, kind)}") from None
 
 
-def rule_id(name: str) -> str:
-    """The id of the rule of that id or slug; ShardscopeError where there is none."""
-    rule = rule_named(name)
-    if rule is None:
-        raise ShardscopeError(f"there is no rule {name!r}; `shardscope rules` lists them")
-    return rule.id
-
-
 def _table(file: Path) -> Mapping[str, Any] | None:
     try:
         with file.open("rb") as opened:
@@ -131,26 +104,6 @@ def _table(file: Path) -> Mapping[str, Any] | None:
     if table is not None and not isinstance(table, dict):
         raise ShardscopeError(f"{file}: [{TABLE}]: expected a table, and it is {table!r}")
     return table
-
-
-def _checked(file: Path, said: Configuration) -> Configuration:
-    """What no type can say: that rules exist, and have a threshold."""
-    lists: Iterable[tuple[str, Iterable[str]]] = (
-        ("select", said.select or ()),
-        ("ignore", said.ignore),
-        *((f"per-path-ignores.{path!r}", rules) for path, rules in said.per_path_ignores.items()),
-        ("thresholds", said.thresholds),
-    )
-    for key, names in lists:
-        for name in names:
-            rule = rule_named(name)
-            if rule is None:
-                raise ShardscopeError(
-                    f"{file}: [{TABLE}] {key}: there is no rule {name!r}; `shardscope rules` lists them"
-                )
-            if key == "thresholds" and rule.threshold is None:
-                raise ShardscopeError(f"{file}: [{TABLE}] {key}: {rule.id} {rule.slug} has no threshold")
-    return said
 
 
 _WHERE = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
@@ -182,7 +135,3 @@ def _metas(hint: Any) -> Iterable[Meta]:
             yield argument
         else:
             yield from _metas(argument)
-
-
-def _listed(names: str) -> tuple[str, ...]:
-    return tuple(filter(None, (part.strip() for part in names.split(","))))

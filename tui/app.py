@@ -13,7 +13,7 @@ from textual.screen import Screen
 
 from ..inspector.capture.errors import CaptureError
 from ..inspector.capture.model import Capture
-from ..inspector.capture.spawn import Cancellation, Request, capture
+from ..inspector.capture.spawn import Begun
 from ..inspector.diff.diff import diff
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.improved import improved
@@ -32,24 +32,20 @@ def show(captured: Capture, policy: Policy = EVERYTHING) -> None:
     ShardscopeApp((captured,), policy=policy).run()
 
 
-def show_live(request: Request, policy: Policy = EVERYTHING, *, verify: bool = False) -> Capture:
-    """Capture, and show it as it grows, until the user leaves; that ends the capture too. Gives what there is of it.
+def show_live(begun: Begun, policy: Policy = EVERYTHING, *, verify: bool = False) -> Capture:
+    """Show a capture as it grows, until the user leaves; that ends the capture too. Gives what there is of it.
 
     A function that does not trace is explained; `verify` tries the changes that mend findings.
     """
-    cancellation = Cancellation()
-    feed = Feed(capture(request, cancellation), cancellation.cancel)
-    improve = partial(improved, request=request, policy=policy, verify=verify)
+    feed = Feed(begun.captures, begun.cancellation.cancel)
+    improve = partial(improved, request=begun.request, policy=policy, verify=verify)
     ShardscopeApp(feed, policy=policy, improve=improve).run()
     return feed.stop()
 
 
-def show_targets(requests: Sequence[Request], policy: Policy = EVERYTHING) -> tuple[Capture, ...]:
-    """Capture for several targets at once, and show one at a time or all side by side, as `show_live` does."""
-    feeds = []
-    for request in requests:
-        cancellation = Cancellation()
-        feeds.append(Feed(capture(request, cancellation), cancellation.cancel))
+def show_targets(captures: Sequence[Begun], policy: Policy = EVERYTHING) -> tuple[Capture, ...]:
+    """Show captures for several targets, one at a time or all side by side, as `show_live` does."""
+    feeds = [Feed(begun.captures, begun.cancellation.cancel) for begun in captures]
     app = ShardscopeApp(feeds[0], others=feeds[1:], policy=policy)
     app.run()
     return tuple(feed.stop() for feed in feeds)

@@ -11,6 +11,8 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain
 
 from ..targets.target import TargetError, parse_target
 from .attempt import Attempt
@@ -43,6 +45,22 @@ class Cancellation:
             self._attempt = attempt
             if self.cancelled:
                 attempt.kill()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A capture that has begun: what it gives, as `capture` does, and how to end it."""
+
+    request: Request
+    captures: Iterator[Capture]
+    cancellation: Cancellation
+
+
+def begin(request: Request) -> Begun:
+    """Begin a capture; its process is on its way when this returns, whenever somebody looks at what it gives."""
+    cancellation = Cancellation()
+    captures = capture(request, cancellation)
+    return Begun(request, chain([next(captures)], captures), cancellation)
 
 
 def capture(request: Request, cancellation: Cancellation | None = None) -> Iterator[Capture]:

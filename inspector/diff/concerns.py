@@ -7,7 +7,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from ..render.collective_rows import place_text
-from ..report import Finding, Report, Severity
+from ..report import Finding, Report
+from ..severity import Severity
 from .lines import NOWHERE, Line, Lines
 from .pairing import Rule
 

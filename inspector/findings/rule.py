@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..report import Certainty, Finding, FindingPlace, Report, Severity
+from ..report import Certainty, Finding, FindingPlace, Report
+from ..severity import Severity
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..report import Finding, Report, Severity
+from ..report import Finding, Report
+from ..severity import SEVERITIES
 from .rule import Rule
 from .rules import (
     ss00_useless_suppression,
@@ -59,9 +60,6 @@ RULES: tuple[Rule, ...] = (
     ss22_gather_then_reduce.RULE,
     ss23_implicit_communication.RULE,
 )
-
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
-"""Worst first."""
 
 
 def findings(report: Report, rules: Iterable[Rule] = RULES) -> Iterator[Finding]:

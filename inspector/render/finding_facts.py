@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..findings.table import SEVERITIES
 from ..report import Finding, Report, Trial
+from ..severity import SEVERITIES
 from ..units import format_bytes, format_seconds, plural
 from .source_place import place_text
 

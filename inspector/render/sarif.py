@@ -14,7 +14,8 @@ from ..capture.model import Capture
 from ..findings.edits import edited
 from ..findings.rule import Rule
 from ..findings.table import RULES
-from ..report import Edit, Finding, FindingPlace, Report, Severity, Suppression
+from ..report import Edit, Finding, FindingPlace, Report, Suppression
+from ..severity import Severity
 from ..source_files import source_of
 from .explanation_words import failure_text
 from .finding_facts import facts

@@ -2,7 +2,7 @@
 
 from .collectives import Collective, CollectivePart, Kind, Origin, Pass
 from .explanations import Explanation, PlacedMessage, Remedy, StoryStep
-from .findings import Certainty, Edit, Finding, FindingPlace, Severity, Suppressed, Suppression, Trial
+from .findings import Certainty, Edit, Finding, FindingPlace, Suppressed, Suppression, Trial
 from .memory import LiveValue, PeakMemory
 from .report import Report, StageSummary
 from .shardings import Role, ShardedValue
@@ -30,7 +30,6 @@ __all__ = [
     "Remedy",
     "Report",
     "Role",
-    "Severity",
     "ShardedValue",
     "SourcePlace",
     "StageSummary",

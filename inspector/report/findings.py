@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...parsers.source import Span
+from ..severity import Severity
 from .source_place import SourcePlace
 
-Severity = Literal["error", "warning", "info"]
 Certainty = Literal["proved", "likely", "possible"]
 
 

@@ -7,18 +7,16 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from rich.console import Console
-
 from shardscope.configuration import Found, configuration_above
-from shardscope.inspector.capture.child.request import Request, is_file, split_function
+from shardscope.inspector.capture.child.request import is_file, split_function
 from shardscope.inspector.capture.model import PHASES, Capture
-from shardscope.inspector.capture.spawn import capture
+from shardscope.inspector.capture.spawn import Begun
 from shardscope.samples.catalogue import samples
 
 
-def watched_capture(request: Request) -> Capture:
-    """All that a request gives, when it is over; a terminal shows meanwhile what is being done."""
-    return deque(_with_progress(capture(request)), maxlen=1).pop()
+def watched(begun: Begun) -> Capture:
+    """All that a capture gives, when it is over; a terminal shows meanwhile what is being done."""
+    return deque(_with_progress(begun.captures), maxlen=1).pop()
 
 
 def located(function: str) -> str:
@@ -40,6 +38,9 @@ def settings_of(function: str) -> Found:
 
 def _with_progress(captures: Iterator[Capture]) -> Iterator[Capture]:
     """The captures, while a terminal shows what is being done."""
+    # The capturing process is on its way while this is imported.
+    from rich.console import Console
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield from captures

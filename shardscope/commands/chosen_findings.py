@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.findings.policy import Policy
-from shardscope.inspector.findings.table import SEVERITIES
-from shardscope.inspector.report import Report
+from shardscope.inspector.severity import SEVERITIES
+
+if TYPE_CHECKING:
+    from shardscope.inspector.report import Report
 
 
 def add_finding_options(parser: argparse.ArgumentParser) -> None:
@@ -29,9 +31,9 @@ def add_finding_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def policy_of(options: argparse.Namespace, found: Found) -> Policy:
-    """What is asked for, on the command line or else in the settings; ShardscopeError for a rule that there is not."""
-    return found.policy(options.select, options.ignore, options.strict)
+def verifies(options: argparse.Namespace, found: Found) -> bool:
+    """Whether the changes that mend findings are to be tried."""
+    return options.verify or found.configuration.verify
 
 
 def failed(code: ExitCode, report: Report, options: argparse.Namespace, found: Found) -> ExitCode:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from shardscope.commands.chosen_findings import add_finding_options, failed, policy_of
+from shardscope.commands.chosen_findings import add_finding_options, failed
 from shardscope.commands.output import add_output_options, after_screen, chosen_format, write_report
 from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
+from shardscope.policies import policy_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> ExitCode:
     """Load, and show."""
     settings = configuration_above(Path())
-    policy = policy_of(options, settings)
+    policy = policy_of(settings, options.select, options.ignore, options.strict)
     capture = load(options.path, options.module)
     format = chosen_format(options)
     if format == "tui":

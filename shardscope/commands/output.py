@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.model import Capture, Failure
-from shardscope.inspector.compare import Comparison
 from shardscope.inspector.render.printable import printable
-from shardscope.inspector.report import Report
 from shardscope.version import __version__
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from shardscope.inspector.compare import Comparison
+    from shardscope.inspector.report import Report
 
 FORMATS = ("tui", "text", "json", "markdown", "sarif", "github")
 

@@ -14,30 +14,16 @@ The arguments are taken from the first of these that there is: --arg; --inputs; 
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
+from itertools import chain
 
-from rich.console import Console
-
-from shardscope.commands.capturing import located, settings_of, watched_capture
-from shardscope.commands.chosen_findings import add_finding_options, failed, policy_of
-from shardscope.commands.output import (
-    add_output_options,
-    after_screen,
-    chosen_format,
-    write_comparison,
-    write_report,
-)
+from shardscope.commands.capturing import located, settings_of
+from shardscope.commands.chosen_findings import add_finding_options, verifies
+from shardscope.commands.output import add_output_options
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.child.request import Request
-from shardscope.inspector.capture.file import save
-from shardscope.inspector.compare import compare
-from shardscope.inspector.improved import improved
-from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.report import Report
+from shardscope.inspector.capture.spawn import begin
 
 MOST_NUMBERS = 1000
 """Of iterations, and of indices."""
@@ -101,61 +87,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> ExitCode:
     """Capture, show, and tell how it went."""
     settings = settings_of(options.function)
-    policy = policy_of(options, settings)
     requests = [_request(options, settings, target) for target in dict.fromkeys(_targets(options, settings))]
-    if len(requests) > 1:
-        return _compare(requests, options, settings)
-    (request,) = requests
-    format = chosen_format(options)
-    if format == "tui":
-        from shardscope.tui.app import show_live
+    first = begin(requests[0])
+    # What shows a capture takes as long to import as Python and JAX do to start, which the capture does meanwhile.
+    from shardscope.commands import show
 
-        last = show_live(request, policy, verify=_verifies(options, settings))
-    else:
-        last = watched_capture(request)
-    if options.save is not None and last.subject is not None:
-        save(last, options.save)
-    if format == "tui":
-        return after_screen(last)
-    report = _tried(inspect(last, policy), request, options, settings)
-    return failed(write_report(report, format, options.output), report, options, settings)
-
-
-def _compare(requests: Sequence[Request], options: argparse.Namespace, settings: Found) -> ExitCode:
-    """One capture for each target, and their collectives side by side."""
-    format, policy = chosen_format(options), policy_of(options, settings)
-    if format == "tui":
-        from shardscope.tui.app import show_targets
-
-        captures = list(show_targets(requests, policy))
-    else:
-        captures = [watched_capture(request) for request in requests]
-    for request, captured in zip(requests, captures, strict=True):
-        if options.save is not None and captured.subject is not None:
-            path = Path(options.save)
-            save(captured, str(path.with_stem(f"{path.stem}.{re.sub(r'[^A-Za-z0-9]+', '-', request.target)}")))
-    if format == "tui":
-        return ExitCode.DONE
-    targets = tuple(request.target for request in requests)
-    found = [inspect(captured, policy) for captured in captures]
-    reports = tuple(_tried(*pair, options, settings) for pair in zip(found, requests, strict=True))
-    code = write_comparison(compare(targets, reports), format, options.output)
-    return max(failed(code, report, options, settings) for report in reports)
-
-
-def _verifies(options: argparse.Namespace, settings: Found) -> bool:
-    return options.verify or settings.configuration.verify
-
-
-def _tried(report: Report, request: Request, options: argparse.Namespace, settings: Found) -> Report:
-    """The report, with why the function does not trace, or with what came of trying changes if that is wanted."""
-    policy = policy_of(options, settings)
-    improve = partial(improved, request=request, policy=policy, verify=_verifies(options, settings))
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        return improve(report)
-    with console.status("") as status:
-        return improve(report, tell=lambda what: status.update(f"{what} …"))
+    if len(requests) == 1:
+        return show.one(first, options, settings)
+    return show.several(chain([first], map(begin, requests[1:])), options, settings)
 
 
 def _targets(options: argparse.Namespace, settings: Found) -> Sequence[str]:
@@ -178,7 +117,7 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
         iterations=options.iterations,
         window=options.window,
         reference=options.reference,
-        fingerprints=_verifies(options, settings),
+        fingerprints=verifies(options, settings),
         timeout=said.timeout if options.timeout is None else options.timeout,
         argv=tuple(options.argv),
     )

@@ -7,15 +7,17 @@ import os
 import sys
 from collections.abc import Sequence
 
-from shardscope.commands.capturing import located, watched_capture
+from shardscope.commands.capturing import located, watched
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.child.request import Request
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.spawn import begin
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.report import Report
+from shardscope.policies import policy_of
 
 
 def add_capture_options(parser: argparse.ArgumentParser) -> None:
@@ -56,12 +58,12 @@ def request_of(
 
 def report_of(capture: Capture, settings: Found) -> Report:
     """What is found in it, with the findings that the settings ask for."""
-    return inspect(capture, settings.policy(None, None, strict=False))
+    return inspect(capture, policy_of(settings))
 
 
 def capture_side(given: str, request: Request) -> Capture:
     """What is kept in a file or folder, else what a request gives."""
-    return load(given) if is_kept(given) else watched_capture(request)
+    return load(given) if is_kept(given) else watched(begin(request))
 
 
 def is_kept(given: str) -> bool:

@@ -13,6 +13,7 @@ from shardscope.inspector.capture.file import save
 from shardscope.parsers.errors import ShardscopeError
 
 from shardscope.configuration import Configuration, configuration_above, validated
+from shardscope.policies import policy_of
 from tests.conftest import SampleCapture
 
 from .conftest import Shardscope
@@ -62,7 +63,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
 def test_faults_name_file_key_and_expectation(tmp_path: Path, text: str, words: list[str]) -> None:
     file = write(tmp_path, text)
     with pytest.raises(ShardscopeError) as raised:
-        configuration_above(tmp_path)
+        policy_of(configuration_above(tmp_path))
     for word in (str(file), *words):
         assert word in str(raised.value)
 

@@ -1,0 +1,78 @@
+"""What `run` makes of what it captures: the screen, or a report in some format."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from shardscope.commands.capturing import watched
+from shardscope.commands.chosen_findings import failed, verifies
+from shardscope.commands.output import after_screen, chosen_format, write_comparison, write_report
+from shardscope.configuration import Found
+from shardscope.exit_code import ExitCode
+from shardscope.inspector.capture.child.request import Request
+from shardscope.inspector.capture.file import save
+from shardscope.inspector.capture.spawn import Begun
+from shardscope.inspector.compare import compare
+from shardscope.inspector.findings.policy import Policy
+from shardscope.inspector.improved import improved
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import Report
+from shardscope.policies import policy_of
+
+
+def one(begun: Begun, options: argparse.Namespace, settings: Found) -> ExitCode:
+    """Show one capture, keep it if that is wanted, and tell how it went."""
+    policy = policy_of(settings, options.select, options.ignore, options.strict)
+    format = chosen_format(options)
+    if format == "tui":
+        from shardscope.tui.app import show_live
+
+        last = show_live(begun, policy, verify=verifies(options, settings))
+    else:
+        last = watched(begun)
+    if options.save is not None and last.subject is not None:
+        save(last, options.save)
+    if format == "tui":
+        return after_screen(last)
+    report = _tried(inspect(last, policy), begun.request, policy, verifies(options, settings))
+    return failed(write_report(report, format, options.output), report, options, settings)
+
+
+def several(captures: Iterable[Begun], options: argparse.Namespace, settings: Found) -> ExitCode:
+    """Show one capture for each target, their collectives side by side; without a screen, one after the other."""
+    policy = policy_of(settings, options.select, options.ignore, options.strict)
+    format = chosen_format(options)
+    if format == "tui":
+        from shardscope.tui.app import show_targets
+
+        at_once = list(captures)
+        done = [(begun.request, last) for begun, last in zip(at_once, show_targets(at_once, policy), strict=True)]
+    else:
+        done = [(begun.request, watched(begun)) for begun in captures]
+    for request, last in done:
+        if options.save is not None and last.subject is not None:
+            path = Path(options.save)
+            save(last, str(path.with_stem(f"{path.stem}.{re.sub(r'[^A-Za-z0-9]+', '-', request.target)}")))
+    if format == "tui":
+        return ExitCode.DONE
+    verify = verifies(options, settings)
+    reports = tuple(_tried(inspect(last, policy), request, policy, verify) for request, last in done)
+    comparison = compare(tuple(request.target for request, _ in done), reports)
+    code = write_comparison(comparison, format, options.output)
+    return max(failed(code, report, options, settings) for report in reports)
+
+
+def _tried(report: Report, request: Request, policy: Policy, verify: bool) -> Report:
+    """The report, with why the function does not trace, or with what came of trying changes if that is wanted."""
+    improve = partial(improved, request=request, policy=policy, verify=verify)
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return improve(report)
+    with console.status("") as status:
+        return improve(report, tell=lambda what: status.update(f"{what} …"))
