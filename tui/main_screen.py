@@ -127,7 +127,7 @@ class MainScreen(PromptedScreen):
         view = event.view
         if view.stage == self.stage:
             pane = self.query_one(StagePane)
-            pane.show(view.text)
+            pane.show(view.stage, view.text)
             pane.mark(view.collectives, self._hues)
             if view.place == self.selected or view.place is None:
                 if isinstance(view.place, StagePlace):
@@ -186,7 +186,7 @@ class MainScreen(PromptedScreen):
     def watch_stage(self, stage: str) -> None:
         found = self.capture.stage(stage)
         if found is not None and found.dialect != "jaxpr":
-            self.query_one(StagePane).show(found.source)
+            self.query_one(StagePane).show(stage, found.source)
         self._ask()
 
     def on_descendant_focus(self) -> None:

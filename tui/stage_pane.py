@@ -9,7 +9,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from ..inspector.capture.model import Capture
+from ..inspector.capture.model import STAGES, Capture
 from ..inspector.linked import Linked, StagePlace
 from ..inspector.report import Collective
 from ..parsers.source import Source
@@ -56,11 +56,10 @@ class StagePane(Vertical):
         if lines and not here:
             view.go_to(lines[0])
 
-    def show(self, source: Source) -> None:
-        """Show the text of the chosen stage."""
-        stage = self.capture.stage(self.stage)
-        if stage is not None and self.view.source is not source:
-            self.view.show(source, of_dialect(stage.dialect))
+    def show(self, stage: str, source: Source) -> None:
+        """Show the text of a stage; which one is chosen, this pane may be told only after it."""
+        if self.view.source is not source:
+            self.view.show(source, of_dialect(STAGES[stage]))
 
     def mark(self, collectives: tuple[Collective, ...], hues: Mapping[str, str]) -> None:
         """Mark the lines in which the collectives stand."""

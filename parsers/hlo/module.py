@@ -18,7 +18,6 @@ from ..source_frames import Frame
 from . import printed
 from .computation import Computation
 from .instruction import Instruction
-from .meshes import meshes_in
 from .missing_entry import missing_entry
 from .nested import in_a_line
 from .problems import problems_in
@@ -61,6 +60,9 @@ class HloModule:
     @cached_property
     def meshes(self) -> tuple[MeshSyntax, ...]:
         """The meshes that its replica groups and shardings are over, as far as the text has their axes' names."""
+        # Few ask, and it has patterns to compile.
+        from .meshes import meshes_in
+
         return meshes_in(self.source.data)
 
     def computation(self, name: str) -> Computation | None:

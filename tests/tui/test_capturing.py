@@ -17,6 +17,13 @@ from ..conftest import SampleCapture
 from .conftest import Driver, Opened
 
 
+def words_that_stand_out(driver: Driver) -> set[str]:
+    """The words of the stage's text that are drawn by themselves: all of a line is one segment where nothing does."""
+    view = driver.screen.query_one(StagePane).view
+    lines = (view.render_line(y) for y in range(view.size.height))
+    return {segment.text.strip() for line in lines for segment in line}
+
+
 async def test_stages_show_as_they_arrive(opened: Opened, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
@@ -47,6 +54,9 @@ async def test_stages_show_as_they_arrive(opened: Opened, tmp_path: Path) -> Non
         await driver.until(lambda: "✓" in driver.text.splitlines()[0])
         await driver.until(lambda: "1 in the compiled program" in driver.text)
         assert seen[-1].complete
+        for key, word in (("6", "HloModule"), ("2", "module"), ("1", "psum_invariant")):
+            await driver.press(key, "home")
+            await driver.until(lambda word=word: word in words_that_stand_out(driver))
 
 
 async def test_leaving_ends_the_capture(tmp_path: Path) -> None:
