@@ -128,7 +128,7 @@ def _placed(report: Report, place: Place, stage: Stage) -> Linked:
         case ProbePlace():
             return _of_probe(report, place, stage)
         case ShardedValue(stage=name, span=span, role="argument" | "output"):
-            return Linked(place)
+            return Linked(place, spans=(span,) if name == stage.name else ())
         case ShardedValue(stage=name, span=span):
             # From inside its line: where that ends stands its location.
             found = _placed(report, StagePlace(name, span.start), stage)
