@@ -13,22 +13,27 @@ from shardscope.version import __version__
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    options = _parser(given).parse_args(given)
-    from shardscope.parsers.errors import ParseError, ShardscopeError
-
     try:
-        return int(options.run(options))
-    except ParseError as error:
-        return _complain(error, ExitCode.UNREADABLE_INPUT)
-    except ShardscopeError as error:
-        return _complain(error, ExitCode.USAGE)
+        return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
     except BrokenPipeError:
         # Whoever read the output has had enough; so that the interpreter's own flush does not fail too:
         sys.stdout = None
         return ExitCode.DONE
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+
+
+def _run(given: Sequence[str]) -> ExitCode:
+    options = _parser(given).parse_args(given)
+    from shardscope.parsers.errors import ParseError, ShardscopeError
+
+    try:
+        code: ExitCode = options.run(options)
+    except ParseError as error:
+        return _complain(error, ExitCode.UNREADABLE_INPUT)
+    except ShardscopeError as error:
+        return _complain(error, ExitCode.USAGE)
+    return code
 
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
