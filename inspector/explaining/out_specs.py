@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import islice
 
+from ...parsers.source_frames import Frame
 from ..capture.model import Capture
 from ..findings.user_calls import name_of
-from ..report import Explanation, Remedy, StoryStep
+from ..report import Explanation, Remedy, SourcePlace, StoryStep
 from .failed import Failed
 from .functions import (
     Function,
@@ -27,8 +29,11 @@ SPECS = ("P", "PartitionSpec")
 FUNCTION = re.compile(r"applied to the function '([^']*)'")
 
 _SAYS = re.compile(
-    r"out_specs((?:\[\d+\])*) is (P\(.*?\)) which implies[^{]*\{[^}]*\} and not \{([^}]*)\}, but", re.DOTALL
+    r"out_specs((?:\[\d+\])*) is (P\(.*?\)) which implies[^{']*"
+    r"(?:\{[^}]*\} and not \{([^}]*)\}|'([^']*)'), but",
+    re.DOTALL,
 )
+"""Where the spec lacks only one of the mesh's axes, JAX says it in other words, and quotes the axis."""
 
 
 def explain(failed: Failed) -> Explanation | None:
@@ -36,16 +41,28 @@ def explain(failed: Failed) -> Explanation | None:
     function, said = FUNCTION.search(failed.said), list(_SAYS.finditer(failed.said))
     if function is None or not said:
         return None
-    path, spec, missing = said[0].groups()
+    path, spec, several, single = said[0].groups()
+    missing = several or single
     axes = tuple(axis.strip() for axis in missing.split(",") if axis.strip())
     numbers = re.findall(r"\d+", path)
     steps = [step for axis in axes for step in failed.story(function[1], int(numbers[0]) if numbers else 0, axis)]
     last = f"it leaves through out_specs{path} = {spec}, which says that it is the same along {', '.join(axes)}"
     return Explanation(
         f"result{path} of {function[1]} varies over {', '.join(axes)}, and its out_spec {spec} says that it does not",
-        (*steps, StoryStep(last, place_of(failed.failure))),
+        (*steps, StoryStep(last, _where(failed, function[1], path))),
         tuple(_remedies(failed, function[1], path, axes)),
     )
+
+
+def _where(failed: Failed, name: str, path: str) -> SourcePlace:
+    """Where the call failed; of a function that is called from no code of the user's, the out_spec."""
+    if failed.failure.stack:
+        return place_of(failed.failure)
+    specs = (
+        _out_spec(failed.capture, file, function, path) for file, function in functions_named(failed.capture, name)
+    )
+    frames = tuple(Frame(file, "", spec.lineno) for file, spec in islice(filter(None, specs), 1))
+    return SourcePlace(frames, "name" if frames else "none")
 
 
 def _remedies(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Iterator[Remedy]:

@@ -9,6 +9,7 @@ from jax.sharding import AxisType
 
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 explicit = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+line = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
 by_rows = partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
 
 
@@ -16,6 +17,11 @@ by_rows = partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
 def two_results(a, w):
     scaled = a * jnp.sum(w)
     return scaled, jnp.mean(jnp.sin(scaled))
+
+
+@partial(jax.shard_map, mesh=line, in_specs=P("x"), out_specs=P())
+def only_axis(a):
+    return a * 3
 
 
 @by_rows
@@ -74,7 +80,7 @@ def something_else(a):
 
 numbers = (jnp.arange(8.0),)
 carried_inputs = counted_inputs = branched_inputs = reduced_over_too_much_inputs = cast_twice_inputs = numbers
-misnamed_inputs = too_few_dimensions_inputs = something_else_inputs = numbers
+only_axis_inputs = misnamed_inputs = too_few_dimensions_inputs = something_else_inputs = numbers
 two_results_inputs = (jnp.arange(8.0), jnp.arange(4.0))
 indivisible_inputs = (jnp.arange(9.0),)
 left_open_inputs = tuple(

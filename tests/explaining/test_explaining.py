@@ -41,6 +41,11 @@ MENDED = {
         ],
         "+    return scaled, lax.psum(jnp.mean(jnp.sin(scaled)), 'x')",
     ),
+    "only_axis": (
+        "result of only_axis varies over x",
+        [("x enters by in_specs[0]", None), ("mul", "a * 3"), ("out_specs = P()", "mesh=line")],
+        "+    return lax.psum(a * 3, 'x')",
+    ),
     "carried": (
         "carried by the loop, begins without x",
         [

@@ -21,6 +21,8 @@ _FRAME = re.compile(r'  File "([^"]+)", line \d+')
 
 _JAX_NOTES = ("For simplicity, JAX has removed its internal frames", "--------------------")
 
+_HEADER = "Traceback (most recent call last):\n"
+
 
 class UsageError(Exception):
     """What was asked for cannot be done: `message` says why, `hint` what to do instead."""
@@ -60,7 +62,12 @@ def story(error: BaseException) -> str:
         part.stack = _folded(part.stack)
         if notes := getattr(part, "__notes__", None):
             part.__notes__ = [note for note in notes if not note.startswith(_JAX_NOTES)]
-    return _without_internal_lines("".join(told.format()))
+    text = _without_internal_lines("".join(told.format()))
+    alone = text.removeprefix(_HEADER)
+    if alone == text or alone.startswith(" "):
+        return text
+    # Without a frame of the user's it is the exception's own text, of which the failure's message is the first line.
+    return alone.partition("\n")[2].strip("\n")
 
 
 def user_stack(error: BaseException) -> list[dict[str, Any]]:
