@@ -50,25 +50,34 @@ def explain_cast(failed: Failed) -> Explanation | None:
 
 
 def explain_unbound(failed: Failed) -> Explanation | None:
-    """An axis that no mesh around the call has."""
+    """An axis that no mesh has, or none of the shard_maps around the call."""
     said, subject = _UNBOUND.search(failed.said), failed.capture.subject
     names = [axis.name for mesh in (() if subject is None else subject.meshes) for axis in mesh.axes]
-    wanted = said[1] if said else _unknown_axis(failed, names)
+    written = _unknown_axis(failed, names)
+    wanted = said[1] if said else None if written is None else str(written[1].value)
     if wanted is None or (failed.said and said is None):
         return None
+    where = place_of(failed.failure)
+    if wanted in names:
+        remedy = (
+            f"have jax.shard_map map the function that calls it, over {wanted!r}; or leave it out: outside of shard_map"
+            " a value is whole, and what has to be communicated is found by the partitioner"
+        )
+        step = StoryStep(f"no shard_map around this call maps over {wanted}", where)
+        return Explanation(f"{wanted} is an axis of the mesh, and not a manual one here", (step,), (Remedy(remedy),))
     near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
     words = f"the meshes have {', '.join(dict.fromkeys(names))}" if names else "no mesh is known here"
     remedy = f"did you mean {near[0]!r}?" if near else "name one of these, or call it inside a shard_map over a mesh"
-    step = StoryStep(words, place_of(failed.failure))
-    return Explanation(f"{wanted} is no axis of the mesh here", (step,), (Remedy(remedy),))
+    edits = instead(written, repr(near[0])) if near and written is not None and written[1].value == wanted else ()
+    return Explanation(f"{wanted} is no axis of the mesh here", (StoryStep(words, where),), (Remedy(remedy, edits),))
 
 
-def _unknown_axis(failed: Failed, names: Collection[str]) -> str | None:
-    """The axis of the innermost collective that no mesh has: JAX may fail there without a word."""
-    for _, call in calls_at(failed.capture, failed.failure.stack[:1], COLLECTIVES):
+def _unknown_axis(failed: Failed, names: Collection[str]) -> tuple[str, ast.Constant] | None:
+    """The axis of the innermost collective that no mesh has, as written: JAX may fail there without a word."""
+    for file, call in calls_at(failed.capture, failed.failure.stack[:1], COLLECTIVES):
         for node in ast.walk(call):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in names:
-                return node.value
+                return file, node
     return None
 
 

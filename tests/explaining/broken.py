@@ -60,6 +60,15 @@ def misnamed(a):
     return lax.psum(a, "xx")
 
 
+def unmapped(a):
+    return lax.psum(a, "x")
+
+
+@partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+def not_manual(a):
+    return lax.psum(a, "y")
+
+
 @by_rows
 def too_few_dimensions(a):
     return jnp.sum(a) + 1
@@ -80,7 +89,9 @@ def something_else(a):
 
 numbers = (jnp.arange(8.0),)
 carried_inputs = counted_inputs = branched_inputs = reduced_over_too_much_inputs = cast_twice_inputs = numbers
-only_axis_inputs = misnamed_inputs = too_few_dimensions_inputs = something_else_inputs = numbers
+only_axis_inputs = unmapped_inputs = not_manual_inputs = misnamed_inputs = too_few_dimensions_inputs = (
+    something_else_inputs
+) = numbers
 two_results_inputs = (jnp.arange(8.0), jnp.arange(4.0))
 indivisible_inputs = (jnp.arange(9.0),)
 left_open_inputs = tuple(

@@ -70,6 +70,11 @@ MENDED = {
         [("y never entered it", 'lax.psum(a, ("x", "y"))')],
         "+    return a + lax.psum(a, 'x')",
     ),
+    "misnamed": (
+        "xx is no axis of the mesh here",
+        [("the meshes have x, y", 'lax.psum(a, "xx")')],
+        "+    return lax.psum(a, 'x')",
+    ),
     "cast_twice": (
         "changes nothing",
         [("varying already", "lax.pcast(a * 2")],
@@ -107,7 +112,8 @@ def test_the_story_and_the_edit_that_mends_it(function: str) -> None:
 @pytest.mark.parametrize(
     ("function", "title", "remedy"),
     [
-        ("misnamed", "xx is no axis of the mesh here", "did you mean 'x'?"),
+        ("unmapped", "x is an axis of the mesh, and not a manual one here", "have jax.shard_map map the function"),
+        ("not_manual", "y is an axis of the mesh, and not a manual one here", "have jax.shard_map map the function"),
         ("indivisible", "'x' cuts dimension 0 of a of indivisible into 4 parts, which do not divide 9", "to 12 before"),
     ],
 )
