@@ -15,6 +15,7 @@ from ..parsers.source import Source, Span
 from .capture import file
 from .capture.model import STAGES, Capture, Message, Stage
 from .dumps import capture_of, in_folder, in_text, read, stage_of
+from .units import plural
 
 GZIP = b"\x1f\x8b"
 
@@ -38,17 +39,16 @@ def load(path: str, module: str | None = None) -> Capture:
 def _of_text(source: Source, module: str | None) -> Capture:
     """A capture with what a text holds, as far as the text itself tells."""
     data, done = restored(source.data)
+    source = Source(source.name, data) if done else source
     if language(data) is None:
         line = Span(0, max(data.find(b"\n"), 1))
         message = other_format(data) or "this is neither HLO nor MLIR text, nor a saved capture"
-        source = Source(source.name, data) if done else source
         raise ParseError(Problem(message, source, line, ("'HloModule'", "'module'")))
-    source = Source(source.name, data) if done else source
     found = parts(data)
     modules = in_text(source, found) if len(found) > 1 or found[0].file or module is not None else {}
     capture = capture_of(modules, module, source.name) if modules else _of_one(source, found[0].span)
     left_out = _lines_between(data, found)
-    done += (f"{left_out} lines that belong to no module were left out",) if left_out else ()
+    done += (f"{plural(left_out, 'line')} outside of any module left out",) if left_out else ()
     notes = tuple(Message("info", f"of {source.name}, {words}", "start") for words in done)
     return replace(capture, messages=(*notes, *capture.messages))
 

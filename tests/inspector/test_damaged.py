@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import re
 from itertools import islice
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 from shardscope.inspector.capture.model import Capture, Stage
+from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.text import print_report
 from shardscope.parsers.source import Source
@@ -34,6 +36,16 @@ def test_damaged_texts(sample: SampleCapture, name: str, stage: str) -> None:
     assert found is not None
     for source in islice(damaged_texts([found.source.data], 0), DAMAGED):
         assert reported(Stage(stage, found.dialect, source))
+
+
+def test_damaged_logs(sample: SampleCapture, tmp_path: Path) -> None:
+    texts = {stage.name: stage.source.data for stage in sample("fsdp_tp:grad").stages}
+    log = b"\n".join((b"as written", texts["stablehlo"], b"step 1", texts["hlo"], b"step 2", texts["hlo-before"]))
+    for source in islice(damaged_texts([log], 0), DAMAGED):
+        (tmp_path / "log").write_bytes(source.data)
+        found = load(str(tmp_path / "log"))
+        assert sum(len(stage.source.data) for stage in found.stages) > 1000
+        assert all(reported(stage) for stage in found.stages)
 
 
 @pytest.mark.parametrize("stage", ["stablehlo", "sdy", "hlo-before", "hlo"])
