@@ -20,7 +20,7 @@ from pathlib import Path
 from shardscope.check_settings import check_settings, folder_of, from_settings, said_of
 from shardscope.commands.capturing import settings_of
 from shardscope.commands.output import exit_code, write, write_text
-from shardscope.commands.sides import add_capture_options, capture_side, complain, report_of, request_of
+from shardscope.commands.sides import add_capture_options, capture_side, complain, request_of
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.child.request import Request
@@ -28,7 +28,10 @@ from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.check.budget import Budget, parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
 from shardscope.inspector.check.verdict import Verdict, judge
+from shardscope.inspector.findings.policy import Policy
+from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.printable import printable
+from shardscope.policies import policy_of
 
 FORMATS = ("text", "json", "markdown")
 
@@ -42,7 +45,7 @@ class Check:
     request: Request
     golden: Path | None
     budgets: tuple[Budget, ...]
-    settings: Found
+    policy: Policy
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +71,7 @@ def run(options: argparse.Namespace) -> ExitCode:
         if (failed := exit_code(captured)) != ExitCode.DONE:
             code = max(code, complain(check.name, captured, failed))
             continue
-        verdict = judge(check.name, report_of(captured, check.settings), golden, check.budgets)
+        verdict = judge(check.name, inspect(captured, check.policy), golden, check.budgets)
         if options.update and check.golden is not None:
             _update(check.golden, verdict)
         verdicts.append(verdict)
@@ -106,7 +109,7 @@ def _check(name: str, function: str, options: argparse.Namespace, found: Found) 
         request=request_of(chosen, function, found, target=options.target or said.target),
         golden=kept if options.golden is None else Path(options.golden),
         budgets=tuple(parse_budget(text) for text in (*every.budgets, *said.budgets, *options.budget)),
-        settings=found,
+        policy=policy_of(found),
     )
 
 

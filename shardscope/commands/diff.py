@@ -23,7 +23,7 @@ from pathlib import Path
 from shardscope.commands.capturing import settings_of
 from shardscope.commands.git_revision import checked_out
 from shardscope.commands.output import chosen_format, exit_code, write, write_text
-from shardscope.commands.sides import add_capture_options, capture_side, complain, is_kept, report_of, request_of
+from shardscope.commands.sides import add_capture_options, capture_side, complain, is_kept, request_of
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.child.failures import UsageError
 from shardscope.inspector.capture.child.overrides import Overrides
@@ -31,6 +31,8 @@ from shardscope.inspector.capture.child.request import Request, is_file, split_f
 from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.diff.diff import Diff, diff
 from shardscope.inspector.diff.outline import Outline
+from shardscope.inspector.pipeline import inspect
+from shardscope.policies import policy_of
 
 FORMATS = ("tui", "text", "json", "markdown")
 
@@ -74,13 +76,15 @@ def run(options: argparse.Namespace) -> ExitCode:
         request = _request(options, options.before, "a")
         if options.git is not None:
             request = _at_revision(request, options.before, options.git, stack)
+        # Settings that say what they may not are told before anything is captured.
+        policies = policy_of(settings_of(options.before)), policy_of(settings_of(after))
         one = capture_side(options.before, request)
         if (failed := exit_code(one)) != ExitCode.DONE:
             return complain("A", one, failed)
         other = capture_side(after, _request(options, after, "b"))
         if (failed := exit_code(other)) != ExitCode.DONE:
             return complain("B", other, failed)
-        found = diff(report_of(one, settings_of(options.before)), report_of(other, settings_of(after)))
+        found = diff(*map(inspect, (one, other), policies))
     found = replace(
         found,
         before=_titled(found.before, [*filter(None, [options.git]), *options.with_a]),

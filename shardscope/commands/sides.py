@@ -14,10 +14,7 @@ from shardscope.inspector.capture.child.request import Request
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import begin
 from shardscope.inspector.load import load
-from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.printable import printable
-from shardscope.inspector.report import Report
-from shardscope.policies import policy_of
 
 
 def add_capture_options(parser: argparse.ArgumentParser) -> None:
@@ -54,11 +51,6 @@ def request_of(
         timeout=said.timeout if options.timeout is None else options.timeout,
         overrides=tuple(overrides),
     )
-
-
-def report_of(capture: Capture, settings: Found) -> Report:
-    """What is found in it, with the findings that the settings ask for."""
-    return inspect(capture, policy_of(settings))
 
 
 def capture_side(given: str, request: Request) -> Capture:
