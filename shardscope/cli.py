@@ -28,12 +28,11 @@ def _run(given: Sequence[str]) -> ExitCode:
     from shardscope.parsers.errors import ParseError, ShardscopeError
 
     try:
-        code: ExitCode = options.run(options)
+        return ExitCode(options.run(options))
     except ParseError as error:
         return _complain(error, ExitCode.UNREADABLE_INPUT)
     except ShardscopeError as error:
         return _complain(error, ExitCode.USAGE)
-    return code
 
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:

@@ -115,6 +115,7 @@ class TablesPane(Vertical):
         if (capture.stdout, capture.stderr) != (before.stdout, before.stderr):
             parts = [f"{name}\n{text.rstrip()}\n" for name, text in self._printed(capture) if text.strip()]
             self.query_one("#log", TextView).show(Source("log", "\n".join(parts).encode("utf-8", "replace")))
+        self._explain_no_rows()
         self._count()
 
     def watch_report(self, report: Report | None) -> None:
@@ -124,6 +125,7 @@ class TablesPane(Vertical):
             self.query_one("#findings", RowTable).show(finding_rows(report, hues))
             self.query_one("#variance", RowTable).show(variance_rows(report, hues))
             self.query_one("#devices", RowTable).show(device_rows(report, hues))
+        self._explain_no_rows()
         self._count()
 
     @on(TabStrip.Picked)
@@ -164,6 +166,10 @@ class TablesPane(Vertical):
             case _:
                 return None
 
+    def _explain_no_rows(self) -> None:
+        for table in self.query(RowTable):
+            table.nothing = no_rows(table.id, self.capture, self.report)
+
     def _show_problems(self) -> None:
         self.query_one("#problems", RowTable).show(problem_rows(problems_of(self.capture, self.report)))
 
@@ -185,8 +191,6 @@ class TablesPane(Vertical):
             "problems": len(problems_of(capture, report)),
             "log": 0,
         }
-        for table in self.query(RowTable):
-            table.nothing = no_rows(table.id, capture, report)
         self.query_one(TabStrip).tabs = tuple(
             Tab(name, label, key, counts[name] or None, "failed" if name == "problems" and capture.failure else "ready")
             for name, (label, key) in TABLES.items()

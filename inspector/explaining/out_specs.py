@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from itertools import islice
 
 from ...parsers.source_frames import Frame
 from ..capture.model import Capture
@@ -61,8 +60,8 @@ def _where(failed: Failed, name: str, path: str) -> SourcePlace:
     specs = (
         _out_spec(failed.capture, file, function, path) for file, function in functions_named(failed.capture, name)
     )
-    frames = tuple(Frame(file, "", spec.lineno) for file, spec in islice(filter(None, specs), 1))
-    return SourcePlace(frames, "name" if frames else "none")
+    spec = next(filter(None, specs), None)
+    return SourcePlace() if spec is None else SourcePlace((Frame(spec[0], "", spec[1].lineno),), "name")
 
 
 def _remedies(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Iterator[Remedy]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ..errors import Problem
@@ -10,21 +11,22 @@ from .computation import Computation
 from .types import ArrayShape, HloType, OtherType, TupleShape, parse_type
 
 
-def missing_entry(source: Source, layout: str | None, last: Computation | None) -> Problem | None:
-    """The problem that a text with no computation marked as entry has, if its header promises another than the last.
+def missing_entry(source: Source, layout: str | None, entry: Computation | None) -> Iterator[Problem]:
+    """The problem of a text with no computation marked as entry, if its header promises another than the last.
 
-    `layout` is the header's `entry_computation_layout`, `{(f32[8]{0})->f32[]}`, which every printer of XLA writes.
+    `layout` is the header's `entry_computation_layout`, `{(f32[8]{0})->f32[]}`, which every printer of XLA writes, and
+    `entry` what the module takes for its entry.
     People leave out the mark: their last computation has the types of the header.
     """
-    if layout is None:
-        return None
+    if layout is None or (entry is not None and entry.is_entry):
+        return
     arguments, _, result = layout.strip()[1:-1].rpartition("->")
-    if last is not None and last.root is not None:
-        own = TupleShape(tuple(parse_type(each.type_text) for each in last.parameters))
-        if _agree(own, parse_type(arguments)) and _agree(parse_type(last.root.type_text), parse_type(result)):
-            return None
+    if entry is not None and entry.root is not None:
+        own = TupleShape(tuple(parse_type(each.type_text) for each in entry.parameters))
+        if _agree(own, parse_type(arguments)) and _agree(parse_type(entry.root.type_text), parse_type(result)):
+            return
     end = Span(len(source.data), len(source.data))
-    return Problem("the text ends before the entry computation", source, end, ("'ENTRY'",))
+    yield Problem("the text ends before the entry computation", source, end, ("'ENTRY'",))
 
 
 def _agree(one: HloType, other: HloType) -> bool:

@@ -103,10 +103,12 @@ class HloModule:
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
         """What could not be read, in text order; all else is there."""
-        found = [*self._problems, *problems_in(self.source, self.computations)]
-        if not any(computation.is_entry for computation in reversed(self.computations)):
-            missing = missing_entry(self.source, self.attributes.get("entry_computation_layout"), self.entry)
-            found += [missing] if missing else []
+        layout = self.attributes.get("entry_computation_layout")
+        found = (
+            *self._problems,
+            *problems_in(self.source, self.computations),
+            *missing_entry(self.source, layout, self.entry),
+        )
         return tuple(sorted(found, key=lambda problem: problem.span))
 
     def _before(self) -> Iterator[Problem]:

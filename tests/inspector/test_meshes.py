@@ -17,9 +17,8 @@ def test_axes_in_hlo(sample: SampleCapture, name: str, stage: str) -> None:
     found = whole.stage(stage)
     assert found is not None
     names = {axis.name for mesh in (whole.subject.meshes if whole.subject else ()) for axis in mesh.axes}
-    if not any(b"'%s'=" % axis.encode() in found.source.data for axis in names):
-        pytest.skip("this XLA prints no axes there")
+    has_axes = any(b"'%s'=" % axis.encode() in found.source.data for axis in names)
     report = inspect(Capture(stages=(found,), complete=True))
-    assert set(report.meshes) == set(inspect(whole).meshes)
-    known = [each.axes for each in inspect(whole).collectives if each.stage == stage]
+    assert set(report.meshes) == (set(inspect(whole).meshes) if has_axes else set())
+    known = [each.axes if has_axes else None for each in inspect(whole).collectives if each.stage == stage]
     assert [each.axes for each in report.collectives if each.stage == stage] == known

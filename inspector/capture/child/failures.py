@@ -21,7 +21,7 @@ _FRAME = re.compile(r'  File "([^"]+)", line \d+')
 
 _JAX_NOTES = ("For simplicity, JAX has removed its internal frames", "--------------------")
 
-_HEADER = "Traceback (most recent call last):\n"
+_HEADER = "Traceback (most recent call last):"
 
 
 class UsageError(Exception):
@@ -45,7 +45,7 @@ def describe(error: BaseException, phase: str) -> dict[str, Any]:
             hint = 'what only a run of the script should do belongs under `if __name__ == "__main__":`'
     else:
         lines = str(error).strip().splitlines() or [""]
-        text = lines[-1 if lines[0].endswith("Traceback (most recent call last):") else 0]
+        text = lines[-1 if lines[0].endswith(_HEADER) else 0]
         message = f"{type(error).__name__}: {text}" if text else type(error).__name__
         if _raised_here(error):
             message = f"shardscope itself failed, please report it: {message}"
@@ -63,7 +63,7 @@ def story(error: BaseException) -> str:
         if notes := getattr(part, "__notes__", None):
             part.__notes__ = [note for note in notes if not note.startswith(_JAX_NOTES)]
     text = _without_internal_lines("".join(told.format()))
-    alone = text.removeprefix(_HEADER)
+    alone = text.removeprefix(f"{_HEADER}\n")
     if alone == text or alone.startswith(" "):
         return text
     # Without a frame of the user's it is the exception's own text, of which the failure's message is the first line.
