@@ -17,10 +17,10 @@ from pathlib import Path
 
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.equation_links import operations_of, spans_of_equations
-from shardscope.inspector.links import spans_of
-from shardscope.inspector.op_tags import spans_of_tags, tags_at, tags_in
-from shardscope.inspector.program import jaxpr_of, read
+from shardscope.inspector.ir.program import jaxpr_of, read
+from shardscope.inspector.links.equation_ids import operations_of, spans_of_equations
+from shardscope.inspector.links.operation_ids import spans_of_tags, tags_at, tags_in
+from shardscope.inspector.links.source_positions import spans_of
 from shardscope.parsers.hlo import HloModule
 from shardscope.parsers.mlir import MlirModule, frames
 from shardscope.samples.catalogue import samples

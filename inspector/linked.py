@@ -10,12 +10,12 @@ from ..parsers.source import Span
 from ..parsers.source_frames import Frame
 from .capture.model import Capture, Stage
 from .collectives.kinds import PRIMITIVES
-from .equation_links import operations_of, spans_of_equations
-from .jaxpr_text import EquationPlace, JaxprText
-from .links import frames_at, spans_of
-from .op_tags import spans_of_tags, tags_at
+from .ir.jaxpr_text import EquationPlace, JaxprText
+from .ir.program import jaxpr_of, read
+from .links.equation_ids import operations_of, spans_of_equations
+from .links.operation_ids import spans_of_tags, tags_at
+from .links.source_positions import frames_at, spans_of
 from .pipeline import collectives_of
-from .program import jaxpr_of, read
 from .report import Collective, Confidence, Finding, Report, ShardedValue
 from .shardings.collective_causes import causes_of
 from .shardings.conflicts import Conflict, conflicts_of

@@ -10,8 +10,8 @@ from ..parsers.hlo import HloModule
 from ..parsers.source_frames import Frame
 from .capture.model import Capture, Message, Stage
 from .collectives.neighbours import neighbours_of
-from .jaxpr_text import JaxprText
-from .program import jaxpr_of, read
+from .ir.jaxpr_text import JaxprText
+from .ir.program import jaxpr_of, read
 from .report import PlacedMessage, SourcePlace
 
 STAGES = ("hlo-before", "hlo-spmd", "hlo")

@@ -10,11 +10,11 @@ import re
 from functools import lru_cache
 
 from ..parsers.hlo import HloModule, Instruction
-from . import hlo_types
 from .capture.model import Capture, Stage
 from .collectives.op_name import direction_of
 from .cost.places import machine_of
-from .program import read
+from .ir import hlo_types
+from .ir.program import read
 from .report import LiveValue, PeakMemory, SourcePlace
 
 MOST = 1000

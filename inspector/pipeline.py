@@ -20,11 +20,11 @@ from .cost.function import cost_of
 from .cost.places import Machine, machine_of
 from .findings.judge import with_findings
 from .findings.policy import EVERYTHING, Policy
-from .jaxpr_text import JaxprText
-from .meshes import devices_of, meshes_of, partition_count
+from .ir.jaxpr_text import JaxprText
+from .ir.meshes import devices_of, meshes_of, partition_count
+from .ir.program import jaxpr_of, read
 from .message_places import placed_messages
 from .peak_memory import peak_memory
-from .program import jaxpr_of, read
 from .report import Collective, Report
 from .shardings.table import borders
 from .stages import summarize

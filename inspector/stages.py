@@ -9,8 +9,8 @@ from ..parsers.errors import Problem
 from ..parsers.hlo import HloModule
 from ..parsers.mlir import MlirModule
 from .capture.model import Stage
-from .jaxpr_text import JaxprText, walk
-from .program import read
+from .ir.jaxpr_text import JaxprText, walk
+from .ir.program import read
 from .report import StageSummary
 
 

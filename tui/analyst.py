@@ -16,7 +16,7 @@ from textual.message import Message
 from ..inspector.capture.model import Capture
 from ..inspector.findings.policy import Policy
 from ..inspector.linked import Linked, Place, StagePlace, collectives_in, linked
-from ..inspector.links import text_of
+from ..inspector.links.source_positions import text_of
 from ..inspector.pipeline import first_look, inspect
 from ..inspector.report import Collective, Report
 from ..inspector.source_files import source_of

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
 from ...parsers.hlo.uses import Uses
-from .. import hlo_types
+from ..ir import hlo_types
 from ..report import CollectivePart, SourcePlace
 
 STEPS = 4

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape
-from .. import hlo_types
+from ..ir import hlo_types
 from ..loops.hlo_executions import HloExecutions
 from ..report import Collective, CollectivePart, Kind, Origin, SourcePlace
 from .combined import parts_of

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ...parsers.source_frames import Frame
-from ..jaxpr_text import JaxprText
+from ..ir.jaxpr_text import JaxprText
 from ..report import Collective, SourcePlace
 from .kinds import PRIMITIVES
 

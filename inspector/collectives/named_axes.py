@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...parsers.mesh_syntax import MeshSyntax
 from ...parsers.replica_groups import Groups, MeshGroups, Pairs, ReplicaGroups
-from ..mesh_axes import axes_of_groups, axes_of_pairs
+from ..ir.mesh_axes import axes_of_groups, axes_of_pairs
 
 
 def named_axes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...parsers.mlir import MlirModule, Operation, UnknownLoc, frames, function_around, names
 from ...parsers.readable import readable
-from .. import mlir_types
+from ..ir import mlir_types
 from ..loops.stablehlo_executions import StablehloExecutions
 from ..report import Collective, SourcePlace
 from .kinds import STABLEHLO_OPS, wire_bytes

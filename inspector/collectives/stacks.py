@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..capture.model import Stage
-from ..links import frames_at
-from ..op_tags import spans_of_tags, tags_in
+from ..links.operation_ids import spans_of_tags, tags_in
+from ..links.source_positions import frames_at
 from ..report import Collective, SourcePlace
 
 

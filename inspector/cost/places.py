@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..capture.model import Device, Subject
-from ..meshes import devices_of
+from ..ir.meshes import devices_of
 from ..targets.chips import Chip, chip_of_kind
 from ..targets.topology import wraps
 from .paths import MOST_PAIRS, Load, Torus, all_pairs, load_of, ring_pairs

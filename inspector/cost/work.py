@@ -9,7 +9,7 @@ from functools import cached_property
 from ...parsers.errors import ParseError
 from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
 from ...parsers.hlo.types import HloType, parse_layout
-from .. import hlo_types
+from ..ir import hlo_types
 from .matmul import matmul_flops
 
 FREE = frozenset(

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from ...parsers.errors import ParseError
 from ...parsers.mlir import Block, MlirModule, Operation
-from .. import mlir_types
+from ..ir import mlir_types
 from .nodes import Node
 
 UNREAD = frozenset(("channel_handle", "mhlo.frontend_attributes", "use_global_device_ids"))

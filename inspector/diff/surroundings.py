@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...parsers.hlo import HloModule
 from ...parsers.mlir import MlirModule
 from ...parsers.source import Span
-from ..program import read
+from ..ir.program import read
 from . import hlo_graph, mlir_graph
 from .diff import Change, Diff
 from .node_matching import Facing, facings

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..capture.model import Capture, Failure
 from ..findings.mending.changes import imports
-from ..jaxpr_text import EquationPlace
-from ..program import jaxpr_of
+from ..ir.jaxpr_text import EquationPlace
+from ..ir.program import jaxpr_of
 from ..report import Report, StoryStep
 from ..source_files import source_of
 from .story import story_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..findings.jaxpr_flow import Flow, flow_of
-from ..jaxpr_text import EquationPlace
+from ..ir.jaxpr_text import EquationPlace
 from ..report import Report, StoryStep, VariableVariance
 
 MOST = 8

@@ -8,7 +8,7 @@ from itertools import chain
 
 from ..cost.collectives import estimate
 from ..cost.places import machine_of
-from ..jaxpr_text import EquationPlace
+from ..ir.jaxpr_text import EquationPlace
 from ..report import Collective, Kind, Report, SourcePlace
 from .jaxpr_flow import At, Flow
 from .shapes import elements_of, shape_of

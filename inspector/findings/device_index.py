@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..collectives.table import rule_of
-from ..jaxpr_text import EquationPlace
+from ..ir.jaxpr_text import EquationPlace
 from .jaxpr_flow import At, Flow
 from .shapes import shape_of
 

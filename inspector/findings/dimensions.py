@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from ..jaxpr import Equation
+from ..ir.jaxpr import Equation
 from .elementwise import is_elementwise
 from .shapes import numbers_of, shape_of
 

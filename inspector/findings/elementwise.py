@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..collectives.table import rule_of
-from ..jaxpr import Equation
+from ..ir.jaxpr import Equation
 
 ELEMENTWISE = frozenset(
     name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..jaxpr_text import EquationPlace, JaxprText
+from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..variance.held import Value
 from ..variance.inference import Inferred, infer
 from .jaxpr_flow import MOST_STEPS, At, Flow

@@ -13,7 +13,7 @@ from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.hlo.fields import number
 from ..capture.model import Capture
 from ..collectives.kinds import HLO_OPCODES
-from ..program import read
+from ..ir.program import read
 
 MOST_STEPS = 2_000
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from ...parsers.errors import ParseError
 from ...parsers.hlo import Instruction
 from ...parsers.source_frames import Frame
-from .. import hlo_types
 from ..collectives.kinds import HLO_OPCODES
-from ..op_tags import tags_in
+from ..ir import hlo_types
+from ..links.operation_ids import tags_in
 from ..report import Collective, Report
 from .shapes import elements_of
 

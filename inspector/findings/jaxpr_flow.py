@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..jaxpr_text import EquationPlace, JaxprText
-from ..program import jaxpr_of
+from ..ir.jaxpr_text import EquationPlace, JaxprText
+from ..ir.program import jaxpr_of
 from ..report import FindingPlace, Report, SourcePlace
 
 CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")

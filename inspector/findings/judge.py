@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..capture.model import Capture
-from ..program import jaxpr_of
+from ..ir.program import jaxpr_of
 from ..report import Finding, Report, Suppressed, Suppression
 from ..source_files import source_of
 from .mending.table import changes

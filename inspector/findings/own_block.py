@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 
-from ..jaxpr_text import EquationPlace
+from ..ir.jaxpr_text import EquationPlace
 from ..report import Report
 from .axis_sizes import axis_sizes
 from .device_index import Numbers

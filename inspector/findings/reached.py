@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ..jaxpr_text import EquationPlace
+from ..ir.jaxpr_text import EquationPlace
 from .dimensions import dimension_before, passes
 from .jaxpr_flow import MOST_STEPS, At, Flow, Use
 

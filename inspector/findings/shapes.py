@@ -6,7 +6,7 @@ import math
 
 from ...parsers.errors import ParseError
 from ...parsers.jax_arrays import parse_array_type
-from ..jaxpr import Equation
+from ..ir.jaxpr import Equation
 from ..units import bytes_of
 
 

@@ -13,7 +13,7 @@ from ...parsers.mlir import names
 from ..capture.model import Capture, Stage
 from ..collectives.kinds import PRIMITIVES
 from ..collectives.op_name import last_components, merged_parts
-from ..op_tags import tag_of_location, tags_in
+from ..links.operation_ids import tag_of_location, tags_in
 from ..report import Collective, Confidence
 from .dataflow import Dataflow, Node
 from .explained import wording_of

@@ -18,12 +18,12 @@ from ...parsers.mlir import Annotations, MlirModule, MlirType, Operation, Tensor
 from ...parsers.mlir.lists import unquote
 from ...parsers.source import Span
 from ..capture.model import Capture, Stage, Value
-from ..hlo_types import dtype_name as hlo_dtype
-from ..hlo_types import leaves
-from ..hlo_types import short as hlo_short
-from ..meshes import meshes_of, partition_count
-from ..mlir_types import dtype_name, short
-from ..program import read
+from ..ir.hlo_types import dtype_name as hlo_dtype
+from ..ir.hlo_types import leaves
+from ..ir.hlo_types import short as hlo_short
+from ..ir.meshes import meshes_of, partition_count
+from ..ir.mlir_types import dtype_name, short
+from ..ir.program import read
 from ..report import Role, ShardedValue, SourcePlace
 from ..units import bytes_of
 from .asked import agrees, asked_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...parsers.mesh_syntax import AxisRef, MeshSyntax
-from ..mesh_axes import partitions_of
+from ..ir.mesh_axes import partitions_of
 from .sharding import ArraySharding
 
 Piece = tuple[tuple[int, int], ...]

@@ -17,9 +17,9 @@ from ...parsers.readable import readable
 from ...parsers.source import Span
 from ..capture.model import Capture, Stage, Value
 from ..capture.propagation import has_mesh
-from ..meshes import meshes_of
-from ..mlir_types import dtype_name, short
-from ..program import read
+from ..ir.meshes import meshes_of
+from ..ir.mlir_types import dtype_name, short
+from ..ir.program import read
 from ..report import Role, ShardedValue, SourcePlace
 from ..units import bytes_of
 from .asked import agrees, asked_of

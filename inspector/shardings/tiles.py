@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ...parsers.mesh_syntax import AxisRef, MeshSyntax
-from ..mesh_axes import partitions_of
+from ..ir.mesh_axes import partitions_of
 from .placement import indices
 from .sharding import merged
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ..capture.model import Capture
 from ..capture.values import Compared, Difference
-from ..jaxpr import Equation
-from ..jaxpr_text import EquationPlace, JaxprText
+from ..ir.jaxpr import Equation
+from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..report import Divergence, SourcePlace, VariableVariance
 
 Pair = tuple[str, str]

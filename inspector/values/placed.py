@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..capture.model import Capture
 from ..capture.values import Probe
-from ..jaxpr_text import EquationPlace, JaxprText
+from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..report import ProbedValue, SourcePlace
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..collectives.table import State, rule_of
-from ..jaxpr import Equation, JaxprProgram, ShardMap
+from ..ir.jaxpr import Equation, JaxprProgram, ShardMap
 from .held import SHARED, Held, Value, join, same_axes, value_of, without
 
 Reading = Literal["types", "values"]

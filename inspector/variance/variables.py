@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from ..jaxpr import Variable
-from ..jaxpr_text import EquationPlace, JaxprText
+from ..ir.jaxpr import Variable
+from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..report import AxisEntry, SourcePlace, VariableVariance
 from .held import Held, Value, axes_of, join
 from .inference import infer

@@ -10,7 +10,7 @@ import pytest
 from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request
-from shardscope.inspector.jaxpr import Equation, JaxprProgram, read_program
+from shardscope.inspector.ir.jaxpr import Equation, JaxprProgram, read_program
 from shardscope.parsers.source import Source
 
 from .conftest import Captured, last

@@ -16,8 +16,8 @@ from shardscope.inspector.capture import events
 from shardscope.inspector.capture.child import bootstrap
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.tags import pairs_of, plain, tagged, untagged
-from shardscope.inspector.op_tags import tag_of_location, tags_in
-from shardscope.inspector.program import read
+from shardscope.inspector.ir.program import read
+from shardscope.inspector.links.operation_ids import tag_of_location, tags_in
 from shardscope.parsers.hlo import HloModule
 from shardscope.parsers.mlir import MlirModule
 from shardscope.samples.catalogue import samples

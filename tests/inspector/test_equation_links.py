@@ -8,12 +8,12 @@ import pytest
 from shardscope.inspector.capture.file import load, save
 from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.equation_links import operations_of, spans_of_equations
-from shardscope.inspector.jaxpr_text import JaxprText
+from shardscope.inspector.ir.jaxpr_text import JaxprText
+from shardscope.inspector.ir.program import jaxpr_of, read
 from shardscope.inspector.linked import StagePlace, linked
-from shardscope.inspector.op_tags import spans_of_tags, tags_at
+from shardscope.inspector.links.equation_ids import operations_of, spans_of_equations
+from shardscope.inspector.links.operation_ids import spans_of_tags, tags_at
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.program import jaxpr_of, read
 from shardscope.parsers.mlir import MlirModule, frames
 
 from tests.conftest import SampleCapture

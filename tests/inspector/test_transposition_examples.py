@@ -17,8 +17,8 @@ from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 from shardscope.inspector.capture.child.jaxpr_facts import Table
 from shardscope.inspector.collectives.table import rule_of
-from shardscope.inspector.jaxpr import read_program
-from shardscope.inspector.jaxpr_text import print_jaxpr
+from shardscope.inspector.ir.jaxpr import read_program
+from shardscope.inspector.ir.jaxpr_text import print_jaxpr
 from shardscope.inspector.report import VariableVariance
 from shardscope.inspector.variance.variables import variance_of
 from shardscope.parsers.source import Source

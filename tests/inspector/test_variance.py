@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.jaxpr_text import JaxprText
+from shardscope.inspector.ir.jaxpr_text import JaxprText
+from shardscope.inspector.ir.program import read
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.program import read
 from shardscope.inspector.report import VariableVariance
 from shardscope.inspector.variance.held import axes_of
 from shardscope.inspector.variance.inference import infer

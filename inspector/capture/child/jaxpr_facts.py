@@ -1,4 +1,4 @@
-"""The jaxpr as plain data: the JSON of `inspector/jaxpr.py`, whose words are used here."""
+"""The jaxpr as plain data: the JSON of `inspector/ir/jaxpr.py`, whose words are used here."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def manual_axes(equation: Any) -> list[str]:
 
 
 def shard_map(equation: Any) -> dict[str, Any] | None:
-    """The fields of `ShardMap` in `inspector/jaxpr.py`; None for an equation that is none."""
+    """The fields of `ShardMap` in `inspector/ir/jaxpr.py`; None for an equation that is none."""
     if equation.primitive.name != "shard_map":
         return None
     return {

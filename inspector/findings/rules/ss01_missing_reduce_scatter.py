@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Iterator
 
-from ...jaxpr_text import EquationPlace
+from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Report
 from ..axis_sizes import axis_sizes
 from ..compiled import compiled_as, is_combined, is_compiled, saved_seconds

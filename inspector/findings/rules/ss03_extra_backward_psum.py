@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...jaxpr_text import EquationPlace
+from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..compiled import is_combined, is_compiled, sum_compiled_as
 from ..equal_operands import equal_along, is_unchecked

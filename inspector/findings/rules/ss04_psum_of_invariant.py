@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Iterator
 
-from ...jaxpr_text import EquationPlace
+from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..axis_sizes import axis_sizes
 from ..compiled import SCATTERS, is_combined, sum_compiled_as

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...collectives.table import rule_of
-from ...jaxpr_text import EquationPlace
+from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..compiled import compiled_as, is_compiled
 from ..jaxpr_flow import At, Flow, Use, flow_of

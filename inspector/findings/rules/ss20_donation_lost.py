@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ....parsers.hlo import HloModule
 from ...capture.model import Value
-from ...program import read
+from ...ir.program import read
 from ...report import Finding, FindingPlace, Report, Role, ShardedValue, SourcePlace
 from ...units import format_bytes
 from ..rule import Rule, finding

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from ...collectives.table import rule_of
-from ...jaxpr_text import EquationPlace
+from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..axis_sizes import axis_sizes
 from ..device_index import Numbers

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ...collectives.kinds import wire_bytes
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
-from ...jaxpr_text import EquationPlace
+from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Report
 from ..axis_sizes import axis_sizes
 from ..compiled import compiled_as, is_compiled

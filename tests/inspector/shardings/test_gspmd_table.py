@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shardscope.inspector import hlo_types
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.ir import hlo_types
+from shardscope.inspector.ir.program import read
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.program import read
 from shardscope.inspector.shardings.placement import same
 from shardscope.inspector.shardings.table import borders, values
 from shardscope.parsers.hlo import HloModule

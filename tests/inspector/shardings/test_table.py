@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from shardscope.inspector import hlo_types
 from shardscope.inspector.capture.model import Capture, Value
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.ir import hlo_types
+from shardscope.inspector.ir.program import read
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.program import read
 from shardscope.inspector.shardings.asked import agrees, asked_of
 from shardscope.inspector.shardings.placement import placement_of, same
 from shardscope.inspector.shardings.spelled import from_gspmd, from_spec

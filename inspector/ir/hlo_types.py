@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..parsers.hlo.types import ArrayShape, HloType, TupleShape
-from .units import bytes_of
+from ...parsers.hlo.types import ArrayShape, HloType, TupleShape
+from ..units import bytes_of
 
 _NAMES = {"pred": "bool", "token": "token"}
 _SIGNED = re.compile(r"s(\d+)")

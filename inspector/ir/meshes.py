@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..parsers.errors import Problem
-from ..parsers.hlo import HloModule
-from ..parsers.mesh_syntax import MeshSyntax
-from ..parsers.mlir import MlirModule
-from .capture.model import Capture, Device, Mesh, Subject
+from ...parsers.errors import Problem
+from ...parsers.hlo import HloModule
+from ...parsers.mesh_syntax import MeshSyntax
+from ...parsers.mlir import MlirModule
+from ..capture.model import Capture, Device, Mesh, Subject
 from .jaxpr_text import JaxprText
 from .program import read
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..parsers.errors import ParseError, Problem
-from ..parsers.hlo import HloModule
-from ..parsers.hlo import parse_module as parse_hlo
-from ..parsers.mlir import MlirModule
-from ..parsers.mlir import parse_module as parse_mlir
-from ..parsers.source import Span
-from .capture.errors import CaptureError
-from .capture.model import Capture, Stage
+from ...parsers.errors import ParseError, Problem
+from ...parsers.hlo import HloModule
+from ...parsers.hlo import parse_module as parse_hlo
+from ...parsers.mlir import MlirModule
+from ...parsers.mlir import parse_module as parse_mlir
+from ...parsers.source import Span
+from ..capture.errors import CaptureError
+from ..capture.model import Capture, Stage
 from .jaxpr import read_program
 from .jaxpr_text import JaxprText, print_jaxpr
 

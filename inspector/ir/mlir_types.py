@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ..parsers.mlir.types import MlirType, TensorType
-from .units import bytes_of
+from ...parsers.mlir.types import MlirType, TensorType
+from ..units import bytes_of
 
 _NAMES = {"i1": "bool", "complex<f32>": "c64", "complex<f64>": "c128"}
 _UNSIGNED = re.compile(r"ui(\d+)")

@@ -8,8 +8,8 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from ..parsers.source import Span
-from .capture.model import Stage
+from ...parsers.source import Span
+from ..capture.model import Stage
 
 _ALIAS = re.compile(rb"(#loc\d*) = ")
 _TRAILING = re.compile(rb"loc\((#loc\d*)\)$", re.MULTILINE)

@@ -11,9 +11,9 @@ from typing import Literal
 
 import msgspec
 
-from ..parsers.source import Source
-from ..parsers.source_frames import Frame
-from .capture.errors import CaptureError
+from ...parsers.source import Source
+from ...parsers.source_frames import Frame
+from ..capture.errors import CaptureError
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,15 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from ..parsers.errors import Problem
-from ..parsers.hlo import HloModule
-from ..parsers.mlir import MlirModule
-from ..parsers.mlir import frames as location_frames
-from ..parsers.source import Source, Span
-from ..parsers.source_frames import Frame
-from .capture.model import Stage
-from .jaxpr_text import JaxprText
-from .program import read
+from ...parsers.errors import Problem
+from ...parsers.hlo import HloModule
+from ...parsers.mlir import MlirModule
+from ...parsers.mlir import frames as location_frames
+from ...parsers.source import Source, Span
+from ...parsers.source_frames import Frame
+from ..capture.model import Stage
+from ..ir.jaxpr_text import JaxprText
+from ..ir.program import read
 
 _FRAME_ID = re.compile(rb"\bstack_frame_id=(\d++)")
 _FRAME = re.compile(rb'\bsource_file="[^"\n]*+"')

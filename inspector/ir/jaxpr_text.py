@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..parsers.source import Source, Span
-from ..parsers.source_frames import Frame
+from ...parsers.source import Source, Span
+from ...parsers.source_frames import Frame
 from .jaxpr import Equation, Jaxpr, JaxprProgram, Variable
 
 WIDTH = 100

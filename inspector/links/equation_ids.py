@@ -7,9 +7,9 @@ from array import array
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from ..parsers.source import Span
-from .capture.model import Capture
-from .jaxpr_text import EquationPlace, JaxprText
+from ...parsers.source import Span
+from ..capture.model import Capture
+from ..ir.jaxpr_text import EquationPlace, JaxprText
 
 EquationNumber = tuple[int, int]
 """The index of a jaxpr, and that of an equation in it."""
