@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .capture.child.request import Request
-from .explaining.table import explained
+from .findings.fixes.verify import verified
 from .findings.policy import Policy
 from .report import Report
-from .trying import verified
+from .trace_errors.explain import explained
 
 
 def improved(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from textual.content import Content
 
-from ..inspector.findings.edits import diff_of
+from ..inspector.findings.fixes.apply import diff_of
 from ..inspector.render.explanation_words import remedies_shown, verdict
 from ..inspector.render.source_place import place_text
 from ..inspector.report import Report

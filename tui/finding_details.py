@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from textual.content import Content
 
-from ..inspector.findings.edits import diff_of
+from ..inspector.findings.fixes.apply import diff_of
 from ..inspector.render.finding_facts import evidence, remedy
 from ..inspector.report import Finding, Report
 from .findings_listing import COLOURS

@@ -12,7 +12,7 @@ from ...parsers.source import Span
 from ..capture.errors import CaptureError
 from ..capture.model import Capture, Stage
 from ..collectives.op_name import last_components
-from ..findings.shapes import elements_of
+from ..findings.support.shapes import elements_of
 from ..pipeline import collectives_of
 from ..render.collective_rows import argument_of, place_text, types_text
 from ..report import Collective, Kind, Origin, Pass, Report, ShardedValue

@@ -10,7 +10,7 @@ from ..capture.model import Capture
 from ..ir.program import jaxpr_of
 from ..report import Finding, Report, Suppressed, Suppression
 from ..source_files import source_of
-from .mending.table import changes
+from .fixes.table import changes
 from .policy import Policy
 from .rules import ss00_useless_suppression
 from .suppressions import suppressions_in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..findings.edits import diff_of
+from ..findings.fixes.apply import diff_of
 from ..report import Finding, Report
 from ..units import format_bytes, format_seconds
 from .collective_rows import rows_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from textwrap import fill, indent
 
-from ..findings.mending.table import BY_HAND, CHANGES
+from ..findings.fixes.table import BY_HAND, CHANGES
 from ..findings.rule import Rule
 
 WIDTH = 100

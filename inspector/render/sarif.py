@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from ...parsers.source_frames import Frame
 from ..capture.model import Capture
-from ..findings.edits import edited
+from ..findings.fixes.apply import edited
 from ..findings.rule import Rule
 from ..findings.table import RULES
 from ..report import Edit, Finding, FindingPlace, Report, Suppression

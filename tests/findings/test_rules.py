@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from shardscope.inspector.findings.mending.table import BY_HAND, CHANGES
+from shardscope.inspector.findings.fixes.table import BY_HAND, CHANGES
 from shardscope.inspector.findings.rule import Rule
 from shardscope.inspector.findings.table import RULES, rule_named
 from shardscope.inspector.render.rule_text import rule_text, rules_page

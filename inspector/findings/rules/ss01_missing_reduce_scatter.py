@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Report
-from ..axis_sizes import axis_sizes
-from ..compiled import compiled_as, is_combined, is_compiled, saved_seconds
-from ..jaxpr_flow import Flow, flow_of
-from ..own_block import OwnBlock, own_block
+from ..fixes.calls import call_at, renamed
 from ..rule import Rule, finding
-from ..user_calls import call_at, renamed
+from ..support.axis_sizes import axis_sizes
+from ..support.compiled import compiled_as, is_combined, is_compiled, saved_seconds
+from ..support.jaxpr_flow import Flow, flow_of
+from ..support.own_block import OwnBlock, own_block
 
 SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
 

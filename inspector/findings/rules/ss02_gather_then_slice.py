@@ -10,15 +10,15 @@ from ...report import Finding, Report
 from ...shardings.dataflow import Dataflow
 from ...shardings.explained import wording_of
 from ...shardings.table import propagated
-from ..compiled import compiled_as, is_compiled, saved_seconds
-from ..detour_remedy import remedy_of
-from ..detours import Detour, detours
-from ..inserted import inserted_for
-from ..jaxpr_flow import Flow, flow_of
-from ..own_block import OwnBlock, own_block
+from ..fixes.calls import call_at, renamed
+from ..fixes.detour_remedy import remedy_of
 from ..rule import Rule, finding
-from ..shapes import numbers_of
-from ..user_calls import call_at, renamed
+from ..support.compiled import compiled_as, is_compiled, saved_seconds
+from ..support.detours import Detour, detours
+from ..support.inserted import inserted_for
+from ..support.jaxpr_flow import Flow, flow_of
+from ..support.own_block import OwnBlock, own_block
+from ..support.shapes import numbers_of
 
 GATHERS = ("all_gather", "all_gather_invariant", "all_gather_reduced")
 

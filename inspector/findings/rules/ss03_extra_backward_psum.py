@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
-from ..compiled import is_combined, is_compiled, sum_compiled_as
-from ..equal_operands import equal_along, is_unchecked
-from ..jaxpr_flow import Flow, flow_of
 from ..rule import Rule, finding
+from ..support.compiled import is_combined, is_compiled, sum_compiled_as
+from ..support.equal_operands import equal_along, is_unchecked
+from ..support.jaxpr_flow import Flow, flow_of
 
 FIXES = {
     "psum": "shard_map(…, check_vma=True): then psum transposes to nothing where its cotangent is shared",

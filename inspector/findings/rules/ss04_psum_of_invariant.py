@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
-from ..axis_sizes import axis_sizes
-from ..compiled import SCATTERS, is_combined, sum_compiled_as
-from ..equal_operands import equal_along, is_constant
-from ..jaxpr_flow import Flow, flow_of
+from ..fixes.calls import call_at, name_of
 from ..rule import Rule, finding
-from ..user_calls import call_at, name_of
+from ..support.axis_sizes import axis_sizes
+from ..support.compiled import SCATTERS, is_combined, sum_compiled_as
+from ..support.equal_operands import equal_along, is_constant
+from ..support.jaxpr_flow import Flow, flow_of
 
 SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
 EXTREMES = ("pmax", "pmin", "pmax_invariant", "pmin_invariant")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...report import Divergence, Finding, FindingPlace, Report
-from ..jaxpr_flow import Flow, flow_of
 from ..rule import Rule, finding
+from ..support.jaxpr_flow import Flow, flow_of
 
 
 def check(report: Report) -> Iterator[Finding]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from ...report import Collective, Finding, FindingPlace, Report
 from ...units import format_bytes, plural
-from ..compiled import is_compiled
-from ..hlo_loops import loops_of
-from ..in_loops import compiled_collectives
 from ..rule import Rule, finding
+from ..support.compiled import is_compiled
+from ..support.hlo_loops import loops_of
+from ..support.in_loops import compiled_collectives
 
 
 def check(report: Report) -> Iterator[Finding]:

@@ -10,10 +10,10 @@ from ...collectives.kinds import PRIMITIVES
 from ...collectives.table import rules_named
 from ...report import Collective, Finding, FindingPlace, Report
 from ...units import format_bytes, plural
-from ..hlo_loops import Loop, loops_of
-from ..in_loops import compiled_collectives
+from ..fixes.calls import call_at
 from ..rule import Rule, finding
-from ..user_calls import call_at
+from ..support.hlo_loops import Loop, loops_of
+from ..support.in_loops import compiled_collectives
 
 
 def check(report: Report) -> Iterator[Finding]:

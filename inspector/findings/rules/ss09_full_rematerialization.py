@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...report import Collective, Finding, FindingPlace, Report, SourcePlace
 from ..rule import Rule, finding
-from ..shapes import shape_of
+from ..support.shapes import shape_of
 
 _SAYS = re.compile(r"full rematerialization", re.IGNORECASE)
 _FROM_TO = re.compile(r"from sharding (\{.*?\}) to (\{.*?\}) (?:efficiently|without|for)")

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from ...collectives.table import rule_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
-from ..compiled import compiled_as, is_compiled
-from ..jaxpr_flow import At, Flow, Use, flow_of
-from ..reached import reached
+from ..fixes.calls import call_at
 from ..rule import Rule, finding
-from ..shapes import type_bytes
-from ..user_calls import call_at
+from ..support.compiled import compiled_as, is_compiled
+from ..support.jaxpr_flow import At, Flow, Use, flow_of
+from ..support.reached import reached
+from ..support.shapes import type_bytes
 
 MOVING = ("all-gather", "all-to-all", "collective-permute")
 """What sends elements as they are, so that it may as well send narrower ones."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...report import Finding, FindingPlace, Report, ShardedValue
 from ..rule import Rule, finding
-from ..shapes import shape_of
+from ..support.shapes import shape_of
 
 
 def check(report: Report) -> Iterator[Finding]:

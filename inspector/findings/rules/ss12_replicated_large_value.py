@@ -12,7 +12,7 @@ from ...shardings.sharding import ArraySharding
 from ...shardings.spelled import as_spec
 from ...units import format_bytes
 from ..rule import Rule, finding
-from ..shapes import shape_of
+from ..support.shapes import shape_of
 
 LEAST = 64 * 2**20
 """Bytes of a device that lie elsewhere as well, from which on a value is large."""

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from ...report import Collective, Finding, FindingPlace, Report, SourcePlace
 from ...shardings.situation import CollectiveCause
-from ..compiled import is_combined
-from ..inserted import dimension_of, moved_by_the_partitioner
+from ..fixes.calls import call_at
 from ..rule import Rule, finding
-from ..user_calls import call_at
+from ..support.compiled import is_combined
+from ..support.inserted import dimension_of, moved_by_the_partitioner
 
 FUNCTIONS = ("reshape", "ravel", "flatten", "rearrange", "squeeze", "expand_dims")
 

@@ -8,11 +8,11 @@ from ...report import Finding, Report
 from ...shardings.dataflow import Dataflow
 from ...shardings.explained import wording_of
 from ...shardings.table import propagated
-from ..compiled import is_compiled
-from ..detour_remedy import remedy_of
-from ..detours import Detour, detours
-from ..inserted import inserted_for
+from ..fixes.detour_remedy import remedy_of
 from ..rule import Rule, finding
+from ..support.compiled import is_compiled
+from ..support.detours import Detour, detours
+from ..support.inserted import inserted_for
 
 
 def check(report: Report) -> Iterator[Finding]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from ...report import Collective, Finding, FindingPlace, Report
 from ...shardings.situation import CollectiveCause
-from ..compiled import is_combined
-from ..gathering import IDIOMS, only_on, targets_that_gather
-from ..inserted import dimension_of, moved_by_the_partitioner
 from ..rule import Rule, finding
-from ..shapes import elements_of
+from ..support.compiled import is_combined
+from ..support.gathering import IDIOMS, only_on, targets_that_gather
+from ..support.inserted import dimension_of, moved_by_the_partitioner
+from ..support.shapes import elements_of
 
 LOOKUPS = ("gather", "scatter", "scatter-add")
 
@@ -69,8 +69,8 @@ RULE = Rule(
     finds="An operation along a sharded dimension for which the partitioner gathers the whole operand.",
     why="Every device receives everything, and mostly does all of the work as well.",
     proof="A gather of the compiled program, inserted by the partitioner, belongs to the operation. Which operations"
-    " gather on which targets was tried with each supported compiler (inspector/findings/gathering.toml); what only"
-    " CPUs gather is `info` there.",
+    " gather on which targets was tried with each supported compiler (findings/support/gathering.toml); what only CPUs"
+    " gather is `info` there.",
     faulty='jnp.cumsum(x, axis=0)  # x is P("x")',
     repaired="""def own(x):  # in a shard_map over "x": each part, and what the parts before it add up to
     sums = jnp.cumsum(x, axis=0)

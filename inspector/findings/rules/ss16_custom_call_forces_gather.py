@@ -9,10 +9,10 @@ from ...report import Finding, FindingPlace, Report
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
 from ...shardings.table import propagated
-from ..detours import axes_of, rule_of_row
-from ..inserted import inserted_for, local_shape
 from ..rule import Rule, finding
-from ..shapes import shape_of
+from ..support.detours import axes_of, rule_of_row
+from ..support.inserted import inserted_for, local_shape
+from ..support.shapes import shape_of
 
 _TARGET = re.compile(rb"custom_call @\"?([\w.$]+)")
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
-from ..axis_sizes import axis_sizes
-from ..device_index import Numbers
-from ..jaxpr_flow import MOST_STEPS, At, Flow, flow_of
+from ..fixes.calls import call_at
 from ..rule import Rule, finding
-from ..user_calls import call_at
+from ..support.axis_sizes import axis_sizes
+from ..support.device_index import Numbers
+from ..support.jaxpr_flow import MOST_STEPS, At, Flow, flow_of
 
 _PAIR = re.compile(r"\((\d{1,9}), (\d{1,9})\)")
 

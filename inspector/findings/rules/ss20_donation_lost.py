@@ -11,7 +11,7 @@ from ...ir.program import read
 from ...report import Finding, FindingPlace, Report, Role, ShardedValue, SourcePlace
 from ...units import format_bytes
 from ..rule import Rule, finding
-from ..shapes import shape_of, type_bytes
+from ..support.shapes import shape_of, type_bytes
 
 _ALIASED = re.compile(r":\s*\((\d{1,9}),")
 

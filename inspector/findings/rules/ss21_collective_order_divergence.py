@@ -10,12 +10,12 @@ from itertools import product
 from ...collectives.table import rule_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
-from ..axis_sizes import axis_sizes
-from ..device_index import Numbers
-from ..equal_operands import operands_over
-from ..jaxpr_flow import At, Flow, flow_of
-from ..own_block import MOST_DEVICES
 from ..rule import Rule, finding
+from ..support.axis_sizes import axis_sizes
+from ..support.device_index import Numbers
+from ..support.equal_operands import operands_over
+from ..support.jaxpr_flow import At, Flow, flow_of
+from ..support.own_block import MOST_DEVICES
 
 _WAITED = re.compile(r"Expected \d+ threads to join the rendezvous, but only \d+ of them arrived on time")
 """XLA, xla/service/rendezvous.cc: after 40 seconds it ends the process."""

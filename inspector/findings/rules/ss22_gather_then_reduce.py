@@ -12,14 +12,14 @@ from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Report
-from ..axis_sizes import axis_sizes
-from ..compiled import compiled_as, is_compiled
-from ..equal_operands import operands_over
-from ..jaxpr_flow import At, Flow, Use, flow_of
-from ..reached import reached
+from ..fixes.calls import call_at, renamed
 from ..rule import Rule, finding
-from ..shapes import numbers_of, type_bytes
-from ..user_calls import call_at, renamed
+from ..support.axis_sizes import axis_sizes
+from ..support.compiled import compiled_as, is_compiled
+from ..support.equal_operands import operands_over
+from ..support.jaxpr_flow import At, Flow, Use, flow_of
+from ..support.reached import reached
+from ..support.shapes import numbers_of, type_bytes
 from .ss02_gather_then_slice import GATHERS
 
 INSTEAD = {"reduce_sum": ("psum", "sum"), "reduce_max": ("pmax", "max"), "reduce_min": ("pmin", "min")}

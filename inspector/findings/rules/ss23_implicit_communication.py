@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from ...report import Collective, Finding, FindingPlace, Report
 from ...shardings.situation import CollectiveCause, Effect
 from ...units import format_bytes, plural
-from ..inserted import inserted_collectives
 from ..rule import Rule, finding
+from ..support.inserted import inserted_collectives
 
 DOES: dict[Effect, str] = {
     "sum": "adds up the parts of a sum",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.text import Text
 
-from ...findings.edits import diff_of
+from ...findings.fixes.apply import diff_of
 from ...report import Remedy, Report
 from ..explanation_words import remedies_shown, verdict
 from ..source_place import place_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.text import Text
 
-from ...findings.edits import diff_of
+from ...findings.fixes.apply import diff_of
 from ...report import Finding, Report, Suppressed
 from ..finding_facts import counted, facts, where
 from .pieces import data, left_out, section

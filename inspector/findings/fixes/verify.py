@@ -1,0 +1,197 @@
+"""Changes are proved, not promised: the program is captured again with the change in a copy of its source.
+
+Nothing of the user's is touched: the text goes to a temporary file, which the capturing process imports in the place
+of the user's.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from ...capture.child.request import Request
+from ...capture.model import PHASES, Capture, Execution, OutputSummary
+from ...capture.spawn import last_capture
+from ...pipeline import inspect
+from ...report import Edit, Finding, Report, Trial
+from ..policy import Policy
+from .apply import edited
+from .table import changes
+
+MOST = 12
+"""Findings whose changes are tried; each takes as long as a capture."""
+
+OF_MEMORY = ("SS20",)
+"""Rules that are about memory, and not about what is sent."""
+
+ROUNDING = {"f64": 1e-11, "f32": 1e-4, "bf16": 3e-2, "f16": 1e-2}
+"""How far apart the same result may come out, relative to its norm, when it is computed in another order."""
+
+Values = Literal["equal", "close", "differ", "not compared"]
+
+Captures = dict[tuple[Edit, ...], Capture | None]
+"""What was captured with each change: several findings may be mended by one."""
+
+
+def verified(
+    report: Report, request: Request, policy: Policy, tell: Callable[[str], None] = lambda what: None
+) -> Report:
+    """The report with a trial in each finding whose change can be written by rule.
+
+    `request` is the one that the report is of. Of several changes the first that works is the finding's. `tell` hears
+    what is being tried.
+    """
+    found = list(report.findings)
+    if not any(changes(report, each) for each in found):
+        return report
+    before = _before(report, request, policy, tell)
+    left, known = MOST, Captures()
+    for number, each in enumerate(found):
+        alternatives = changes(report, each)
+        if not alternatives or left == 0:
+            continue
+        left -= 1
+        tell(f"trying the change for {each.rule}")
+        trials = []
+        for edits in alternatives:
+            trials.append((edits, _tried(before, request, policy, each, edits, known)))
+            if trials[-1][1].verified:
+                break
+        edits, trial = next((pair for pair in trials if pair[1].verified), trials[0])
+        found[number] = replace(each, edits=edits, trial=trial)
+    return replace(report, findings=tuple(found))
+
+
+def _before(report: Report, request: Request, policy: Policy, tell: Callable[[str], None]) -> Report:
+    """The report of the unchanged program with values that can be compared."""
+    run = report.capture.execution
+    if run is None or any(output.digest for output in run.outputs) or not run.outputs:
+        return report
+    tell("running it as it is")
+    again = last_capture(_lean(request))
+    return replace(report, capture=replace(report.capture, execution=again.execution or run))
+
+
+def _tried(
+    before: Report, request: Request, policy: Policy, found: Finding, edits: tuple[Edit, ...], known: Captures
+) -> Trial:
+    """What becomes of one finding, and of everything else, with some edits."""
+    if edits not in known:
+        known[edits] = captured_with(before.capture, _lean(request), edits)
+    changed = known[edits]
+    if changed is None:
+        return Trial(False, "the source is not there, or is not what was captured")
+    if changed.failure is not None:
+        said = changed.failure.message.partition("\n")[0]
+        return Trial(False, f"the changed program stops while {PHASES[changed.failure.phase]}: {said}")
+    after = inspect(changed, policy)
+    values = _values(before.capture.execution, changed.execution)
+    trial = Trial(
+        verified=False,
+        why="",
+        before=_counts(before),
+        after=_counts(after),
+        bytes_before=_bytes(before),
+        bytes_after=_bytes(after),
+        seconds_before=None if before.cost is None else before.cost.total,
+        seconds_after=None if after.cost is None else after.cost.total,
+        values=values,
+    )
+    problem = _problem(before, after, found, trial)
+    return replace(trial, verified=problem is None, why=problem or "the finding is gone")
+
+
+def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str | None:
+    """Why a change is not an improvement."""
+    were, are = _by_rule(before), _by_rule(after)
+    if are[found.rule] >= were[found.rule]:
+        return "the finding is still there"
+    worse = sorted(rule for rule in are if are[rule] > were[rule])
+    if worse:
+        return f"the finding is gone, and {', '.join(worse)} comes up"
+    if [value.type for value in before.capture.outputs] != [value.type for value in after.capture.outputs]:
+        return "the results have other types"
+    if found.severity == "error":
+        return None  # it is meant to give another result
+    if trial.values == "differ":
+        return "the results are not the same"
+    if trial.bytes_before is None or trial.bytes_after is None:
+        return None
+    if found.rule in OF_MEMORY:
+        return "more is sent" if trial.bytes_after > trial.bytes_before else None
+    return "no less is sent" if trial.bytes_after >= trial.bytes_before else None
+
+
+def captured_with(known: Capture, request: Request, edits: Iterable[Edit]) -> Capture | None:
+    """The capture of a program with edits in its source; None where they cannot be made."""
+    texts = edited(known, edits)
+    if not texts:
+        return None
+    with tempfile.TemporaryDirectory(prefix="shardscope-") as folder:
+        pairs = list(_written(texts, Path(folder), request.directory or os.getcwd()))
+        return last_capture(replace(request, replaced=tuple(pairs), devices=_devices(known, request)))
+
+
+def _devices(known: Capture, request: Request) -> int | None:
+    """As many fake devices as were found to be needed."""
+    return known.subject.device_count if request.target == "cpu" and known.subject is not None else request.devices
+
+
+def _written(texts: Mapping[str, bytes], folder: Path, directory: str) -> Iterable[tuple[str, str]]:
+    for number, (file, text) in enumerate(texts.items()):
+        path = folder / f"{number}.py"
+        path.write_bytes(text)
+        yield os.path.join(directory, file), str(path)
+
+
+def _lean(request: Request) -> Request:
+    """The request with what a comparison needs, and without what it does not."""
+    return replace(request, fingerprints=True, probe="none", reference=False)
+
+
+def _by_rule(report: Report) -> Counter[str]:
+    return Counter(found.rule for found in (*report.findings, *(known.finding for known in report.suppressed)))
+
+
+def _counts(report: Report) -> tuple[tuple[str, int], ...]:
+    """Executions of the compiled program's collectives, by kind and axes."""
+    counts: Counter[str] = Counter()
+    for each in report.collectives:
+        if each.stage == "hlo":
+            counts[f"{each.kind} {', '.join(each.axes or ()) or '?'}"] += each.executions or 1
+    return tuple(counts.items())
+
+
+def _bytes(report: Report) -> int | None:
+    total = 0
+    for each in report.collectives:
+        if each.stage == "hlo":
+            if each.wire_bytes is None or each.executions is None:
+                return None
+            total += each.wire_bytes * each.executions
+    return total if report.capture.stage("hlo") is not None else None
+
+
+def _values(before: Execution | None, after: Execution | None) -> Values:
+    """Whether two runs gave the same results, for all that can be told."""
+    if before is None or after is None or len(before.outputs) != len(after.outputs):
+        return "not compared"
+    found = {_compared(one, other) for one, other in zip(before.outputs, after.outputs, strict=True)}
+    return next((verdict for verdict in ("differ", "not compared", "close") if verdict in found), "equal")
+
+
+def _compared(one: OutputSummary, other: OutputSummary) -> Values:
+    if one.digest is None or other.digest is None:
+        return "not compared"
+    if one.digest == other.digest:
+        return "equal"
+    if one.projections is None or other.projections is None:
+        return "not compared"
+    tolerance = ROUNDING.get(one.type.partition("[")[0], 0.0) * max(one.projections[0], other.projections[0])
+    apart = max(abs(a - b) for a, b in zip(one.projections, other.projections, strict=True))
+    return "close" if apart <= tolerance and one.non_finite == other.non_finite else "differ"

@@ -1,0 +1,76 @@
+"""What became of an equation in the compiled program, and what another collective in its place would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+
+from ...cost.collectives import estimate
+from ...cost.places import machine_of
+from ...ir.jaxpr_text import EquationPlace
+from ...report import Collective, Kind, Report, SourcePlace
+from .jaxpr_flow import At, Flow
+from .shapes import elements_of, shape_of
+
+SCATTERS = ("reduce_scatter",)
+"""Primitives of which each device gets a block of the sum."""
+
+
+def is_compiled(report: Report) -> bool:
+    """Whether the compiled program is known."""
+    return report.capture.stage("hlo") is not None
+
+
+def compiled_as(
+    report: Report, kind: Kind, axes: Iterable[str], type: str, source: SourcePlace
+) -> Iterator[Collective]:
+    """The collectives of the compiled program of that kind, axes and shape, from that line if any says so.
+
+    A compiler may widen element types, and make one collective of several, with the line of one of them. Where none has
+    that shape, those that have as many elements: a TPU's compiler keeps the blocks of a gather apart.
+    """
+    wanted, shape = set(axes), shape_of(type)
+    there = [
+        c
+        for c in report.collectives
+        if c.stage == "hlo" and c.kind == kind and c.axes is not None and set(c.axes) == wanted
+    ]
+    found = [c for c in there if shape in map(shape_of, _types(c))]
+    found = found or [c for c in there if elements_of(type) in map(elements_of, _types(c))]
+    lines = {(frame.file, frame.line) for frame in source.stack[:1]}
+    here = [c for c in found if _lines(c) & lines]
+    # One that stands alone on another line is another one.
+    yield from here or [c for c in found if is_combined(c) or not c.source.stack]
+
+
+def sum_compiled_as(report: Report, flow: Flow, place: EquationPlace, number: int) -> Collective | None:
+    """What became of a sum over devices: psum, or psum_scatter, of which TPUs' compiler may make an all-reduce."""
+    equation, source = place.equation, flow.source(place)
+    axes, type = equation.axes or (), equation.outputs[number].type
+    whole = flow.type_of(At(place.jaxpr, equation.inputs[number])) or type
+    scattered = compiled_as(report, "reduce-scatter", axes, type, source) if equation.primitive in SCATTERS else ()
+    return next(chain(scattered, compiled_as(report, "all-reduce", axes, whole, source)), None)
+
+
+def is_combined(collective: Collective) -> bool:
+    """Whether the compiler has made it of several: its bytes are not those of one."""
+    return len(collective.result_types) > 1 or bool(collective.parts)
+
+
+def _types(collective: Collective) -> tuple[str, ...]:
+    return tuple(part.type for part in collective.parts) or collective.result_types
+
+
+def _lines(collective: Collective) -> set[tuple[str, int]]:
+    places = [collective.source, *(part.source for part in collective.parts)]
+    return {(place.stack[0].file, place.stack[0].line) for place in places if place.stack}
+
+
+def saved_seconds(report: Report, now: Collective, instead: Kind) -> float | None:
+    """The time that another kind of collective saves, with the same operand over the same groups."""
+    machine = None if report.capture.subject is None else machine_of(report.capture.subject)
+    if machine is None or now.estimate is None:
+        return None
+    then = estimate(replace(now, kind=instead), machine)
+    return None if then is None else now.estimate.seconds - then.seconds

@@ -1,0 +1,211 @@
+"""Values that stop being cut along an axis, and are cut along it again before anybody needs the difference.
+
+The values are those of the program after propagation. A dimension is followed from operand to result by the factors of
+the operations' sharding rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from ....parsers.mesh_syntax import AxisRef
+from ....parsers.mlir import ShardingRule
+from ....parsers.mlir.sdy import DimensionSharding
+from ...capture.model import Capture
+from ...shardings.dataflow import Dataflow, Node
+from ...shardings.recorded import sharding_at
+from ...shardings.sharding import ArraySharding
+from ...shardings.situation import ACROSS
+from ...shardings.spelled import from_sdy
+from ...shardings.table import propagated
+
+MOST_STEPS = 10_000
+"""Values that are followed from one."""
+
+CONSTRAINT = "sdy.sharding_constraint"
+
+
+@dataclass(frozen=True, slots=True)
+class Detour:
+    """Dimension `dim` of `source` is cut along `axis`; from the operation of row `lost` on it is not.
+
+    `nodes` are the values on the way with that dimension of theirs, `rows` the operations that make them. At the
+    operations of `back` it is cut along the axis again. `elsewhere` is the dimension that the axis cuts meanwhile.
+    """
+
+    axis: AxisRef
+    source: Node
+    dim: int
+    lost: int
+    nodes: tuple[tuple[Node, int], ...]
+    back: tuple[int, ...]
+    elsewhere: int | None
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The operations whose results are not cut."""
+        return tuple(dict.fromkeys(node.row for node, _ in self.nodes))
+
+
+def detours(capture: Capture) -> tuple[Detour, ...]:
+    """All of them, in text order."""
+    _, flow = propagated(capture)
+    return () if flow is None else _detours(flow)
+
+
+@lru_cache(maxsize=4)
+def _detours(flow: Dataflow) -> tuple[Detour, ...]:
+    sources = [Node("argument", -1, index) for index in range(len(flow.function.arguments))]
+    for number, row in enumerate(flow.rows):
+        sources += [Node("result", number, index) for index in range(len(row.results))]
+    found: dict[tuple[int, AxisRef], Detour] = {}
+    for source in sources:
+        for dim, axes in enumerate(axes_of(flow, source)):
+            for axis in axes:
+                for detour in _from(flow, source, dim, axis):
+                    found.setdefault((detour.lost, axis), detour)
+    return tuple(found.values())
+
+
+def axes_of(flow: Dataflow, node: Node) -> tuple[tuple[AxisRef, ...], ...]:
+    """The axes that cut each dimension of a value; none where nothing is said of it."""
+    sharding = sharding_at(flow, node)
+    return () if sharding is None else tuple(dim.axes for dim in sharding.dims)
+
+
+def array_sharding(flow: Dataflow, node: Node) -> ArraySharding | None:
+    """The sharding of a value; None where nothing is said of it."""
+    sharding = sharding_at(flow, node)
+    try:
+        return None if sharding is None else from_sdy(sharding, flow.module.meshes).closed()
+    except ValueError:
+        return None
+
+
+def kept_cut(flow: Dataflow, detour: Detour, node: Node, dim: int) -> ArraySharding | None:
+    """How a value on the way would be cut if it had kept the axis."""
+    before = array_sharding(flow, detour.source)
+    now = array_sharding(flow, node)
+    if before is None:
+        return None
+    dims = list(now.dims) if now is not None else [DimensionSharding(())] * (dim + 1)
+    without = [DimensionSharding(tuple(axis for axis in each.axes if axis != detour.axis)) for each in dims]
+    without[dim] = DimensionSharding((*without[dim].axes, detour.axis))
+    try:
+        return replace(before, dims=tuple(without))
+    except ValueError:
+        return None
+
+
+@dataclass(slots=True)
+class _Way:
+    nodes: dict[Node, int] = field(default_factory=dict)
+    back: list[int] = field(default_factory=list)
+
+
+def _from(flow: Dataflow, source: Node, dim: int, axis: AxisRef) -> Iterator[Detour]:
+    for row in flow.users(source):
+        if axis.name in flow.rows[row].manual:
+            continue
+        after = _after(flow, row, source, dim, axis, {})
+        if after is None or after[0].kind != "result" or _is_cut(flow, *after, axis):
+            continue
+        way = _followed(flow, after, axis)
+        if way is not None:
+            dims = axes_of(flow, after[0])
+            elsewhere = next((other for other, axes in enumerate(dims) if axis in axes), None)
+            yield Detour(axis, source, dim, row, tuple(way.nodes.items()), tuple(way.back), elsewhere)
+
+
+def _followed(flow: Dataflow, first: tuple[Node, int], axis: AxisRef) -> _Way | None:
+    """Where an uncut value goes, until it is cut again everywhere; None where anything needs it uncut."""
+    way, waiting = _Way({first[0]: first[1]}), [first]
+    while waiting:
+        node, dim = waiting.pop()
+        users = flow.users(node)
+        if not users or len(way.nodes) > MOST_STEPS:
+            return None
+        for row in users:
+            after = _after(flow, row, node, dim, axis, way.nodes)
+            if after is None:
+                return None
+            if _is_cut(flow, *after, axis):
+                way.back.append(row)
+            elif after[0].kind != "result":
+                return None
+            elif after[0] not in way.nodes:
+                way.nodes[after[0]] = after[1]
+                waiting.append(after)
+            elif way.nodes[after[0]] != after[1]:
+                return None
+    return way
+
+
+def _is_cut(flow: Dataflow, node: Node, dim: int, axis: AxisRef) -> bool:
+    dims = axes_of(flow, node)
+    return dim < len(dims) and axis in dims[dim]
+
+
+def _after(
+    flow: Dataflow, row: int, node: Node, dim: int, axis: AxisRef, way: Mapping[Node, int]
+) -> tuple[Node, int] | None:
+    """What an operation makes of a dimension of its operand; None where it needs more than a part of that."""
+    operands = flow.operands(row)
+    position = operands.index(node)
+    if flow.rows[row].name == "sdy.manual_computation":
+        return Node("block", row, position), dim
+    loop = row if flow.rows[row].name == "stablehlo.while" else flow.carried_by(row)
+    if loop is not None:
+        return Node("result", loop, position), dim
+    if not flow.rows[row].results:
+        is_end = row == len(flow.rows) - 1 and position < len(flow.function.results)
+        return (Node("output", -1, position), dim) if is_end else None
+    rule = rule_of_row(flow, row)
+    if rule is None or flow.rows[row].name in ACROSS or position >= len(rule.operands) or len(rule.results) != 1:
+        return None
+    tensor = rule.operands[position]
+    factors = tensor[dim] if dim < len(tensor) else ()
+    if len(factors) != 1 or factors[0] in (*rule.need_replication, *rule.permutation, *rule.reduction):
+        return None
+    for number, operand in enumerate(operands):
+        if operand is not None and not _agrees(flow, rule, number, operand, factors, axis, operand in way):
+            return None
+    place = next((place for place, other in enumerate(rule.results[0]) if other == factors), None)
+    return None if place is None else (Node("result", row, 0), place)
+
+
+def _agrees(
+    flow: Dataflow,
+    rule: ShardingRule,
+    number: int,
+    operand: Node,
+    followed: tuple[str, ...],
+    axis: AxisRef,
+    is_on_the_way: bool,
+) -> bool:
+    """Whether nothing of an operand speaks for cutting the operation along the axis elsewhere than it was cut before.
+
+    Where the axis cuts another dimension of a value on the way, that dimension must not be summed.
+    """
+    kept = {factors for result in rule.results for factors in result}
+    tensor = () if number >= len(rule.operands) or _is_constant(flow, operand) else rule.operands[number]
+    for factors, axes in zip(tensor, axes_of(flow, operand), strict=False):
+        if axis in axes and factors != followed and not (is_on_the_way and factors in kept):
+            return False
+    return True
+
+
+def _is_constant(flow: Dataflow, node: Node) -> bool:
+    """Whether a value may as well be cut in any other way: a constant, or a scalar spread."""
+    if node.kind != "result":
+        return False
+    name, rule = flow.rows[node.row].name, rule_of_row(flow, node.row)
+    spread = name == "stablehlo.broadcast_in_dim" and rule is not None and rule.operands == ((),)
+    return spread or name.endswith("constant")
+
+
+def rule_of_row(flow: Dataflow, row: int) -> ShardingRule | None:
+    """The sharding rule of an operation."""
+    return flow.records.rule(flow.rows[row])

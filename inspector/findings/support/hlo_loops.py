@@ -1,0 +1,198 @@
+"""The while loops of a program as it comes out of the partitioner: what they carry, and what becomes of values in them.
+
+There nothing is fused yet, and what the partitioner inserted stands beside what was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ....parsers.hlo import Computation, HloModule, Instruction
+from ....parsers.hlo.fields import number
+from ...capture.model import Capture
+from ...collectives.kinds import HLO_OPCODES
+from ...ir.program import read
+
+MOST_STEPS = 2_000
+
+LINEAR = frozenset(("transpose", "reshape", "convert", "copy", "bitcast", "negate", "get-tuple-element", "slice"))
+"""What a sum of values may go through one by one as well as after it is summed."""
+
+OPAQUE = frozenset(
+    ("parameter", "rng", "rng-bit-generator", "infeed", "custom-call", "while", "conditional", "call", "recv")
+)
+"""What may give something else each time."""
+
+PASSING = frozenset(("copy", "bitcast", "get-tuple-element", "opt-barrier"))
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """A collective whose result is only added to element `index` of what the loop carries."""
+
+    collective: Instruction
+    index: int
+    add: Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What an instruction of the body gives, or one element of that."""
+
+    maker: Instruction
+    element: tuple[int, ...] = ()
+
+
+class Loop:
+    """A while loop and its body."""
+
+    def __init__(self, module: HloModule, instruction: Instruction, body: Computation) -> None:
+        self.module = module
+        self.instruction = instruction
+        self.body = body
+        is_tuple = body.root is not None and body.root.opcode == "tuple"
+        self.results = self.operands(body.root) if is_tuple and body.root is not None else ()
+
+    @cached_property
+    def collectives(self) -> tuple[Instruction, ...]:
+        """The collectives in the body itself."""
+        return tuple(each for each in self.body.instructions if each.opcode in HLO_OPCODES)
+
+    def operands(self, instruction: Instruction) -> tuple[Value, ...]:
+        """The values that an instruction takes; those that are not in the text are left out."""
+        found = ((self.body.instruction(each.name), each.index) for each in instruction.references)
+        return tuple(Value(maker, element) for maker, element in found if maker is not None)
+
+    @cached_property
+    def _users(self) -> Mapping[Value, list[Instruction]]:
+        found: dict[Value, list[Instruction]] = {}
+        for instruction in self.body.instructions:
+            for value in dict.fromkeys(self.operands(instruction)):
+                found.setdefault(value, []).append(instruction)
+        return found
+
+    def users(self, value: Value) -> list[Instruction]:
+        """The instructions that take a value."""
+        return self._users.get(value, [])
+
+    def carried(self, value: Value | None) -> int | None:
+        """Which element of what the loop carries a value is at the beginning of an iteration."""
+        for _ in range(MOST_STEPS):
+            if value is None:
+                break
+            maker, of = value.maker, self.operands(value.maker)
+            if maker.opcode == "parameter":
+                return value.element[0] if len(value.element) == 1 else None
+            if maker.opcode == "get-tuple-element" and of and of[0].maker.opcode == "parameter":
+                return number(maker.attributes.get("index"))
+            value = of[0] if maker.opcode in PASSING and of else None
+        return None
+
+    def is_same(self, index: int) -> bool:
+        """Whether an element of what the loop carries never changes."""
+        return index < len(self.results) and self.carried(self.results[index]) == index
+
+    def is_invariant(self, value: Value) -> bool:
+        """Whether a value of the body is the same in all iterations, and made of something that the loop carries."""
+        waiting, seen, carries = [value], {value}, False
+        while waiting:
+            one = waiting.pop()
+            index = self.carried(one)
+            if index is not None:
+                if not self.is_same(index):
+                    return False
+                carries = True
+                continue
+            operands = self.operands(one.maker)
+            if one.maker.opcode in OPAQUE or len(operands) < len(one.maker.operands) or len(seen) > MOST_STEPS:
+                return False
+            waiting += [operand for operand in dict.fromkeys(operands) if operand not in seen]
+            seen.update(operands)
+        return carries
+
+    def accumulated(self, collective: Instruction) -> Accumulator | None:
+        """What a sum's result is added to, if nothing else is done with it, nor with that before."""
+        if not self._adds(collective):
+            return None
+        waiting, seen = [Value(collective)], {collective.name}
+        waiting += [value for value in self._users if value.maker is collective and value.element]
+        added: list[Accumulator] = []
+        while waiting:
+            value = waiting.pop()
+            users = self.users(value)
+            if len(seen) > MOST_STEPS or (not users and value.maker is not collective):
+                return None
+            for user in users:
+                index = self._added_to(user, value)
+                if index is not None:
+                    added.append(Accumulator(collective, index, user))
+                elif not self._is_linear(user, value):
+                    return None
+                elif user.name not in seen:
+                    seen.add(user.name)
+                    waiting.append(Value(user))
+        return added[0] if added else None
+
+    def _added_to(self, user: Instruction, value: Value) -> int | None:
+        """The element of the carry that an addition adds a value to, and that becomes its result and nothing else."""
+        operands = self.operands(user)
+        if user.opcode != "add" or len(set(operands)) != 2:
+            return None
+        other = operands[1] if operands[0] == value else operands[0]
+        index = self.carried(other)
+        if index is None or index >= len(self.results) or self._ends_as(Value(user)) != index:
+            return None
+        return index if self.users(other) == [user] else None
+
+    def _ends_as(self, value: Value) -> int | None:
+        """The element of the carry that a value alone becomes."""
+        for _ in range(MOST_STEPS):
+            users = self.users(value)
+            if len(users) != 1:
+                return None
+            if users[0].opcode == "tuple" and users[0].is_root:
+                return self.results.index(value)
+            if users[0].opcode not in ("copy", "convert", "bitcast"):
+                return None
+            value = Value(users[0])
+        return None
+
+    def _is_linear(self, user: Instruction, value: Value) -> bool:
+        operands = self.operands(user)
+        if user.opcode in LINEAR:
+            return True
+        if user.opcode in ("multiply", "divide") and len(operands) == 2:
+            is_first = operands[0] == value
+            other = operands[1] if is_first else operands[0]
+            return self._is_constant(other) and (is_first or user.opcode == "multiply")
+        # A reduction of dimensions of size one, as JAX writes the gradients of biases.
+        return user.opcode == "reduce" and operands[:1] == (value,) and self._adds(user)
+
+    def _adds(self, instruction: Instruction) -> bool:
+        """Whether what an instruction applies to its elements is an addition."""
+        names = instruction.callees.get("to_apply", ())
+        applied = self.module.computation(names[0]) if len(names) == 1 else None
+        return applied is not None and applied.root is not None and applied.root.opcode == "add"
+
+    def _is_constant(self, value: Value) -> bool:
+        for _ in range(MOST_STEPS):
+            operands = self.operands(value.maker)
+            if value.maker.opcode not in ("broadcast", "reshape", "convert", "copy") or not operands:
+                break
+            value = operands[0]
+        return value.maker.opcode == "constant"
+
+
+def loops_of(capture: Capture) -> Iterator[Loop]:
+    """The loops of a program as it comes out of the partitioner, in text order."""
+    stage = capture.stage("hlo-spmd")
+    module = None if stage is None else read(stage)
+    if not isinstance(module, HloModule):
+        return
+    for instruction in module.with_opcode(("while",)):
+        names = instruction.callees.get("body", ())
+        body = module.computation(names[0]) if len(names) == 1 else None
+        if body is not None:
+            yield Loop(module, instruction, body)

@@ -1,0 +1,128 @@
+"""Values of which every device keeps its own block and nothing else."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+
+from ...ir.jaxpr_text import EquationPlace
+from ...report import Report
+from .axis_sizes import axis_sizes
+from .device_index import Numbers
+from .jaxpr_flow import At, Flow, Use
+from .reached import reached
+from .shapes import numbers_of, shape_of
+
+MOST_DEVICES = 1 << 12
+"""Along the axes; for more, nothing is said."""
+
+MOST_ROWS = 64
+"""Of a list of rows, how many are computed."""
+
+DIMENSIONS = "dimension_numbers"
+
+_START = re.compile(r"start_index_map=\((\d{1,3}),\)")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBlock:
+    """Each device along `axes`, major to minor, keeps block `position along them` of dimension `dim`."""
+
+    axes: tuple[str, ...]
+    dim: int
+    slices: tuple[EquationPlace, ...]
+    through: tuple[EquationPlace, ...]
+
+
+def own_block(report: Report, flow: Flow, place: EquationPlace, output: int) -> OwnBlock | None:
+    """Whether all that is done with a collective's result, where blocks stay blocks, is to keep one's own of them."""
+    axes = place.equation.axes or ()
+    sizes = axis_sizes(report)
+    if not axes or any(axis not in sizes for axis in axes) or math.prod(sizes[a] for a in axes) > MOST_DEVICES:
+        return None
+    found = reached(flow, At(place.jaxpr, place.equation.outputs[output].name), _is_slice)
+    if found is None:
+        return None
+    kept = [_kept(flow, use, axes, sizes) for use in found.ends]
+    if None in kept or len({each[0] for each in kept if each is not None}) != 1:
+        return None
+    along = next(each[0] for each in kept if each is not None)
+    cut = [(_operand(use), each[1]) for use, each in zip(found.ends, kept, strict=True) if each is not None]
+    dim = found.dimension(flow, cut, math.prod(sizes[axis] for axis in along))
+    return None if dim is None else OwnBlock(along, dim, tuple(use.place for use in found.ends), found.through)
+
+
+def _is_slice(use: Use) -> bool:
+    return use.place.equation.primitive in ("dynamic_slice", "gather") and use.position == 0
+
+
+def _operand(use: Use) -> At:
+    return At(use.place.jaxpr, use.place.equation.inputs[use.position], use.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What a slice takes of dimension `dim`: `size` rows of `whole`, those whose numbers begin, or stand, in `rows`."""
+
+    dim: int
+    whole: int
+    size: int
+    rows: At
+    is_list: bool
+
+
+def _kept(flow: Flow, use: Use, axes: Sequence[str], sizes: Mapping[str, int]) -> tuple[tuple[str, ...], int] | None:
+    """Along which axes, and of which dimension, a slice is one's own block."""
+    taken = _taken(flow, use)
+    if taken is None or not taken.size or taken.whole % taken.size:
+        return None
+    devices = [dict(zip(axes, at, strict=True)) for at in product(*(range(sizes[axis]) for axis in axes))]
+    length = taken.size if taken.is_list else 1
+    tried = range(0, length, -(-length // MOST_ROWS))
+    numbers = [
+        [Numbers(flow, sizes, device, length, element).value(taken.rows) for element in tried] for device in devices
+    ]
+    if any(None in each for each in numbers):
+        return None
+    for along in _orders(axes, sizes, taken.whole // taken.size):
+        first = [_position(along, at, sizes) * taken.size for at in devices]
+        if all(each == [begin + element for element in tried] for each, begin in zip(numbers, first, strict=True)):
+            return along, taken.dim
+    return None
+
+
+def _taken(flow: Flow, use: Use) -> _Taken | None:
+    equation = use.place.equation
+    shape = shape_of(flow.type_of(_operand(use)) or "") or ()
+    sizes, rows = numbers_of(equation, "slice_sizes"), equation.inputs[1:]
+    if len(shape) != len(sizes):
+        return None
+    smaller = [dim for dim, (have, take) in enumerate(zip(shape, sizes, strict=True)) if take < have]
+    if len(smaller) != 1:
+        return None
+    (dim,) = smaller
+    if equation.primitive == "dynamic_slice":
+        start = rows[dim] if len(rows) == len(shape) else ""
+        return _Taken(dim, shape[dim], sizes[dim], At(use.place.jaxpr, start, use.calls), is_list=False)
+    numbers = At(use.place.jaxpr, rows[0], use.calls)
+    known, along = shape_of(flow.type_of(numbers) or ""), _START.search(dict(equation.params).get(DIMENSIONS, ""))
+    if known is None or known[-1:] != (1,) or along is None or int(along[1]) != dim or sizes[dim] != 1:
+        return None
+    return _Taken(dim, shape[dim], math.prod(known), numbers, is_list=True)
+
+
+def _orders(axes: Sequence[str], sizes: Mapping[str, int], parts: int) -> Iterator[tuple[str, ...]]:
+    for count in range(1, len(axes) + 1):
+        for along in permutations(axes, count):
+            if math.prod(sizes[axis] for axis in along) == parts:
+                yield along
+
+
+def _position(along: Sequence[str], at: Mapping[str, int], sizes: Mapping[str, int]) -> int:
+    position = 0
+    for axis in along:
+        position = position * sizes[axis] + at[axis]
+    return position

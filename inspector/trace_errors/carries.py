@@ -1,0 +1,123 @@
+"""A loop that carries a value in which an axis enters on the way, or a cond whose branches differ in an axis."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from ..findings.fixes.calls import tree_of
+from ..report import Explanation, Remedy, StoryStep
+from ..source_files import source_of
+from .failed import Failed
+from .functions import calls_at, element, functions_named, place_of, prefix_of, results_of, wrapped
+
+INITIAL = {"scan": (1, "init"), "while_loop": (2, "init_val"), "fori_loop": (3, "init_val")}
+"""Where the functions of jax.lax take what they carry."""
+
+_CARRY = re.compile(
+    r"The input carry (?:component )?(\S+) has type (\S+) but the corresponding output carry component has type (\S+),"
+    r" so the manual axis types do not match"
+)
+_BRANCHES = re.compile(
+    r"The output of (\S+) has type (\S+) but the corresponding output of (\S+) has type (\S+),"
+    r" so the manual axis types do not match"
+)
+_BRANCH = re.compile(r"^(\w+) is (\S+) at (.*):(\d+)$", re.MULTILINE)
+_VARYING = re.compile(r"\{[^}]*V:(?:\(([^)]*)\)|([^},\s]+))")
+
+
+def explain(failed: Failed) -> Explanation | None:
+    """Where the axis enters in the loop, and the cast of what it begins with."""
+    said = _CARRY.search(failed.said)
+    if said is None:
+        return None
+    name, before, after = said.groups()
+    axes = tuple(axis for axis in axes_in(after) if axis not in axes_in(before))
+    steps = [step for axis in axes for step in failed.story_at(("scan", "while"), axis)]
+    begins = StoryStep(f"{name} begins as {before}, and after one round it is {after}", place_of(failed.failure))
+    return Explanation(
+        f"{name} is carried by the loop, begins without {', '.join(axes)}, and comes to vary over it",
+        (*steps, begins),
+        tuple(_remedies(failed, name, axes)),
+    )
+
+
+def explain_branches(failed: Failed) -> Explanation | None:
+    """The branch that lacks an axis, and its cast."""
+    said = _BRANCHES.search(failed.said)
+    if said is None:
+        return None
+    one, type, other, other_type = said.groups()
+    more = tuple(axis for axis in axes_in(type) if axis not in axes_in(other_type))
+    less = tuple(axis for axis in axes_in(other_type) if axis not in axes_in(type))
+    lacking, axes = (other, more) if more else (one, less)
+    steps = (
+        StoryStep(f"{one} gives {type}"),
+        StoryStep(f"{other} gives {other_type}", place_of(failed.failure)),
+    )
+    return Explanation(
+        f"{lacking} gives a value without {', '.join(axes)}, over which that of the other branch varies",
+        steps,
+        tuple(_cast_branch(failed, lacking, axes)),
+    )
+
+
+def axes_in(type: str) -> tuple[str, ...]:
+    """The axes over which a type varies: `x` and `y` in `f32[2]{V:(x,y)}`."""
+    found = _VARYING.search(type)
+    return tuple(axis.strip() for axis in (found[1] or found[2]).split(",")) if found else ()
+
+
+def _remedies(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Remedy]:
+    for file, call in calls_at(failed.capture, failed.failure.stack, tuple(INITIAL)):
+        function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        position, keyword = INITIAL[function]
+        given = [each.value for each in call.keywords if each.arg == keyword]
+        initial = given[0] if given else call.args[position] if position < len(call.args) else None
+        path = name[name.index("[") :] if "[" in name else ""
+        if function == "fori_loop" and path.startswith("[1]"):
+            path = path.removeprefix("[1]")  # of the pair that it carries itself: the counter, and the user's value
+        if initial is None:
+            continue
+        if path and isinstance(initial, ast.Name):
+            initial = _assigned(failed, file, initial) or initial
+        value = element(initial, path)
+        if value is not None and not (path and value is initial):
+            yield from _casts(failed, prefix_of(call), (file, value), axes, "what the loop begins with")
+        return
+
+
+def _cast_branch(failed: Failed, branch: str, axes: tuple[str, ...]) -> Iterator[Remedy]:
+    described = {each[1]: (each[2], each[3], int(each[4])) for each in _BRANCH.finditer(failed.said)}
+    name, file, line = described.get(branch, ("", "", 0))
+    for where, function in functions_named(failed.capture, name):
+        inside = function.lineno == line or (isinstance(function, ast.FunctionDef) and function.lineno <= line)
+        if where != file or not inside:
+            continue
+        for placed in results_of(where, function, ""):
+            yield from _casts(failed, failed.lax(where), placed, axes, f"the result of {branch}")
+
+
+def _casts(
+    failed: Failed, lax: str, placed: tuple[str, ast.expr], axes: tuple[str, ...], what: str
+) -> Iterator[Remedy]:
+    """By the newer name, and by the one that JAX before 0.8 has."""
+    yield Remedy(
+        f"cast {what} to vary over {', '.join(axes)}", wrapped(placed, f"{lax}pcast(", f", {axes!r}, to='varying')")
+    )
+    jax = failed.capture.subject.jax if failed.capture.subject is not None else None
+    if jax is not None and jax.startswith("0.7."):
+        yield Remedy(f"cast {what} to vary over {', '.join(axes)}", wrapped(placed, f"{lax}pvary(", f", {axes!r})"))
+
+
+def _assigned(failed: Failed, file: str, name: ast.Name) -> ast.expr | None:
+    """What was last assigned to a name above the place where it is used."""
+    source = source_of(failed.capture, file)
+    found = [
+        node
+        for node in ([] if source is None else ast.walk(tree_of(source)))
+        if isinstance(node, ast.Assign) and node.lineno < name.lineno
+        if any(isinstance(target, ast.Name) and target.id == name.id for target in node.targets)
+    ]
+    return max(found, key=lambda node: node.lineno).value if found else None

@@ -1,0 +1,130 @@
+"""Functions of the user's, and calls in them, as syntax."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterator
+
+from ...parsers.source_frames import Frame
+from ..capture.model import Capture, Failure
+from ..findings.fixes.calls import name_of, tree_of
+from ..findings.fixes.changes import BARE
+from ..report import Edit, SourcePlace
+from ..source_files import source_of
+
+Function = ast.FunctionDef | ast.Lambda
+Placed = tuple[str, ast.expr]
+"""An expression, and the file that it is in."""
+
+_STEP = re.compile(r"\[(\d+)\]")
+
+
+def files_of(capture: Capture) -> tuple[str, ...]:
+    """The script, and the files through which the failure went."""
+    failure, script = capture.failure, capture.script_text
+    stack = () if failure is None else failure.stack
+    return tuple(dict.fromkeys([*([] if script is None else [script.name]), *(frame.file for frame in stack)]))
+
+
+def place_of(failure: Failure) -> SourcePlace:
+    """Where the user's code was when it failed."""
+    return SourcePlace(failure.stack, "exact" if failure.stack else "none")
+
+
+def functions_named(capture: Capture, name: str) -> Iterator[tuple[str, Function]]:
+    """The functions of that name; for `<lambda>` all lambdas."""
+    for file in files_of(capture):
+        source = source_of(capture, file)
+        for node in () if source is None else ast.walk(tree_of(source)):
+            match node:
+                case ast.FunctionDef(name=found) if found == name:
+                    yield file, node
+                case ast.Lambda() if name == "<lambda>":
+                    yield file, node
+
+
+def results_of(file: str, function: Function, path: str) -> Iterator[Placed]:
+    """What a function returns, in each of its returns: all of it, or the part at a path as in `[1][0]`."""
+    if isinstance(function, ast.Lambda):
+        found: list[ast.expr] = [function.body]
+    else:
+        found = [node.value for node in _own(function) if isinstance(node, ast.Return) and node.value is not None]
+    for value in found:
+        part = element(value, path)
+        if part is not None:
+            yield file, part
+
+
+def element(value: ast.expr, path: str) -> ast.expr | None:
+    """An element of a tuple or list that is written out; None where it is not."""
+    for step in _STEP.findall(path):
+        if not isinstance(value, ast.Tuple | ast.List) or int(step) >= len(value.elts):
+            return None
+        value = value.elts[int(step)]
+    return value
+
+
+def wrapped(placed: Placed, before: str, after: str) -> tuple[Edit, ...]:
+    """An expression with a text before it and one after it."""
+    file, node = placed
+    line, column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+    start = Edit(file, node.lineno, node.col_offset, node.lineno, node.col_offset, before)
+    return (start, Edit(file, line, column, line, column, after))
+
+
+def as_operand(placed: Placed, after: str) -> tuple[Edit, ...]:
+    """An expression with what follows it bound to all of it: `(a + b)[None]`."""
+    bare = isinstance(placed[1], BARE)
+    return wrapped(placed, "" if bare else "(", after if bare else f"){after}")
+
+
+def instead(placed: Placed, text: str) -> tuple[Edit, ...]:
+    """Another text in the place of an expression."""
+    file, node = placed
+    end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+    return (Edit(file, node.lineno, node.col_offset, *end, text),)
+
+
+def calls_at(capture: Capture, frames: Collection[Frame], names: Collection[str]) -> Iterator[tuple[str, ast.Call]]:
+    """The calls of functions of such names that the frames stand in, innermost first."""
+    for frame in frames:
+        source = source_of(capture, frame.file)
+        for node in () if source is None else ast.walk(tree_of(source)):
+            match node:
+                case ast.Call(lineno=frame.line, col_offset=frame.column) if name_of(node) in names:
+                    yield frame.file, node
+
+
+def prefix_of(call: ast.Call) -> str:
+    """How the user calls functions of `jax.lax`: `lax.`, `jax.lax.`; by its full name where that cannot be told."""
+    return f"{ast.unparse(call.func.value)}." if isinstance(call.func, ast.Attribute) else "jax.lax."
+
+
+def shard_map_calls(capture: Capture) -> Iterator[tuple[str, ast.Call]]:
+    """The calls of shard_map, partial ones included."""
+    for file in files_of(capture):
+        source = source_of(capture, file)
+        for node in () if source is None else ast.walk(tree_of(source)):
+            if isinstance(node, ast.Call) and "shard_map" in (name_of(node), _first_name(node)):
+                yield file, node
+
+
+def _first_name(call: ast.Call) -> str:
+    """The function that `partial` is given."""
+    if name_of(call) != "partial" or not call.args:
+        return ""
+    match call.args[0]:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
+def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """The statements of a function, without those of functions in it."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.Lambda | ast.AsyncFunctionDef | ast.ClassDef):
+            waiting += ast.iter_child_nodes(node)

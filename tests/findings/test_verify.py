@@ -1,0 +1,221 @@
+"""Changes that mend findings: written into a copy of the source, captured again, and judged by what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import pytest
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.findings.fixes.apply import diff_of, edited
+from shardscope.inspector.findings.fixes.hoisting import before_the_loop
+from shardscope.inspector.findings.fixes.verify import _counts, captured_with, verified
+from shardscope.inspector.findings.policy import EVERYTHING
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import Edit, Finding, Report, SourcePlace
+from shardscope.parsers.source import Source
+from shardscope.parsers.source_frames import Frame
+from shardscope.samples.catalogue import samples
+
+from tests.conftest import SampleCapture
+
+
+def captured(request: Request) -> Capture:
+    last = last_capture(request)
+    assert last.complete, last.failure
+    return last
+
+
+def request_of(function: str, **more: object) -> Request:
+    name, _, attribute = function.partition(":")
+    path = next(sample.path for sample in samples() if sample.name == name)
+    return replace(Request(f"{path}:{attribute}", probe="none", fingerprints=True), **more)
+
+
+MENDED = {
+    "missing_reduce_scatter": "SS01",
+    "gather_then_slice": "SS02",
+    "extra_backward_psum": "SS03",
+    "psum_of_invariant": "SS04",
+}
+if jax.__version_info__ >= (0, 7, 2):  # the XLA of those before does not say where it copies whole values
+    MENDED["full_rematerialization"] = "SS09"
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_a_mended_sample_communicates_as_its_repaired_twin(sample: SampleCapture, name: str) -> None:
+    request = request_of(f"{name}:faulty", live=False)
+    before = Path(request.function.rpartition(":")[0]).read_bytes()
+    report = verified(inspect(sample(f"{name}:faulty")), request, EVERYTHING)
+    tried = [found for found in report.findings if found.trial is not None]
+    assert MENDED[name] in {found.rule for found in tried}
+    for found in tried:
+        assert found.trial is not None
+        assert found.trial.verified, found.trial.why
+        assert dict(found.trial.after) == dict(_counts(inspect(sample(f"{name}:repaired"))))
+        assert found.trial.values == "not compared"
+        assert found.trial.bytes_after < found.trial.bytes_before
+    assert Path(request.function.rpartition(":")[0]).read_bytes() == before
+
+
+PROGRAM = """\
+from functools import partial
+import jax, jax.numpy as jnp
+from jax import P, lax
+from jax.sharding import AxisType
+
+mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+mapped = partial(jax.shard_map, mesh=mesh, check_vma=False)
+
+@partial(mapped, in_specs=P("x"), out_specs=P("x"))
+def summed(a):
+    total = lax.psum(
+        a * 2,  # twice
+        "x",
+    )
+    return lax.dynamic_slice_in_dim(total, lax.axis_index("x") * 2, 2)
+
+# Its result differs along x, and the check does not let it through: the change that is tried does not even trace.
+untyped = jax.grad(lambda a: mapped(lambda a: lax.psum(jnp.sum(a), "x") + a[0], in_specs=P("x"), out_specs=P())(a))
+
+@partial(mapped, in_specs=P("x"), out_specs=P("x"))
+def largest(a):
+    whole = lax.all_gather(
+        a * 2, "x")
+    return a + whole.max(axis=0)
+
+donated = jax.jit(lambda a, b: ((2 * a).astype(jnp.bfloat16), b + 1), donate_argnums=(0, 1))
+
+gathered = mapped(lambda a: lax.all_gather(a, "x", tiled=True), in_specs=P("x"), out_specs=P())
+twice_gathered = jax.grad(lambda a: jnp.sum(gathered(a) ** 2))
+
+summed_inputs = untyped_inputs = twice_gathered_inputs = largest_inputs = (jnp.arange(32.0),)
+donated_inputs = (jnp.ones(8), jnp.ones(3))
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "script.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def finding(report: Report, rule: str) -> Finding:
+    (found,) = [each for each in report.findings if each.rule == rule]
+    return found
+
+
+def test_values_are_compared(script: Path) -> None:
+    request = Request(f"{script}:summed", probe="none", fingerprints=True)
+    report = inspect(captured(request))
+    found = finding(verified(report, request, EVERYTHING), "SS01")
+    assert found.trial is not None
+    assert (found.trial.verified, found.trial.values) == (True, "equal")
+    assert [line for line in diff_of(report.capture, found.edits) if line.startswith("+")][1:] == [
+        "+    total = lax.psum_scatter(a * 2, 'x', scatter_dimension=0, tiled=True)",
+        "+    return total",
+    ]
+    # A change that gives other numbers is no repair, even where the finding is gone.
+    wrong = tuple(replace(e, text=e.text.replace("a * 2", "a * 3")) for e in found.edits)
+    changed = captured_with(report.capture, request, wrong)
+    assert changed is not None
+    assert changed.complete
+    assert changed.execution.outputs[0].digest != report.capture.execution.outputs[0].digest
+
+
+@pytest.mark.parametrize(
+    ("function", "rule", "line"),
+    [
+        ("largest", "SS22", "+    whole = lax.pmax(a * 2, 'x')"),
+        (
+            "donated",
+            "SS20",
+            "+donated = jax.jit(lambda a, b: ((2 * a).astype(jnp.bfloat16), b + 1), donate_argnums=(1,))",
+        ),
+        ("twice_gathered", "SS03", "+mapped = partial(jax.shard_map, mesh=mesh, check_vma=True)"),
+    ],
+)
+def test_changes_that_work(script: Path, function: str, rule: str, line: str) -> None:
+    request = Request(f"{script}:{function}", probe="none", fingerprints=True)
+    report = inspect(captured(request))
+    found = finding(verified(report, request, EVERYTHING), rule)
+    assert found.trial is not None
+    assert (found.trial.verified, found.trial.values) == (True, "equal")
+    assert line in diff_of(report.capture, found.edits)
+
+
+LOOPS = """\
+from jax import lax
+
+def outer(a, w):
+    def step(c, v):
+        return c @ lax.all_gather(w, "x") + lax.psum(v, "x"), None
+
+    return lax.scan(step, a, a)[0] + lax.scan(lambda c, _: (c * lax.pmax(w, "y"), None), a, None, 3)[0]
+
+def alone(c, w):
+    return c @ lax.all_gather(w, "z")
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "words", "line"),
+    [
+        ("all_gather", "def step", "    before = lax.all_gather(w, 'x')"),
+        ("pmax", "return lax.scan", "    before = lax.pmax(w, 'y')"),
+        ("psum", "", ""),  # of what the loop goes through
+    ],
+)
+def test_what_does_not_change_goes_before_the_loop(function: str, words: str, line: str) -> None:
+    capture = Capture(script_text=Source("loops.py", LOOPS.encode()))
+    (at, *_) = (number for number, text in enumerate(LOOPS.splitlines(), 1) if f"lax.{function}(" in text)
+    edits = before_the_loop(capture, SourcePlace((Frame("loops.py", "", at),), "exact"), (function,))
+    after = (edited(capture, edits) or {}).get("loops.py", b"").decode().splitlines()
+    assert bool(edits) == bool(words)
+    if words:
+        (before,) = (number for number, text in enumerate(after) if text == line)
+        assert words in after[before + 1]
+        assert not any(f"lax.{function}(" in text for text in after[before + 1 : -3])
+
+
+def test_a_body_that_stands_alone_is_left_as_it_is() -> None:
+    capture = Capture(script_text=Source("loops.py", LOOPS.encode()))
+    place = SourcePlace((Frame("loops.py", "", len(LOOPS.splitlines())),), "exact")
+    assert before_the_loop(capture, place, ("all_gather",)) == ()
+
+
+def test_a_change_that_does_not_trace_is_told(script: Path) -> None:
+    request = Request(f"{script}:untyped", live=False)
+    found = finding(verified(inspect(captured(request)), request, EVERYTHING), "SS03")
+    assert found.trial is not None
+    assert not found.trial.verified
+    assert "stops while tracing" in found.trial.why
+
+
+def test_modules_that_the_script_imports(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "inner.py").write_text("NUMBER = 1\n")
+    (package / "outer.py").write_text("from . import inner\n\ndef fn():\n    return inner.NUMBER + 0.5\n")
+    request = Request(f"{package / 'outer.py'}:fn", probe="none")
+    plain = captured(request)
+    inner = str(package / "inner.py")
+    changed = captured_with(plain, request, [Edit(inner, 1, 9, 1, 10, "41")])
+    assert changed is not None
+    assert [each.execution.outputs[0].values for each in (plain, changed)] == ["1.5", "41.5"]
+    # Nothing that a later run would take for the user's is left behind.
+    assert captured(request).execution.outputs[0].values == "1.5"
+
+
+def test_edits_that_do_not_fit(sample: SampleCapture) -> None:
+    known = sample("psum:psum")
+    file = known.script_text.name
+    assert edited(known, [Edit("/nowhere.py", 1, 0, 1, 1, "")]) is None
+    assert edited(known, [Edit(file, 10_000, 0, 10_000, 1, "")]) is None
+    assert edited(known, [Edit(file, 1, 0, 1, 3, "a"), Edit(file, 1, 2, 1, 4, "b")]) is None
+    assert edited(known, [Edit(file, 1, 3, 1, 0, "")]) is None
+    assert captured_with(known, Request("x.py:f"), []) is None

@@ -1,0 +1,136 @@
+"""Functions that do not trace are explained, and what is said to mend them does: JAX traces it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import pytest
+from shardscope.inspector.capture.model import Capture, Failure
+from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.findings.fixes.apply import diff_of
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import Report
+from shardscope.inspector.trace_errors.explain import explained
+
+pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="what is explained are messages of JAX 0.10")
+
+BROKEN = Path(__file__).with_name("broken.py")
+
+
+def explanation_of(function: str) -> Report:
+    request = Request(f"{BROKEN}:{function}", live=False)
+    last = last_capture(request)
+    assert last.failure is not None
+    assert "shardscope itself" not in last.failure.message
+    return explained(inspect(last), request)
+
+
+def line_of(words: str) -> int:
+    return next(number for number, line in enumerate(BROKEN.read_text().splitlines(), 1) if words in line)
+
+
+MENDED = {
+    "two_results": (
+        "result[1] of two_results varies over x",
+        [
+            ("x enters by in_specs[0]", None),
+            ("mul", "a * jnp.sum(w)"),
+            ("sin", "jnp.sin("),
+            ("out_specs[1] = P()", None),
+        ],
+        "+    return scaled, lax.psum(jnp.mean(jnp.sin(scaled)), 'x')",
+    ),
+    "only_axis": (
+        "result of only_axis varies over x",
+        [("x enters by in_specs[0]", None), ("mul", "a * 3"), ("out_specs = P()", "mesh=line")],
+        "+    return lax.psum(a * 3, 'x')",
+    ),
+    "carried": (
+        "carried by the loop, begins without x",
+        [
+            ("x enters by in_specs[0]", None),
+            ("reduce_sum", "total + jnp.sum(a)"),
+            ("begins as float32[]", "while_loop("),
+        ],
+        "+    begin = (lax.pcast(jnp.float32(0), ('x',), to='varying'), 0)",
+    ),
+    "counted": (
+        "carried by the loop, begins without x",
+        [("add", "lax.fori_loop(0"), ("begins as float32[2]", "lax.fori_loop(0")],
+        "+    return lax.fori_loop(0, 3, lambda i, c: c + a, lax.pcast(jnp.ones(a.shape), ('x',), to='varying'))",
+    ),
+    "branched": (
+        "false_fun gives a value without x",
+        [("true_fun gives float32[2]{V:x}", None), ("false_fun gives float32[2]", "lax.cond(")],
+        "+    return lax.cond(a[0] > 0, lambda: a, lambda: lax.pcast(jnp.zeros(a.shape), ('x',), to='varying'))",
+    ),
+    "reduced_over_too_much": (
+        "psum over x, y of a value that varies over x only",
+        [("y never entered it", 'lax.psum(a, ("x", "y"))')],
+        "+    return a + lax.psum(a, 'x')",
+    ),
+    "misnamed": (
+        "xx is no axis of the mesh here",
+        [("the meshes have x, y", 'lax.psum(a, "xx")')],
+        "+    return lax.psum(a, 'x')",
+    ),
+    "cast_twice": (
+        "changes nothing",
+        [("varying already", "lax.pcast(a * 2")],
+        "+    return a * 2",
+    ),
+    "too_few_dimensions": (
+        "1 entries for a result of 0 dimensions",
+        [("float32[]{V:x}", None)],
+        "+    return (jnp.sum(a) + 1)[None]",
+    ),
+    "left_open": (
+        "the sharding of the product is left open",
+        [("in the dimension that is summed", "return a @ b")],
+        "+    return jax.numpy.matmul(a, b, out_sharding=jax.NamedSharding(jax.typeof(a).sharding.mesh, jax.P()))",
+    ),
+}
+"""Words of the title, steps in order with words of their lines, and the line of the first change that traces."""
+
+
+@pytest.mark.parametrize("function", MENDED)
+def test_the_story_and_the_edit_that_mends_it(function: str) -> None:
+    title, steps, line = MENDED[function]
+    report = explanation_of(function)
+    found = report.explanation
+    assert found is not None
+    assert title in found.title
+    told = iter(found.steps)
+    for words, place in steps:
+        step = next(each for each in told if words in each.what)
+        assert place is None or step.source.frame.line == line_of(place)
+    assert found.remedies[0].works
+    assert line in diff_of(report.capture, found.remedies[0].edits)
+
+
+@pytest.mark.parametrize(
+    ("function", "title", "remedy"),
+    [
+        ("unmapped", "x is an axis of the mesh, and not a manual one here", "have jax.shard_map map the function"),
+        ("not_manual", "y is an axis of the mesh, and not a manual one here", "have jax.shard_map map the function"),
+        ("indivisible", "'x' cuts dimension 0 of a of indivisible into 4 parts, which do not divide 9", "to 12 before"),
+    ],
+)
+def test_what_takes_a_person_to_mend(function: str, title: str, remedy: str) -> None:
+    found = explanation_of(function).explanation
+    assert found is not None
+    assert found.title == title
+    assert remedy in found.remedies[0].what
+    assert found.remedies[0].works is None
+
+
+def test_other_errors_are_left_alone() -> None:
+    assert explanation_of("something_else").explanation is None
+
+
+def test_only_functions_that_failed_while_tracing() -> None:
+    said = "Unsupported pcast from=varying, to='varying'"
+    for failure in (None, Failure("died", "gone", "trace", said=said), Failure("function", "no", "run", said=said)):
+        report = inspect(Capture(failure=failure))
+        assert explained(report, Request("x.py:f")) == report
