@@ -24,7 +24,7 @@ STEP = Path(__file__).parent.parent / "tests" / "inspector" / "shardings" / "tra
 MAKE = """
 import sys
 from pathlib import Path
-from shardscope.inspector.capture.child.provenance import propagate
+from shardscope.inspector.capture.worker.provenance import propagate
 sys.setrecursionlimit(100_000)
 sys.path.insert(0, sys.argv[1])
 import jax, step

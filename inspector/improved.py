@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .capture.child.request import Request
+from .capture.protocol.request import Request
 from .findings.fixes.verify import verified
 from .findings.policy import Policy
 from .report import Report

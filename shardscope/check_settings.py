@@ -19,7 +19,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from shardscope.configuration import Found, validated
-from shardscope.inspector.capture.child.request import is_file, split_function
+from shardscope.inspector.capture.protocol.request import is_file, split_function
 
 NAME = "tool.shardscope.check"
 

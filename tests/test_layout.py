@@ -15,7 +15,10 @@ ROOT = Path(__file__).parent.parent
 RANKS = {"parsers": 0, "samples": 0, "inspector": 1, "tui": 2, "shardscope": 3}
 """Each folder may import itself and those of a lower rank."""
 
-CHILD = ROOT / "inspector" / "capture" / "child"
+CAPTURE = ROOT / "inspector" / "capture"
+WORKER = CAPTURE / "worker"
+WORKER_CODE = (WORKER, CAPTURE / "protocol")
+"""The folders that a capturing process loads, in whose interpreter nothing of ours is installed."""
 
 
 def modules() -> list[Path]:
@@ -54,12 +57,30 @@ def test_imports_go_down_only(path: Path) -> None:
         if top == "shardscope":
             folder = rest[0] if rest and rest[0] in RANKS else "shardscope"
             assert RANKS[folder] < rank or path.is_relative_to(ROOT / folder), f"{name} points up"
-        elif path.is_relative_to(CHILD):
+        elif path.is_relative_to(WORKER):
             assert top in sys.stdlib_module_names | {"jax", "jaxlib", "numpy"}, f"{name} in the capturing process"
+        elif any(path.is_relative_to(folder) for folder in WORKER_CODE):
+            assert top in sys.stdlib_module_names, f"{name} in the protocol"
         elif not path.is_relative_to(ROOT / "samples"):
             assert top not in ("jax", "jaxlib", "numpy"), f"{name}: only the capturing process knows jax"
             assert top != "textual" or path.is_relative_to(ROOT / "tui"), f"{name}: only the screen knows textual"
             assert top != "lark" or path.is_relative_to(ROOT / "parsers"), f"{name}: only the parsers know lark"
+
+
+def inside(name: str, folder: Path) -> bool:
+    """Whether a module's full name is that of one in a folder."""
+    package = f"shardscope.{'.'.join(folder.relative_to(ROOT).parts)}"
+    return name == package or name.startswith(f"{package}.")
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_processes_know_of_each_other_only_the_protocol(path: Path) -> None:
+    loads = any(path.is_relative_to(folder) for folder in WORKER_CODE)
+    for name in imported(path):
+        if loads and name.startswith("shardscope"):
+            assert any(inside(name, folder) for folder in WORKER_CODE), f"{name}: not loaded in the capturing process"
+        if not path.is_relative_to(WORKER) and path != CAPTURE / "here.py":
+            assert not inside(name, WORKER), f"{name}: only the capturing process runs the worker"
 
 
 def after(statement: str) -> set[str]:

@@ -16,10 +16,6 @@ from pathlib import Path
 from ..targets.target import Target
 from ..targets.topology import topology_of
 from . import endings
-from .child import bootstrap, compiler_log, dumps
-from .child.frames import Frame
-from .child.request import Request
-from .child.workspace import COMPILER_LOG, DUMP
 from .endings import Ending
 from .environment import child_environment
 from .errors import CaptureError
@@ -27,6 +23,10 @@ from .events import fold
 from .model import Capture, Failure, Message, Progress
 from .process import Process
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
+from .protocol import bootstrap, compiler_log, dumps
+from .protocol.request import Request
+from .protocol.wire import Frame
+from .protocol.workspace import COMPILER_LOG, DUMP
 
 SLOWEST_START = 60.0
 """Seconds in which an interpreter must say that it is one."""

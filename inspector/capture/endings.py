@@ -7,9 +7,9 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from .child import bootstrap, compiler_log
-from .child.workspace import COMPILER_LOG, FAULT_LOG
 from .model import PHASES, Failure, Phase
+from .protocol import bootstrap, compiler_log
+from .protocol.workspace import COMPILER_LOG, FAULT_LOG
 
 LAST_WORDS = 4000
 """Characters."""

@@ -5,7 +5,7 @@
     subject      the fields of Subject       sent again whenever more of them is known
     progress     phase, since                what is being done from now on
     stage        name, seconds + text        jaxpr, stablehlo, sdy, hlo-before, hlo-spmd, hlo
-    equations    + numbers                   which operation comes from which equation: see child/equation_numbers.py
+    equations    + numbers                   which operation comes from which equation: see worker/equation_numbers.py
     arguments    values: of Value            outputs: the same
     memory       the fields of Memory        message, execution, failure: theirs
     peak         + text                      what is alive when most memory is taken
@@ -33,9 +33,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from ...parsers.source import Source
-from .child.frames import SCHEMA, Frame
 from .errors import CaptureError
 from .model import STAGES, Capture, Execution, Failure, Memory, Message, Progress, Stage, Subject, Value
+from .protocol.wire import SCHEMA, Frame
 from .tags import plain, tagged, untagged
 from .values import Compared, Probe, Probed, Reference, Timing
 

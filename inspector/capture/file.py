@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from .child import frames
-from .child.frames import FrameError
 from .errors import CaptureError
 from .events import fold, frames_of
 from .model import Capture
+from .protocol import wire
+from .protocol.wire import FrameError
 
 LARGEST = 1 << 31
 """Bytes of texts that are read from one file, so that a small file cannot unpack into all of the memory."""
@@ -34,7 +34,7 @@ def save(capture: Capture, path: Path | str) -> None:
     try:
         with open(descriptor, "wb") as file, gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
             for frame in frames_of(capture):
-                packed.write(frames.encode(frame))
+                packed.write(wire.encode(frame))
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except OSError as error:
@@ -53,7 +53,7 @@ def load(path: Path | str, largest: int = LARGEST) -> Capture:
     count = size = 0
     try:
         with gzip.open(path, "rb") as stream:
-            for frame in frames.read(stream, largest):  # type: ignore[arg-type]
+            for frame in wire.read(stream, largest):  # type: ignore[arg-type]
                 if count == 0 and frame.event["event"] != "capture":
                     raise CaptureError("it does not begin as a capture does")
                 size += len(frame.text)

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .child.frames import Frame
 from .events import fold
 from .model import Capture
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
+from .protocol.wire import Frame
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -27,7 +27,7 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
 
     Line numbers are those of this process; the devices are JAX's own.
     """
-    from .child.in_process import record_call
+    from .worker.in_process import record_call
 
     frames: list[Frame] = []
     arrived: queue.SimpleQueue[Propagated] = queue.SimpleQueue()

@@ -218,7 +218,7 @@ class Capture:
 
     `timings` are seconds by phase. `progress` is None when the capture has ended; it is `complete` when it ended
     without failure. `equations` say which operation of the StableHLO comes from which equation of the jaxpr: see
-    `child/equation_numbers.py`. `peak` is XLA's list of what is alive when most memory is taken. `damage` says why the
+    `worker/equation_numbers.py`. `peak` is XLA's list of what is alive when most memory is taken. `damage` says why the
     rest of a saved capture could not be read.
     """
 

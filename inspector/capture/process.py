@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from resource import struct_rusage
 
-from .child import frames
-from .child.frames import Frame, FrameError
 from .endings import Ending
 from .output import Drain
+from .protocol import wire
+from .protocol.wire import Frame, FrameError
 
 LARGEST = 1 << 32
 """Bytes of texts that one capture may send; a process that sends more is ended."""
@@ -129,7 +129,7 @@ class Process:
         size = 0
         with open(descriptor, "rb") as stream:
             try:
-                for frame in frames.read(stream):
+                for frame in wire.read(stream):
                     size += len(frame.text)
                     if size > LARGEST:
                         return f"more than {LARGEST} bytes"

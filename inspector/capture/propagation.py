@@ -1,6 +1,6 @@
 """The `sdy` stage with origins: Shardy's propagation in a process of its own, beside the capturing one.
 
-`child/provenance.py` says why. The process is started at once, so that it is ready when the StableHLO is there; where
+`worker/provenance.py` says why. The process is started at once, so that it is ready when the StableHLO is there; where
 it dies, it is started again and asked for less.
 """
 
@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .child import bootstrap
-from .child.frames import Frame
 from .events import fold
 from .model import Capture, Message
+from .protocol import bootstrap
+from .protocol.wire import Frame
 
 LONGEST = 120.0
 """Seconds that one run may take."""

@@ -16,9 +16,9 @@ from itertools import chain
 
 from ..targets.target import TargetError, parse_target
 from .attempt import Attempt
-from .child.request import Request as Request
 from .environment import DEFAULT_DEVICES, user_devices
 from .model import Capture, Failure
+from .protocol.request import Request as Request
 
 MOST_ATTEMPTS = 4
 """How often a capture is begun, with another number of devices each time."""

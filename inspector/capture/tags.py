@@ -1,4 +1,4 @@
-"""The numbers that `child/tagging.py` gives to operations, taken out of a stage's text and kept beside it.
+"""The numbers that `worker/tagging.py` gives to operations, taken out of a stage's text and kept beside it.
 
     op_name="jit(f)/~op17~/dot_general"      loc("jit(f)/~op17~/dot_general"(#loc9))
 

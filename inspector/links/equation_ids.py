@@ -1,5 +1,5 @@
 """Which operations of the StableHLO an equation of the jaxpr became: exactly, by the numbers of
-`capture/child/equation_numbers.py`."""
+`capture/worker/equation_numbers.py`."""
 
 from __future__ import annotations
 

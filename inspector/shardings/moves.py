@@ -21,7 +21,7 @@ from ...parsers.readable import readable
 from .dataflow import Dataflow, Node
 
 EDGES = b"shardscope."
-"""What the names of attributes with edges of the data flow begin with: see `capture/child/provenance.py`."""
+"""What the names of attributes with edges of the data flow begin with: see `capture/worker/provenance.py`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...parsers.errors import ShardscopeError
-from ..capture.child import bootstrap
+from ..capture.protocol import bootstrap
 from .chips import Chip, chips_of
 from .target import SHAPES
 

@@ -25,7 +25,7 @@ NOTHING_TO_TUNE_ON = {"xla_gpu_autotune_level": "0"}
 
 
 def topology_of(target: Target) -> dict[str, Any] | None:
-    """The fields of `child/topology.py`'s Topology, as JSON has them; None for a target whose devices are there."""
+    """The fields of the worker's `Topology`, as JSON has them; None for a target whose devices are there."""
     chip = target.chip
     if chip is None:
         return None

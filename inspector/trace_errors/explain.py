@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from ..capture.child.request import Request
+from ..capture.protocol.request import Request
 from ..capture.spawn import last_capture
 from ..findings.fixes.verify import captured_with
 from ..pipeline import inspect

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from shardscope.configuration import Found, configuration_above
-from shardscope.inspector.capture.child.request import is_file, split_function
 from shardscope.inspector.capture.model import PHASES, Capture
+from shardscope.inspector.capture.protocol.request import is_file, split_function
 from shardscope.inspector.capture.spawn import Begun
 from shardscope.samples.catalogue import samples
 

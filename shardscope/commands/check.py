@@ -23,8 +23,8 @@ from shardscope.commands.output import exit_code, write, write_text
 from shardscope.commands.sides import add_capture_options, capture_side, complain, request_of
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.child.request import Request
 from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.check.budget import Budget, parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
 from shardscope.inspector.check.verdict import Verdict, judge

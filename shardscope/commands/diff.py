@@ -25,10 +25,9 @@ from shardscope.commands.git_revision import checked_out
 from shardscope.commands.output import chosen_format, exit_code, write, write_text
 from shardscope.commands.sides import add_capture_options, capture_side, complain, is_kept, request_of
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.child.failures import UsageError
-from shardscope.inspector.capture.child.overrides import Overrides
-from shardscope.inspector.capture.child.request import Request, is_file, split_function
 from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.capture.protocol.overrides import read_overrides
+from shardscope.inspector.capture.protocol.request import Request, UsageError, is_file, split_function
 from shardscope.inspector.diff.diff import Diff, diff
 from shardscope.inspector.diff.outline import Outline
 from shardscope.inspector.pipeline import inspect
@@ -141,7 +140,7 @@ def _at_revision(request: Request, given: str, revision: str, stack: ExitStack) 
 def _change(text: str) -> str:
     """What `--with` names; refused here, before anything is captured, where there is no such change."""
     try:
-        Overrides((text,))
+        read_overrides((text,))
     except UsageError as error:
         raise argparse.ArgumentTypeError(": ".join(filter(None, (str(error), error.hint)))) from None
     return text

@@ -22,7 +22,7 @@ from shardscope.commands.chosen_findings import add_finding_options, verifies
 from shardscope.commands.output import add_output_options
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.child.request import Request
+from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import begin
 
 MOST_NUMBERS = 1000

@@ -15,8 +15,8 @@ from shardscope.commands.chosen_findings import failed, verifies
 from shardscope.commands.output import after_screen, chosen_format, write_comparison, write_report
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.child.request import Request
 from shardscope.inspector.capture.file import save
+from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import Begun
 from shardscope.inspector.compare import compare
 from shardscope.inspector.findings.policy import Policy

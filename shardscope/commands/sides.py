@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from shardscope.commands.capturing import located, watched
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.child.request import Request
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import begin
 from shardscope.inspector.load import load
 from shardscope.inspector.render.printable import printable

@@ -1,6 +1,6 @@
 """Compares the shardings of `provenance.py` with those of XLA's own dump, operation by operation.
 
-    python agreement.py FOLDER_OF_CHILD script.py:fn …
+    python agreement.py FOLDER script.py:fn …
 
 Both texts are read by jaxlib's parser. XLA's has gone through HLO and back, which respells a few operations and leaves
 out what loops carry to no purpose.
@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections import Counter
 
-PACKAGE = "_shardscope_child"
+PACKAGE = "_shardscope"
 SAME = {"stablehlo.dot": "stablehlo.dot_general", "sdy.reshard": "sdy.sharding_constraint"}
 RESPELT = {"stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim", "stablehlo.while"}
 
@@ -23,7 +23,7 @@ def load(folder):
 
 
 def shardings(text):
-    from _shardscope_child import provenance
+    from _shardscope.capture.worker import provenance
     from jaxlib.mlir import ir
 
     found = Counter()
@@ -45,8 +45,10 @@ def shardings(text):
 
 def main(folder, *functions):
     load(folder)
-    from _shardscope_child import arguments, callables, dumps, provenance, resolve
-    from _shardscope_child.request import Request
+    from _shardscope.capture.protocol import dumps
+    from _shardscope.capture.protocol.request import Request
+    from _shardscope.capture.worker import provenance
+    from _shardscope.capture.worker.inputs import arguments, callables, resolve
 
     for function in functions:
         resolve.prepare_path(function)

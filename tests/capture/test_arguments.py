@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh, PartitionSpec
-from shardscope.inspector.capture.child.arg_spec import read_argument
-from shardscope.inspector.capture.child.failures import UsageError
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol.request import UsageError
 from shardscope.inspector.capture.spawn import Request
+from shardscope.inspector.capture.worker.inputs.arg_spec import read_argument
 
 from .conftest import Captured, last
 

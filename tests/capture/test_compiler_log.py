@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shardscope.inspector.capture.child.compiler_log import LONGEST_MESSAGE, MOST_MESSAGES, fatal_message, read_messages
+from shardscope.inspector.capture.protocol.compiler_log import (
+    LONGEST_MESSAGE,
+    MOST_MESSAGES,
+    fatal_message,
+    read_messages,
+)
 
 # As JAX 0.12, 0.7.1 and 0.10 print them.
 LOG = """\

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardscope.inspector.capture.child.frames import Frame
 from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.events import fold, frames_of
 from shardscope.inspector.capture.model import (
@@ -28,6 +27,7 @@ from shardscope.inspector.capture.model import (
     Subject,
     Value,
 )
+from shardscope.inspector.capture.protocol.wire import Frame
 from shardscope.inspector.capture.values import Apart, Compared, Difference, Probe, Probed, Reference, Shard, Timing
 from shardscope.parsers.source import Source
 

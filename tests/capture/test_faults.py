@@ -162,7 +162,7 @@ def test_crash(captured: Captured, text: str, name: str, where: str) -> None:
     told = failure(captured(text), "died", "import")
     assert name in told
     assert where in told
-    assert "capture/child" not in told
+    assert "capture/worker" not in told
 
 
 def test_crash_while_tracing_keeps_what_was_known(captured: Captured) -> None:

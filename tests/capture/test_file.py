@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from shardscope.inspector.capture.child.frames import SCHEMA, Frame, encode
 from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.file import load, save
 from shardscope.inspector.capture.model import STAGES, Capture
+from shardscope.inspector.capture.protocol.wire import SCHEMA, Frame, encode
 
 from .conftest import Captured
 from .test_events import FULL, plain

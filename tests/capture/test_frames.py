@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardscope.inspector.capture.child.frames import Frame, FrameError, encode, read
+from shardscope.inspector.capture.protocol.wire import Frame, FrameError, encode, read
 
 JSON = st.recursive(
     st.none()

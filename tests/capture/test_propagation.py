@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture import propagation
-from shardscope.inspector.capture.child import bootstrap
 from shardscope.inspector.capture.propagation import Propagated, Propagation
+from shardscope.inspector.capture.protocol import bootstrap
 
 from .conftest import PROGRAMS, Captured
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from shardscope.inspector.capture.child.blocks import assemble, split
-from shardscope.inspector.capture.child.reference import apart
 from shardscope.inspector.capture.values import Reference
+from shardscope.inspector.capture.worker.probes.blocks import assemble, split
+from shardscope.inspector.capture.worker.probes.reference import apart
 from shardscope.samples.catalogue import samples
 
 from .conftest import Captured

@@ -64,7 +64,7 @@ def test_stablehlo_has_locations(program: Captured) -> None:
     stage = program("kinds.py:looped").stage("stablehlo")
     assert stage is not None
     assert 'kinds.py":' in stage.source.text()
-    assert "capture/child" not in stage.source.text()
+    assert "capture/worker" not in stage.source.text()
 
 
 def test_subject(program: Captured) -> None:

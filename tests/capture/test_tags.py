@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.capture import events
-from shardscope.inspector.capture.child import bootstrap
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol import bootstrap
 from shardscope.inspector.capture.tags import pairs_of, plain, tagged, untagged
 from shardscope.inspector.ir.program import read
 from shardscope.inspector.links.operation_ids import tag_of_location, tags_in
@@ -72,7 +72,7 @@ import importlib.util, json, os, re, sys
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 import jax
 sys.path.insert(0, sys.argv[1])
-from child.tagging import tag
+from worker.tagging import tag
 _, _, path, name, folder = sys.argv
 spec = importlib.util.spec_from_file_location("program", path)
 module = importlib.util.module_from_spec(spec)
@@ -96,7 +96,7 @@ def test_what_is_compiled_does_not_change(name: str, tmp_path: Path) -> None:
     """The same instructions, but for what is only said about them: their names, and where they come from."""
     sample, _, function = name.partition(":")
     path = next(each.path for each in samples() if each.name == sample)
-    folder = str(Path(bootstrap.FOLDER).parent)
+    folder = str(Path(bootstrap.FOLDER) / "capture")
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, folder, str(path), function, str(tmp_path)],
         env={**os.environ, "JAX_PLATFORMS": "cpu"},

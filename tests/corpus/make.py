@@ -34,7 +34,7 @@ from jax.sharding import PartitionSpec as P
 from programs import PROGRAMS, mesh_of
 
 try:
-    from shardscope.inspector.capture.child.provenance import propagate
+    from shardscope.inspector.capture.worker.provenance import propagate
 except ImportError:  # a Python in which shardscope is not installed, or a JAX without these passes
     propagate = None
 

@@ -15,7 +15,7 @@ import pytest
 from jax import lax
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
-from shardscope.inspector.capture.child.jaxpr_facts import Table
+from shardscope.inspector.capture.worker.program.jaxpr_facts import Table
 from shardscope.inspector.collectives.table import rule_of
 from shardscope.inspector.ir.jaxpr import read_program
 from shardscope.inspector.ir.jaxpr_text import print_jaxpr

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from ...capture.child.request import Request
 from ...capture.model import PHASES, Capture, Execution, OutputSummary
+from ...capture.protocol.request import Request
 from ...capture.spawn import last_capture
 from ...pipeline import inspect
 from ...report import Edit, Finding, Report, Trial

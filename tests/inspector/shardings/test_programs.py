@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from shardscope.inspector.capture.child import bootstrap
+from shardscope.inspector.capture.protocol import bootstrap
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report

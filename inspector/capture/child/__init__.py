@@ -1,5 +1,0 @@
-"""The capturing process: the only code that imports jax.
-
-It runs in the user's interpreter, where shardscope need not be installed: `bootstrap.LOAD` imports this folder under a
-private name, so these modules know each other by relative imports, the standard library, numpy and jax, nothing else.
-"""

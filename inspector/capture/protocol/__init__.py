@@ -1,0 +1,1 @@
+"""What the worker and the process in front know of each other; the standard library is all it needs."""

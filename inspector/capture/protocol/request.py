@@ -1,0 +1,92 @@
+"""What is asked of one capture."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One function to capture, and how.
+
+    Arguments:
+        function: `script.py:fn`, `package.module:fn`, with attributes (`script.py:Model.step`).
+        args: one specification per positional argument, as in `f32[8,16]@x,y` (see `arg_spec.py`).
+        inputs: the name, in the script, of the arguments or of a function that makes them.
+        devices: how many fake CPU devices; None for as many as the script turns out to need.
+        target: what to compile for, as `inspector/targets/target.py` reads it.
+        python: the interpreter that captures; None for the one that runs shardscope.
+        live: whether the compiled function is also run.
+        seed: from which the values of abstract inputs are made.
+        probe: whose values are shown on each device: `collectives` (and sharding constraints), `all` equations inside
+            shard_maps, `none`, or equations by their ids, `3.1,3.4`.
+        iterations: those of each loop whose values are kept, beside the last.
+        window: where the recorded part of large arrays begins; the last dimensions of it if it is short.
+        reference: whether the probed values are compared with those of a run on one device.
+        timeout: seconds after which the capture is ended; None for no limit.
+        argv: `sys.argv[1:]` of the script.
+        directory: the working directory; None for the current one.
+        replaced: pairs of a file that may be imported and of another one, which holds the text to import in its place.
+        only_trace: whether it ends with the jaxpr.
+        fingerprints: whether outputs are described so closely that two runs can be compared.
+        overrides: what is changed of the program from outside (see `overrides.py`).
+    """
+
+    function: str
+    args: tuple[str, ...] = ()
+    inputs: str | None = None
+    devices: int | None = None
+    target: str = "cpu"
+    python: str | None = None
+    live: bool = True
+    seed: int = 0
+    probe: str = "collectives"
+    iterations: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 7)
+    window: tuple[int, ...] = ()
+    reference: bool = False
+    timeout: float | None = None
+    argv: tuple[str, ...] = ()
+    directory: str | None = None
+    replaced: tuple[tuple[str, str], ...] = ()
+    only_trace: bool = False
+    fingerprints: bool = False
+    overrides: tuple[str, ...] = ()
+
+    def encode(self) -> str:
+        """As JSON, for the command line of the capturing process."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def decode(cls, text: str) -> Request:
+        """The request that `encode` wrote."""
+        fields: dict[str, Any] = json.loads(text)
+        fields |= {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+        return cls(**fields)
+
+
+class UsageError(Exception):
+    """What was asked for cannot be done: `message` says why, `hint` what to do instead."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+def split_function(text: str) -> tuple[str, str]:
+    """`script.py:fn` as (`script.py`, `fn`); the second part is empty where there is no colon.
+
+    A colon that belongs to a Windows drive (`C:\\\\x.py`) is not one that separates.
+    """
+    place, colon, name = text.rpartition(":")
+    if not colon or "/" in name or "\\" in name:
+        return text, ""
+    return place, name
+
+
+def is_file(place: str) -> bool:
+    """Whether the first part of `place:fn` means a file, not a module."""
+    return place.endswith(".py") or "/" in place or "\\" in place

@@ -1,0 +1,93 @@
+"""The one way out of the capturing process: frames, written to a pipe as things become known."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..protocol import wire
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+class Channel:
+    """Makes frames of what is learnt, and hands them to `deliver`; `phase` is what was last said to be going on."""
+
+    def __init__(self, deliver: Callable[[wire.Frame], None]) -> None:
+        self.phase = "start"
+        self._deliver = deliver
+        self._started = time.monotonic()
+
+    def send(self, event: str, text: bytes = b"", /, **fields: Any) -> None:
+        """Tell of one event."""
+        self._deliver(wire.Frame({"event": event, **fields}, text))
+
+    def enter(self, phase: str) -> None:
+        """Say what is being done from now on."""
+        self.phase = phase
+        self.send("progress", phase=phase, since=self.now())
+
+    def now(self) -> float:
+        """Seconds since the start: the `since` of an event."""
+        return round(time.monotonic() - self._started, 6)
+
+
+class Pipe:
+    """Writes frames to a file descriptor; only the process that made it does, whatever the script forks or executes."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._owner = self._forking = os.getpid()
+        self._lock = threading.Lock()
+        os.set_inheritable(descriptor, False)
+        os.register_at_fork(before=self._before_fork, after_in_child=self._leave)
+
+    def write(self, frame: wire.Frame) -> None:
+        """Write one frame. A fork of this process that comes here has nothing to tell, and ends."""
+        if os.getpid() != self._owner:
+            os._exit(0)
+        data = memoryview(wire.encode(frame))
+        with self._lock:
+            try:
+                while data:
+                    data = data[os.write(self._descriptor, data) :]
+            except OSError:
+                os._exit(1)  # Nobody listens any more, or the script closed all files: there is no use in going on.
+
+    def _before_fork(self) -> None:
+        self._forking = os.getpid()
+
+    def _leave(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        _ask_for_death(self._forking)
+
+
+def die_with_parent() -> None:
+    """Have this process killed when the one that started it ends, in whatever way."""
+    parent = os.getppid()
+    if not _ask_for_death(parent):
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _ask_for_death(parent: int) -> bool:
+    """Linux sends the signal by itself, but not for a parent that ended before it was asked."""
+    if sys.platform != "linux":
+        return False
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    return True
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,171 @@
+"""Why a capture ends early: what the user asked for cannot be done, or the user's own code raised."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from ..protocol.bootstrap import FOLDER
+from ..protocol.request import UsageError
+
+LONGEST = 20_000
+"""Characters of an exception's own text."""
+
+MOST_FRAMES = 100
+
+HERE = FOLDER + os.sep
+
+_FRAME = re.compile(r'  File "([^"]+)", line \d+')
+
+_JAX_NOTES = ("For simplicity, JAX has removed its internal frames", "--------------------")
+
+_HEADER = "Traceback (most recent call last):"
+
+
+def describe(error: BaseException, phase: str) -> dict[str, Any]:
+    """The fields of the `failure` event for an exception that ended the capture in `phase`."""
+    if isinstance(error, UsageError):
+        return {"kind": "usage", "message": error.message, "phase": phase, "hint": error.hint}
+    hint = None
+    if isinstance(error, SystemExit):
+        message = f"the script called sys.exit({'' if error.code is None else repr(error.code)})"
+        if phase == "import":
+            message += " while it was imported"
+            hint = 'what only a run of the script should do belongs under `if __name__ == "__main__":`'
+    else:
+        lines = str(error).strip().splitlines() or [""]
+        text = lines[-1 if lines[0].endswith(_HEADER) else 0]
+        message = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        if _raised_here(error):
+            message = f"shardscope itself failed, please report it: {message}"
+    fields = {"kind": "function", "message": message, "phase": phase, "hint": hint}
+    return {**fields, "details": story(error), "stack": user_stack(error), "said": str(error)[:LONGEST]}
+
+
+def story(error: BaseException) -> str:
+    """The traceback as Python prints it, without the frames of JAX and of shardscope, unless the latter is to blame."""
+    told = traceback.TracebackException.from_exception(error)
+    if _raised_here(error):
+        return "".join(told.format())
+    for part in _chain(told, set()):
+        part.stack = _folded(part.stack)
+        if notes := getattr(part, "__notes__", None):
+            part.__notes__ = [note for note in notes if not note.startswith(_JAX_NOTES)]
+    text = _without_internal_lines("".join(told.format()))
+    alone = text.removeprefix(f"{_HEADER}\n")
+    if alone == text or alone.startswith(" "):
+        return text
+    # Without a frame of the user's it is the exception's own text, of which the failure's message is the first line.
+    return alone.partition("\n")[2].strip("\n")
+
+
+def user_stack(error: BaseException) -> list[dict[str, Any]]:
+    """The user's frames of the traceback, innermost first."""
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [f for f in reversed(frames) if not is_internal(f.filename) and not is_pythons_own(f.filename)]
+    return [
+        {
+            "file": frame.filename,
+            "function": frame.name,
+            "line": frame.lineno or 0,
+            "end_line": frame.end_lineno or 0,
+            "column": frame.colno or 0,
+            "end_column": frame.end_colno or 0,
+        }
+        for frame in users[:MOST_FRAMES]
+    ]
+
+
+def user_line(error: BaseException) -> str:
+    """The innermost source line of the user's in the traceback; empty if there is none."""
+    lines = [frame.line or "" for frame in traceback.extract_tb(error.__traceback__) if not is_internal(frame.filename)]
+    return lines[-1] if lines else ""
+
+
+def line_being_run() -> str | None:
+    """The innermost line of the user's that is being executed, as `file:line`."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not is_internal(file) and not is_pythons_own(file):
+            return f"{file}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None
+
+
+def is_pythons_own(file: str) -> bool:
+    """Whether a source file is of the standard library."""
+    folder = os.path.dirname(os.__file__) + os.sep
+    return file.startswith(folder) and not file.startswith((f"{folder}site-packages", f"{folder}dist-packages"))
+
+
+def _without_internal_lines(text: str) -> str:
+    """Without internal frames that stand in an exception's own text, where XLA quotes the traceback of a callback."""
+    lines: list[str] = []
+    hiding = False
+    for line in text.splitlines(keepends=True):
+        frame = _FRAME.match(line)
+        hiding = is_internal(frame[1]) if frame else hiding and line.startswith("    ")
+        if not hiding:
+            lines.append(line)
+    return "".join(lines)
+
+
+def _raised_here(error: BaseException) -> bool:
+    if type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError"):  # by a compiler that is called from here
+        return False
+    if any(note.startswith(_JAX_NOTES) for note in getattr(error, "__notes__", ())):
+        return False  # the frames in which it was raised are JAX's, which has taken them out
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and frames[-1].filename.startswith(HERE)
+
+
+def is_internal(file: str) -> bool:
+    """Whether a source file is part of JAX, of the import system or of shardscope: not the user's."""
+    return file.startswith((HERE, "<frozen ", *_jax_folders())) or file == "<string>"
+
+
+def _jax_folders() -> Iterator[str]:
+    for name in ("jax", "jaxlib"):
+        path = getattr(sys.modules.get(name), "__file__", None)
+        if path:
+            yield os.path.dirname(path) + os.sep
+
+
+def _chain(told: traceback.TracebackException | None, seen: set[int]) -> Iterator[traceback.TracebackException]:
+    if told is not None and id(told) not in seen:
+        seen.add(id(told))
+        yield told
+        for part in (told.__cause__, told.__context__, *(getattr(told, "exceptions", None) or ())):
+            yield from _chain(part, seen)
+
+
+class _Folded(traceback.StackSummary):
+    """A stack in which a run of internal frames prints as one line."""
+
+    def format(self, **options: Any) -> list[str]:
+        lines: list[str] = []
+        hidden = 0
+        for frame in self:
+            if is_internal(frame.filename):
+                hidden += not frame.filename.startswith((HERE, "<"))
+                continue
+            lines += _fold(hidden)
+            hidden = 0
+            lines.extend(traceback.StackSummary.from_list([frame]).format(**options))
+        return lines + _fold(hidden)
+
+
+def _fold(hidden: int) -> list[str]:
+    return [f"  … {hidden} frame{'s' if hidden > 1 else ''} of JAX\n"] if hidden else []
+
+
+def _folded(stack: traceback.StackSummary) -> traceback.StackSummary:
+    folded = _Folded()
+    folded.extend(stack)
+    return folded

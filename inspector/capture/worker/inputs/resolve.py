@@ -1,0 +1,150 @@
+"""From `script.py:fn` to the function: the script is imported as Python would run it, but never as `__main__`."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from ...protocol.request import UsageError, is_file, split_function
+
+
+class Resolved(NamedTuple):
+    """A function where it was found: `owner` is the module, or the object whose attribute it is."""
+
+    function: Any
+    name: str
+    owner: Any
+    module: ModuleType
+
+
+def prepare_path(function: str) -> None:
+    """Make `sys.path` what `python script.py` gives, or `python -m package.module` for a module."""
+    place, _ = split_function(function)
+    if getattr(sys.flags, "safe_path", False):
+        return
+    if is_file(place):
+        path = Path(place).resolve()
+        sys.path.insert(0, str(path.parent))
+        if (root := _package_root(path)) != path.parent:
+            sys.path.insert(1, str(root))
+    else:
+        sys.path.insert(0, os.getcwd())
+
+
+def find_script(function: str) -> Path | None:
+    """The file that will be imported; None for a module, which Python finds.
+
+    Raises:
+        UsageError: there is no such file, or no function was named.
+    """
+    place, name = split_function(function)
+    path = Path(place)
+    if is_file(place) and not path.is_file():
+        folder = path.parent if path.parent.is_dir() else Path()
+        near = difflib.get_close_matches(path.name, [p.name for p in folder.glob("*.py")], n=3)
+        raise UsageError(f"there is no file {place}", _did_you_mean(str(folder / name) for name in near))
+    if not name:
+        defined = _top_level_functions(path) if is_file(place) else []
+        listed = f"; {place} defines {', '.join(defined)}" if defined else ""
+        example = defined[0] if defined else "fn"
+        raise UsageError(f"which function? {function} names none{listed}", f"write {place}:{example}")
+    return path.resolve() if is_file(place) else None
+
+
+def resolve(function: str) -> Resolved:
+    """Import the script and get the function.
+
+    Raises:
+        UsageError: there is no such module or attribute, or it cannot be called. What the script raises passes through.
+    """
+    place, dotted = split_function(function)
+    script = find_script(function)
+    module = _import_file(script) if script else _import_module(place)
+    owner: Any = module
+    value: Any = module
+    for name in dotted.split("."):
+        owner = value
+        try:
+            value = getattr(owner, name)
+        except AttributeError:
+            where = place if owner is module else f"{type(owner).__name__} in {place}"
+            raise UsageError(f"{where} has no {name!r}", _suggest(name, owner)) from None
+    if not callable(value):
+        raise UsageError(
+            f"{dotted} in {place} is not a function but of type {type(value).__name__}", _suggest("", owner)
+        )
+    return Resolved(value, dotted.rpartition(".")[2], owner, module)
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Import a script by its path: as a member of its package where it stands in one, else under its own name."""
+    root = _package_root(path)
+    if root != path.parent:
+        relative = path.relative_to(root).with_suffix("")
+        parts = relative.parts[:-1] if relative.name == "__init__" else relative.parts
+        name = ".".join(parts)
+        module = importlib.import_module(name)
+        found = getattr(module, "__file__", None)
+        if found is None or not path.samefile(found):
+            raise UsageError(f"{name} is imported from {found}, not from {path}")
+        return module
+    name = path.stem if path.stem not in sys.modules else f"_script_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} is not a Python file", "a script's name ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _import_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
+            raise
+        raise UsageError(f"there is no module {error.name!r}", "a file is named with its .py") from None
+
+
+def _package_root(path: Path) -> Path:
+    """The folder that holds the outermost package around a file; the file's own folder where it is in none."""
+    folder = path.parent
+    while (folder / "__init__.py").is_file() and folder.parent != folder:
+        folder = folder.parent
+    return folder
+
+
+def _top_level_functions(path: Path) -> list[str]:
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return []
+    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
+
+
+def _suggest(name: str, owner: Any) -> str | None:
+    public = [n for n in dir(owner) if not n.startswith("_")]
+    near = difflib.get_close_matches(name, public, n=3)
+    if near:
+        return _did_you_mean(near)
+    own = owner.__name__ if isinstance(owner, ModuleType) else None
+    functions = [n for n in public if callable(v := getattr(owner, n, None)) and own in (None, _module_of(v))]
+    return f"it has {', '.join(functions[:12])}" if functions else None
+
+
+def _module_of(value: Any) -> str | None:
+    return getattr(value, "__module__", None)
+
+
+def _did_you_mean(names: Iterable[str]) -> str | None:
+    listed = " or ".join(names)
+    return f"did you mean {listed}?" if listed else None

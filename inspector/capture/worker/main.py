@@ -1,0 +1,105 @@
+"""The capturing process, from the request to the last frame."""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib.util
+import json
+import os
+import platform
+import sys
+from typing import Any
+
+from ..protocol.overrides import read_overrides
+from ..protocol.request import Request, UsageError
+from ..protocol.workspace import FAULT_LOG
+from . import devices, failures
+from .channel import Channel, Pipe, die_with_parent
+from .inputs.resolve import find_script, prepare_path, resolve
+from .patches import replaced
+from .patches.overrides import Overriding
+from .simulated.topology import Topology
+
+
+def main(workspace: str, descriptor: str, request_text: str, chosen_devices: str, topology_text: str = "") -> None:
+    """Capture what `request_text` asks for and write frames to `descriptor`.
+
+    `chosen_devices` is the number of fake devices that shardscope chose, and may choose anew; empty where the user did.
+    `topology_text` holds, in JSON, the fields of the Topology to compile for; empty for the devices that are there.
+    """
+    die_with_parent()
+    faulthandler.enable(open(os.path.join(workspace, FAULT_LOG), "wb", buffering=0))  # noqa: SIM115 (open to the end)
+    channel = Channel(Pipe(int(descriptor)).write)
+    request = Request.decode(request_text)
+    topology = Topology(**json.loads(topology_text)) if topology_text else None
+    try:
+        _capture(request, channel, workspace, topology)
+        channel.send("end", since=channel.now())
+    except BaseException as error:
+        _send_failure(error, channel, request.target, int(chosen_devices or 0))
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):  # the script closed or replaced it
+            continue
+    os._exit(0)  # Threads of the script may never end, and its exit handlers are not part of what is captured.
+
+
+def _capture(request: Request, channel: Channel, workspace: str, topology: Topology | None) -> None:
+    channel.enter("import")
+    for stream in (sys.stdout, sys.stderr):
+        getattr(stream, "reconfigure", lambda **_: None)(line_buffering=True)
+    replaced.interpose(request.replaced)
+    script = find_script(request.function)
+    if script is not None:
+        channel.send("script", replaced.text_of(script), name=str(script))
+    sys.argv = [str(script or request.function), *request.argv]
+    prepare_path(request.function)
+    if importlib.util.find_spec("jax") is None:
+        raise UsageError(
+            f"{sys.executable} (Python {platform.python_version()}) has no jax",
+            "install it there (pip install jax), or name another interpreter with --python",
+        )
+    overrides = Overriding(read_overrides(request.overrides))
+    overrides.watch_imports()
+    if topology is not None:
+        topology.watch_imports()
+    found = resolve(request.function)
+    file = getattr(found.module, "__file__", None) or ""
+    if script is None and file.endswith(".py"):
+        channel.send("script", replaced.text_of(file), name=file)
+
+    # Here, and not above, because the script is to be the first that imports jax: it may set jax's environment.
+    from .recording import record
+
+    record(request, found, channel, workspace, topology, overrides)
+
+
+def _send_failure(error: BaseException, channel: Channel, target: str, chosen_devices: int) -> None:
+    """Tell why it ends here; an error about the number of devices says how many were wanted."""
+    failure = failures.describe(error, channel.phase)
+    message, line = str(error), failures.user_line(error)
+    count = _device_count() if devices.is_about_devices(message, line) else 0
+    wanted = devices.wanted(message, line, count) if count and not isinstance(error, UsageError) else None
+    if wanted is not None and count == chosen_devices:
+        channel.send("devices", wanted=wanted)
+    elif wanted is not None and wanted > count:
+        failure["kind"] = "usage"
+        failure["message"] = f"{wanted} devices are needed, and there are {count}: {failure['message']}"
+        other = f"a target of {wanted} devices, or a smaller mesh"
+        failure["hint"] = f"--devices {wanted}" if target == "cpu" else other
+    elif devices.is_about_divisibility(message) and _device_count() == chosen_devices:
+        failure["hint"] = f"if the script takes all {chosen_devices} devices that there are, try fewer with --devices"
+    elif "RESOURCE_EXHAUSTED" in message and channel.phase == "compile":
+        failure["hint"] = "one device does not hold it: spread it over more of them, or compute more of it anew"
+    elif "Unknown backend" in message:
+        failure["hint"] = "scripts run on fake CPU devices; --target local leaves the choice of devices to JAX"
+    channel.send("failure", **failure, since=channel.now())
+
+
+def _device_count() -> int:
+    jax: Any = sys.modules.get("jax")
+    try:
+        return int(jax.device_count())
+    except Exception:  # jax is not there, or its backend would not start: that is the error to tell of
+        return 0

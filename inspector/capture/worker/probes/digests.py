@@ -1,0 +1,52 @@
+"""A value's bits in 64 bits: computed on the device, so that shards can be compared without moving them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ..program.avals import is_ref
+
+_ODD = (0x9E3779B1, 0x85EBCA6B)
+"""Multipliers that spread bits (2**32 over the golden ratio, and one of MurmurHash3's)."""
+
+
+def digest(value: Any) -> Any:
+    """`uint32[2]`: equal for equal bits, and different for almost all others. NaNs and signs of zero count as bits."""
+    words = _words(value)
+    place = 2 * lax.iota(jnp.uint32, words.size) + 1
+    mixed = (words ^ (words >> 15)) * jnp.uint32(_ODD[0])
+    sums = [jnp.sum((mixed ^ (mixed >> 13)) * place * jnp.uint32(odd), dtype=jnp.uint32) for odd in _ODD]
+    spread = jnp.sum((words * place) ^ (words >> 16), dtype=jnp.uint32)
+    return jnp.stack([sums[0], sums[1] ^ spread])
+
+
+def has_bits(aval: Any) -> bool:
+    """Whether a type is one of numbers or random keys, and not a token, a reference or nothing at all."""
+    dtype = getattr(aval, "dtype", None)
+    if dtype is None or not hasattr(aval, "shape") or is_ref(aval):
+        return False
+    known = jnp.issubdtype(dtype, jnp.number) or jnp.issubdtype(dtype, jnp.bool_)
+    return bool((known and jnp.dtype(dtype).itemsize * 8 >= 8) or jnp.issubdtype(dtype, jax.dtypes.prng_key))
+
+
+def plain(value: Any) -> Any:
+    """The value itself; of random keys, their data."""
+    value = jnp.asarray(value) if not hasattr(value, "dtype") else value
+    return jax.random.key_data(value) if jnp.issubdtype(value.dtype, jax.dtypes.prng_key) else value
+
+
+def _words(value: Any) -> Any:
+    value = plain(value)
+    if jnp.issubdtype(value.dtype, jnp.bool_):
+        return value.ravel().astype(jnp.uint32)
+    if jnp.issubdtype(value.dtype, jnp.complexfloating):
+        value = jnp.stack([value.real, value.imag])
+    size = jnp.dtype(value.dtype).itemsize
+    if jnp.issubdtype(value.dtype, jnp.integer) and jnp.iinfo(value.dtype).bits < 8:
+        return value.ravel().astype(jnp.int32).view(jnp.uint32)
+    unsigned = {1: jnp.uint8, 2: jnp.uint16}.get(size, jnp.uint32)
+    return lax.bitcast_convert_type(value, unsigned).ravel().astype(jnp.uint32)

@@ -1,0 +1,195 @@
+"""Running what was compiled: what comes out, and how long it takes."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..inputs import seeded
+from ..inputs.callables import Traceable
+from ..program.avals import is_ref, type_text
+from ..program.specs import spec_text
+from ..program.values import result_path
+
+RUNS = 5
+LONGEST = 2.0
+"""Seconds after which no further run is begun; there is always one after the warm-up."""
+
+LARGEST_PRODUCT = 1 << 24
+"""Elements of outputs that are multiplied with random vectors."""
+
+SMALL = 64
+"""Outputs of up to so many elements are given in full."""
+
+
+def obstacle(compiled: Any) -> str | None:
+    """Why it had better not be run here, if there is a reason."""
+    needed = _bytes_on_all_devices(compiled)
+    available = available_bytes()
+    if needed is not None and available is not None and needed > available // 2:
+        return f"it takes {needed / 1e9:.1f} GB on all devices together; {available / 1e9:.1f} GB of memory are free"
+    return None
+
+
+class Inputs(NamedTuple):
+    """The arguments' leaves as the compiled program takes them; `seeded` where some had types but no values."""
+
+    leaves: list[Any]
+    tree: Any
+    donated: list[bool]
+    seeded: bool
+
+
+def inputs_of(call: Traceable, compiled: Any, seed: int) -> Inputs:
+    """Values for all arguments, on the devices where they belong."""
+    leaves, tree = jax.tree.flatten(call.dynamic())
+    values = [seeded.concrete(leaf, seed, index) for index, leaf in enumerate(leaves)]
+    formats = _input_formats(compiled, len(leaves))
+    donated = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(compiled.args_info)]
+    try:
+        placed = [_place(value, wanted) for value, wanted in zip(values, formats, strict=True)]
+    except ValueError:  # Refs that a function closes over are counted among its arguments, and unused arguments are not
+        placed = values
+    return Inputs(placed, tree, donated, any(map(seeded.is_abstract, leaves)))
+
+
+def run(compiled: Any, inputs: Inputs, closely: bool = False) -> tuple[list[Any], dict[str, Any]]:
+    """The last run's outputs, and the fields of the `execution` event: them, and seconds per run after a warm-up.
+
+    `closely` describes outputs so that they can be compared with those of another program.
+    """
+
+    begun = time.perf_counter()
+    outputs, seconds = once(compiled, inputs)
+    times: list[float] = []
+    while not times or (len(times) < RUNS and time.perf_counter() - begun + seconds < LONGEST):
+        outputs, seconds = once(compiled, inputs)
+        times.append(round(seconds, 9))
+    leaves_out, _ = jax.tree_util.tree_flatten_with_path(outputs)
+    return [leaf for _, leaf in leaves_out], {
+        "outputs": [_summary(result_path(path), leaf, closely) for path, leaf in leaves_out],
+        "seconds": times,
+        "seeded_inputs": inputs.seeded,
+    }
+
+
+def once(compiled: Any, inputs: Inputs) -> tuple[Any, float]:
+    """The outputs of one run, and its seconds."""
+    args, kwargs = jax.tree.unflatten(inputs.tree, fresh(inputs))
+    started = time.perf_counter()
+    outputs = jax.block_until_ready(compiled(*args, **kwargs))
+    return outputs, time.perf_counter() - started
+
+
+def fresh(inputs: Inputs) -> list[Any]:
+    """The leaves for one run: copies of those that it may take over, or write to."""
+    pairs = zip(inputs.leaves, inputs.donated, strict=True)
+    copies = [_copy(leaf) if gone or holds(leaf) else leaf for leaf, gone in pairs]
+    jax.block_until_ready(copies)
+    return copies
+
+
+def _place(value: Any, wanted: Any) -> Any:
+    """The value as the compiled program takes it. Random keys have no layout of their own, only a sharding; a Ref is
+    where it is."""
+    if wanted is None or holds(value):
+        return value
+    if jnp.issubdtype(getattr(value, "dtype", None), jax.dtypes.extended):
+        return jax.device_put(value, wanted.sharding)
+    return jax.device_put(value, wanted)
+
+
+def _copy(value: Any) -> Any:
+    """A copy of its own buffers, for a run that may take them over, or write to them."""
+    if holds(value):
+        return ref_of(value[...])
+    return value.copy() if isinstance(value, jax.Array) else value
+
+
+def holds(value: Any) -> bool:
+    """Whether a value is a Ref."""
+    return is_ref(getattr(value, "aval", None))
+
+
+def ref_of(value: Any) -> Any:
+    """A Ref that holds a value."""
+    make: Any = jax.new_ref if hasattr(jax, "new_ref") else jax.array_ref
+    return make(value)
+
+
+def _input_formats(compiled: Any, count: int) -> list[Any]:
+    """Sharding and layout of each argument; None for one that the compiled program has no use for."""
+    leaves = jax.tree.leaves(compiled.input_formats, is_leaf=lambda leaf: leaf is None)
+    known = [leaf if getattr(leaf, "sharding", None) is not None else None for leaf in leaves]
+    return known if len(known) == count else [None] * count
+
+
+def _summary(path: str, leaf: Any, closely: bool) -> dict[str, Any]:
+    spec = spec_text(getattr(leaf, "sharding", None))
+    summary: dict[str, Any] = {"path": path, "type": type_text(jax.typeof(leaf)), "spec": spec}
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):
+        return summary
+    array = np.asarray(leaf)
+    if array.size <= SMALL:
+        summary["values"] = np.array2string(array, separator=", ", max_line_width=100)
+    if closely:
+        summary |= fingerprint(array)
+    return {**summary, **statistics(array)}
+
+
+def fingerprint(array: Any) -> dict[str, Any]:
+    """A digest of the bits; and of what is not too large the norm, and the products with two fixed random vectors.
+
+    Programs that compute the same in another order differ in these by no more than rounding.
+    """
+    found: dict[str, Any] = {
+        "digest": hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).hexdigest()
+    }
+    if array.size > LARGEST_PRODUCT or not array.size or jnp.issubdtype(array.dtype, jnp.complexfloating):
+        return found
+    wide = np.nan_to_num(array.astype(np.float64).ravel())
+    random = np.random.default_rng(0)
+    products = [float(wide @ random.standard_normal(wide.size)) for _ in range(2)]
+    norm = float(np.linalg.norm(wide))
+    return {**found, "projections": [norm, *products]} if all(map(math.isfinite, (norm, *products))) else found
+
+
+def statistics(array: Any) -> dict[str, int | float]:
+    """Minimum, mean and maximum of the finite elements, and how many are not; nothing for types that have none."""
+    if jnp.issubdtype(array.dtype, jnp.complexfloating) or not array.size:
+        return {}
+    wide = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    is_finite = np.isfinite(wide)
+    finite = wide if is_finite.all() else wide[is_finite]
+    found: dict[str, int | float] = {"non_finite": int(wide.size - finite.size)}
+    if finite.size:
+        figures = {"minimum": finite.min(), "mean": finite.mean(dtype=np.float64), "maximum": finite.max()}
+        found |= {name: float(figure) for name, figure in figures.items() if math.isfinite(figure)}
+    return found
+
+
+def _bytes_on_all_devices(compiled: Any) -> int | None:
+    try:
+        stats = compiled.memory_analysis()
+        each = stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes
+    except (AttributeError, NotImplementedError, jax.errors.JaxRuntimeError):
+        return None
+    return int(each) * len(compiled.runtime_executable().local_devices())
+
+
+def available_bytes() -> int | None:
+    """Memory that can be had without swapping, where the system says."""
+    try:
+        text = Path("/proc/meminfo").read_text()
+    except OSError:
+        return None
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)
+    return int(match[1]) * 1024 if match else None

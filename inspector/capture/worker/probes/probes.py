@@ -1,0 +1,284 @@
+"""A run with probes: each device's values before and after the collectives, and whether shared values are the same."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..program.avals import type_text
+from . import live
+from .chosen import census
+from .device_blocks import DeviceBlocks
+from .digests import has_bits, plain
+from .probing import Prober
+from .readings import Reading, Run, device_ids
+from .reference import Alone, apart
+from .sites import Looped, Mapped, Site
+
+WHOLE = 4096
+"""Elements of a shard that are recorded; of a larger one a window of so many."""
+
+MOST_BYTES = 1 << 26
+"""Bytes of recorded elements in one capture."""
+
+QUICK = 1.0
+"""Seconds below which the run is repeated, without what the first one has to do once."""
+
+MOST_DIFFERENCES = 1000
+
+
+class TooLargeError(Exception):
+    """The values that were asked for do not fit into memory."""
+
+
+class Probed:
+    """One probed run of a function. `window` is where the window into large shards begins."""
+
+    def __init__(self, traced: Any, compiled: Any, prober: Prober, window: tuple[int, ...]) -> None:
+        self.prober = prober
+        self.window = window
+        self.assignment = [int(device.id) for device in compiled.runtime_executable().local_devices()]
+        self.room = MOST_BYTES
+        self._shown = census(compiled.as_text())
+        self._traced = traced
+        self._outputs = _shardings(compiled)
+        self._arrays: dict[str, Any] = {}
+        self._results: tuple[Any, ...] = ()
+
+    def run(self, inputs: live.Inputs) -> dict[str, Any]:
+        """Compile and run; gives the fields of the `probed` event: the collectives of this program and of the shown."""
+
+        def function(*values: Any) -> Any:
+            results, probes = self.prober.run(self._traced.jaxpr, values)
+            return tuple(results), probes
+
+        count = len(self._traced.jaxpr.out_avals)
+        shardings = (self._outputs, None) if len(self._outputs) == count else None
+        traced = jax.jit(function, out_shardings=shardings).trace(*inputs.leaves)
+        size = sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in traced.jaxpr.out_avals[count:])
+        available = live.available_bytes()
+        if available is not None and size > available // 2:
+            raise TooLargeError(f"they take {size / 1e9:.1f} GB; {available / 1e9:.1f} GB of memory are free")
+        probed = traced.lower().compile()
+        seconds = self._timed(probed, inputs)
+        if seconds < QUICK:
+            seconds = min(seconds, self._timed(probed, inputs))
+        return {"shown": self._shown, "probed": census(probed.as_text()), "seconds": round(seconds, 9)}
+
+    def _timed(self, probed: Any, inputs: live.Inputs) -> float:
+        leaves = live.fresh(inputs)
+        started = time.perf_counter()
+        self._results, self._arrays = jax.block_until_ready(probed(*leaves))
+        return time.perf_counter() - started
+
+    def values(self) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """The fields and elements of the `probe` events, in the order of the program."""
+        run = Run(self.prober.sites, self._arrays)
+        for key, site in sorted(self.prober.sites.items(), key=lambda item: _order(item[1])):
+            if site.when in ("before", "after"):
+                array = self._arrays[key]
+                if any(isinstance(layer, Mapped) for layer in site.layers):
+                    yield from self._by_coordinates(site, run, array)
+                else:
+                    yield from self._by_shards(site, run, array)
+
+    def differences(self) -> list[dict[str, Any]]:
+        """For each result whose digests were kept: the axes along which its shards differ, and where they first do."""
+        run = Run(self.prober.sites, self._arrays)
+        found = []
+        for key, site in sorted(self.prober.sites.items(), key=lambda item: _order(item[1])):
+            if site.when == "digest":
+                found.append(
+                    {
+                        "path": list(site.path),
+                        "position": site.position,
+                        "axes": list(self._axes(site)),
+                        "differs": _differences(run, site, np.asarray(self._arrays[key]), self.assignment),
+                    }
+                )
+        return found
+
+    def against(self, alone: Alone, inputs: live.Inputs) -> dict[str, Any]:
+        """The fields of the `reference` event: the values that differ from those of a run on one device."""
+        device = jax.local_devices()[0]
+        leaves = [_alone(leaf, device) for leaf in inputs.leaves]
+        results, arrays = jax.jit(lambda *values: alone.run(self._traced.jaxpr, values))(*leaves)
+        run, other = Run(self.prober.sites, self._arrays), Run(alone.sites, arrays)
+        differs, count = [], 0
+        for key, site in sorted(self.prober.sites.items(), key=lambda item: _order(item[1])):
+            if site.when not in ("before", "after") or key not in arrays:
+                continue
+            sharded, reference = np.asarray(self._arrays[key]), np.asarray(arrays[key])
+            places = {(r.iteration, *r.at): r for r in other.readings(alone.sites[key])}
+            for reading in run.readings(site):
+                count += 1
+                if (reading.iteration, *reading.at) not in places:
+                    continue
+                distance = apart(sharded[reading.at], reference[reading.at])
+                if distance is not None:
+                    fields = {"path": list(site.path), "when": site.when, "position": site.position}
+                    where = {"iteration": list(reading.iteration), "coordinates": list(reading.coordinates.values())}
+                    differs.append({**fields, **where, "distance": min(distance, 1e300)})
+        for number, (one, two) in enumerate(zip(self._results, results, strict=True)):
+            count += 1
+            if has_bits(jax.typeof(one)) and (distance := apart(plain(one), plain(two))) is not None:
+                fields = {"path": [], "when": "output", "position": number, "iteration": [], "coordinates": []}
+                differs.append({**fields, "distance": min(distance, 1e300)})
+        return {"compared": count, "differs": differs[:MOST_DIFFERENCES], "undefined": None}
+
+    def whole(self, when: str, position: int, array: Any) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """The shards of an argument or an output, where it is an array on devices."""
+        if not isinstance(array, jax.Array) or jax.numpy.issubdtype(array.dtype, jax.dtypes.extended):
+            return
+        fields = {"path": [], "when": when, "position": position, "iteration": [], "loops": []}
+        yield from self._shards(fields, type_text(jax.typeof(array)), array, ())
+
+    def _by_coordinates(self, site: Site, run: Run, array: Any) -> Iterator[tuple[dict[str, Any], bytes]]:
+        groups: dict[tuple[int, ...], list[Reading]] = {}
+        for reading in run.readings(site):
+            groups.setdefault(reading.iteration, []).append(reading)
+        blocks = DeviceBlocks(array, max((len(r.at) for r in chain(*groups.values())), default=0))
+        for iteration, readings in sorted(groups.items()):
+            held = [
+                (device_ids(site, r.coordinates, self.assignment), list(r.coordinates.values()), "", blocks[r.at])
+                for r in readings
+            ]
+            yield from self._event(_fields(site, iteration), site.type, list(self._axes(site)), held)
+
+    def _by_shards(self, site: Site, run: Run, array: Any) -> Iterator[tuple[dict[str, Any], bytes]]:
+        for reading in run.readings(site):
+            yield from self._shards(_fields(site, reading.iteration), site.type, array, reading.at)
+
+    def _shards(
+        self, fields: dict[str, Any], type: str, array: Any, index: tuple[int, ...]
+    ) -> Iterator[tuple[dict[str, Any], bytes]]:
+        mesh = getattr(array.sharding, "mesh", None)
+        places = {} if mesh is None else {d.id: list(map(int, place)) for place, d in np.ndenumerate(mesh.devices)}
+        axes = [] if mesh is None else list(map(str, mesh.axis_names))
+        held = [
+            (
+                int(shard.device.id),
+                places.get(shard.device.id, []),
+                _part(shard.index[len(index) :], array.shape[len(index) :]),
+                np.asarray(shard.data)[index],
+            )
+            for shard in sorted(
+                array.addressable_shards, key=lambda shard: places.get(shard.device.id, [shard.device.id])
+            )
+        ]
+        yield from self._event(fields, type, axes, held)
+
+    def _event(
+        self, fields: dict[str, Any], type: str, axes: list[str], held: list[tuple[int, list[int], str, Any]]
+    ) -> Iterator[tuple[dict[str, Any], bytes]]:
+        if not held:
+            return
+        first = held[0][3]
+        start, extent = _window(first.shape, self.window)
+        pieces = tuple(slice(s, s + e) for s, e in zip(start, extent, strict=True))
+        data = b"".join(np.ascontiguousarray(array[pieces]).tobytes() for *_, array in held)
+        if len(data) > self.room:
+            data = b""
+        self.room -= len(data)
+        digests = [_digest(array) for *_, array in held]
+        figures = {digest: held[number][3] for number, digest in enumerate(digests)}
+        known = {digest: live.statistics(array) for digest, array in figures.items()}
+        shards = [
+            {"device": device, "coordinates": place, "part": part, "digest": digest, **known[digest]}
+            for digest, (device, place, part, _) in zip(digests, held, strict=True)
+        ]
+        described = {"type": type, "dtype": str(first.dtype), "shape": list(first.shape), "axes": axes}
+        yield {**fields, **described, "start": start, "extent": extent, "shards": shards}, data
+
+    def _axes(self, site: Site) -> Iterator[str]:
+        for layer in site.layers:
+            if isinstance(layer, Mapped):
+                yield from layer.axes
+
+
+def _fields(site: Site, iteration: tuple[int, ...]) -> dict[str, Any]:
+    loops = [layer.path[-1] for layer in site.layers if isinstance(layer, Looped)]
+    return {
+        "path": list(site.path),
+        "when": site.when,
+        "position": site.position,
+        "iteration": list(iteration),
+        "loops": loops,
+    }
+
+
+def _differences(run: Run, site: Site, digests: Any, assignment: list[int]) -> list[dict[str, Any]]:
+    """For each axis along which any two shards differ, the first iteration in which they do, and two devices."""
+    groups: dict[tuple[int, ...], list[Reading]] = {}
+    for reading in run.readings(site):
+        groups.setdefault(reading.iteration, []).append(reading)
+    found: dict[str, dict[str, Any]] = {}
+    for iteration, readings in sorted(groups.items()):
+        for axis in readings[0].coordinates:
+            if axis in found:
+                continue
+            seen: dict[Any, Reading] = {}
+            for reading in readings:
+                rest = tuple(place for name, place in reading.coordinates.items() if name != axis)
+                other = seen.setdefault(rest, reading)
+                if (digests[other.at] != digests[reading.at]).any():
+                    devices = [device_ids(site, r.coordinates, assignment) for r in (other, reading)]
+                    found[axis] = {"axis": axis, "iteration": list(iteration), "devices": devices}
+                    break
+    return list(found.values())
+
+
+def _order(site: Site) -> tuple[Any, ...]:
+    path = tuple(tuple(map(int, name.split("."))) for name in site.path)
+    return path, site.when != "before", site.position
+
+
+def _window(shape: tuple[int, ...], asked: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """Start and extent of what is recorded of a shard: all of a small one, else most of its last dimensions."""
+    room, extent = WHOLE, []
+    small = int(np.prod(shape, dtype=np.int64)) <= WHOLE
+    for number, size in enumerate(reversed(shape)):
+        taken = size if small else min(size, room, 64 if number < 2 else room)
+        extent.append(taken)
+        room = max(1, room // max(1, taken))
+    extent.reverse()
+    begins = [0] * (len(shape) - len(asked)) + list(asked[-len(shape) :] if shape else ())
+    start = [max(0, min(begin, size - taken)) for begin, size, taken in zip(begins, shape, extent, strict=True)]
+    return start, extent
+
+
+def _digest(array: Any) -> str:
+    return hashlib.blake2b(np.ascontiguousarray(array).reshape(-1).view(np.uint8), digest_size=8).hexdigest()
+
+
+def _shardings(compiled: Any) -> tuple[Any, ...]:
+    """Those of the results; none where the program has others beside them, as one that writes to Refs has."""
+    try:
+        return tuple(jax.tree.leaves(compiled.output_shardings))
+    except ValueError:
+        return ()
+
+
+def _alone(leaf: Any, device: Any) -> Any:
+    """An argument on one device."""
+    if live.holds(leaf):
+        return live.ref_of(jax.device_put(np.asarray(leaf[...]), device))
+    extended = jax.numpy.issubdtype(getattr(leaf, "dtype", None), jax.dtypes.extended)
+    return jax.device_put(leaf if extended else np.asarray(leaf), device)
+
+
+def _part(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:
+    """`0:4, :`: the part of the whole that a shard is."""
+    return ", ".join(
+        ":"
+        if (s.start or 0) == 0 and s.stop in (None, size)
+        else f"{s.start or 0}:{size if s.stop is None else s.stop}"
+        for s, size in zip(index, shape, strict=False)
+    )

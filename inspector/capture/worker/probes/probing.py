@@ -1,0 +1,301 @@
+"""A traced function once more, with values from inside it as additional results.
+
+The jaxpr is evaluated equation by equation. A value that is wanted leaves through every shard_map, loop and branch
+around it: a shard_map gives it one leading dimension for each axis that is manual in it, a loop one for the iterations
+that are kept, a branch zeros where it was not taken. So nothing is called back, nothing is communicated for it, and it
+works wherever the function itself does. What the values are when nobody looks may differ in the last bit: this is
+another program, and the compiler may fuse it otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import P, lax
+
+from ..program import structure
+from ..program.avals import is_sharded, is_unreduced, type_text, varying
+from .digests import digest, has_bits, plain
+from .equations import Environment, bind, bodies, evaluated, opened
+from .sites import Layer, Looped, Mapped, Path, Site, Taken, slots_for
+from .summands import summands
+
+CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+"""Parameters that hold what a call calls."""
+
+INLINED = {"jit", "pjit", "closed_call", "core_call", "eval_jaxpr", "remat", "remat2", "checkpoint"}
+INLINED |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
+
+MOST_SITES = 2000
+"""Values, and digests of values, that are taken; of a program that has more, the first ones."""
+
+
+@dataclass(slots=True)
+class Prober:
+    """Evaluates a jaxpr with probes.
+
+    `ids` gives the table index of a jaxpr by its `id` and by whether it stands under a check; `wanted` tells which
+    equations' values are kept whole, by id, equation and whether it stands in a shard_map; `digests` whether the
+    digests of all results are; `iterations` are those that are kept of each loop.
+    """
+
+    ids: dict[tuple[int, bool], int]
+    wanted: Callable[[str, Any, bool], bool]
+    digests: bool
+    iterations: tuple[int, ...]
+    sites: dict[str, Site] = field(default_factory=dict)
+    layers: list[Layer] = field(default_factory=list)
+    busy: dict[tuple[int, bool, bool], bool] = field(default_factory=dict)
+
+    def run(self, jaxpr: Any, inputs: Sequence[Any], path: Path = ()) -> tuple[list[Any], dict[str, Any]]:
+        """The results, and the probed values by their keys in `sites`."""
+        environment = Environment(jaxpr, inputs)
+        jaxpr = opened(jaxpr)
+        index = self.ids.get((id(jaxpr), self.checked), -1)
+        probes: dict[str, Any] = {}
+        for position, equation in enumerate(jaxpr.eqns):
+            name = f"{index}.{position}"
+            here = (*path, name)
+            values = [environment.read(atom) for atom in equation.invars]
+            wanted = self.wanted(name, equation, self.manual)
+            if wanted:
+                self.keep_all(probes, here, "before", values, equation.invars)
+            results, inner = self.equation(equation, here, values)
+            probes |= inner
+            if wanted:
+                self.keep_all(probes, here, "after", results, equation.outvars)
+            if self.digests and self.manual:
+                self.keep_digests(probes, here, results, equation.outvars)
+            environment.write(equation.outvars, results)
+        return [environment.read(atom) for atom in jaxpr.outvars], probes
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes that are manual here."""
+        return tuple(axis for layer in self.layers if isinstance(layer, Mapped) for axis in layer.axes)
+
+    @property
+    def manual(self) -> bool:
+        """Whether this is inside a shard_map."""
+        return bool(self.axes)
+
+    @property
+    def checked(self) -> bool:
+        """Whether the innermost shard_map has its check on."""
+        return next((layer.checked for layer in reversed(self.layers) if isinstance(layer, Mapped)), False)
+
+    def keep_all(self, probes: dict[str, Any], path: Path, when: str, values: Sequence[Any], atoms: Any) -> None:
+        """Keep operands or results as they are."""
+        for position, (value, atom) in enumerate(zip(values, atoms, strict=True)):
+            if has_bits(atom.aval):
+                self.keep(probes, path, when, position, summands(plain(value)), atom.aval)
+
+    def keep_digests(self, probes: dict[str, Any], path: Path, values: Sequence[Any], atoms: Any) -> None:
+        """Keep digests of results, except of those that may differ on all devices anyway, or lie on explicit axes."""
+        for position, (value, atom) in enumerate(zip(values, atoms, strict=True)):
+            if not has_bits(atom.aval) or is_unreduced(value) or type(atom).__name__ == "DropVar" or is_sharded(value):
+                continue
+            if not self.checked or set(self.axes) - set(varying(value)):
+                self.keep(probes, path, "digest", position, digest(value), atom.aval)
+
+    def keep(self, probes: dict[str, Any], path: Path, when: str, position: int, value: Any, aval: Any = None) -> None:
+        """Keep one value, with where it is from."""
+        value = jnp.asarray(value)
+        key = f"{'/'.join(path)}:{when}:{position}"
+        if key not in self.sites and len(self.sites) >= MOST_SITES and when not in ("branch", "count"):
+            return
+        type = type_text(jax.typeof(value) if aval is None else aval)
+        self.sites[key] = Site(path, when, position, tuple(self.layers), type)
+        probes[key] = self.vary(value)
+
+    def vary(self, value: Any) -> Any:
+        """The value, typed as one that varies over all manual axes."""
+        if not self.checked:
+            return value
+        if not (missing := tuple(axis for axis in self.axes if axis not in varying(value))):
+            return value
+        return lax.pcast(value, missing, to="varying") if hasattr(lax, "pcast") else lax.pvary(value, missing)
+
+    @contextmanager
+    def inside(self, layer: Layer) -> Iterator[None]:
+        """What is evaluated meanwhile stands inside it."""
+        self.layers.append(layer)
+        try:
+            yield
+        finally:
+            self.layers.pop()
+
+    def has_sites(self, jaxpr: Any, manual: bool) -> bool:
+        """Whether anything in a jaxpr is probed."""
+        inner = opened(jaxpr)
+        key = (id(inner), self.checked, manual)
+        if key not in self.busy:
+            self.busy[key] = (manual and self.digests and bool(inner.eqns)) or any(
+                self.wanted(f"{self.ids.get((id(inner), self.checked), -1)}.{position}", e, manual)
+                or any(self.has_sites(body, manual or e.primitive.name == "shard_map") for body in bodies(e))
+                for position, e in enumerate(inner.eqns)
+            )
+        return self.busy[key]
+
+    def equation(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """An equation's results, and the probes from its bodies."""
+        name = equation.primitive.name
+        mapping = name == "shard_map"
+        if not any(self.has_sites(body, self.manual or mapping) for body in bodies(equation)):
+            return self.bind(equation, values), {}
+        if mapping:
+            return self.shard_map(equation, path, values)
+        if name == "scan" and structure.loop(equation) is not None and equation.params["length"]:
+            return self.scan(equation, path, values)
+        if name == "while":
+            return self.while_loop(equation, path, values)
+        if name == "cond":
+            return self.cond(equation, path, values)
+        called = next((equation.params[key] for key in CALLS if key in equation.params), None)
+        if name in INLINED and called is not None:
+            held = lax.optimization_barrier(tuple(values)) if equation.params.get("prevent_cse") else values
+            return self.run(called, held, path)
+        return self.bind(equation, values), {}
+
+    def bind(self, equation: Any, values: Sequence[Any]) -> list[Any]:
+        """The results of an equation of which nothing is probed."""
+        return bind(equation, values)
+
+    def shard_map(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Each value leaves with a leading dimension for each manual axis."""
+        params = equation.params
+        axes = tuple(structure.manual_axes(equation))
+        mesh = params["mesh"]
+        layer = Mapped(axes, tuple(mesh.shape[axis] for axis in axes), mesh, structure.is_checked(equation))
+
+        def body(*inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+            with self.inside(layer):
+                results, probes = self.run(params["jaxpr"], inputs, path)
+                lifted = {key: lax.expand_dims(value, range(len(axes))) for key, value in probes.items()}
+            return tuple(results), lifted
+
+        mapped = jax.shard_map(
+            body,
+            mesh=mesh,
+            in_specs=tuple(params["in_specs"]),
+            out_specs=(tuple(params["out_specs"]), P(*axes)),
+            axis_names=set(axes),
+            check_vma=layer.checked,
+        )
+        results, probes = mapped(*values)
+        return list(results), probes
+
+    def scan(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """A scan with a counter and a buffer for each value."""
+        params = equation.params
+        constants, carried = structure.loop(equation) or (0, 0)
+        fixed, carry, slices = (
+            values[:constants],
+            values[constants : constants + carried],
+            values[constants + carried :],
+        )
+        loop = Looped(path, slots_for(self.iterations, params["length"], self.layers), params["length"])
+
+        def body(carry: Sequence[Any], slices: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+            with self.inside(loop):
+                return self.run(params["jaxpr"], [*fixed, *carry, *slices], path)
+
+        def step(state: Any, slices: Any) -> Any:
+            count, carry, buffers = state
+            results, probes = body(carry, slices)
+            state = (count + 1, results[:carried], self.stored(buffers, probes, count, loop.kept))
+            return state, results[carried:]
+
+        buffers = self.buffers(lambda: body(carry, [each[0] for each in slices])[1], loop.kept)
+        state = (jnp.int32(0), carry, buffers)
+        (_, carry, buffers), rest = lax.scan(
+            step, state, slices, params["length"], params.get("reverse", False), params.get("unroll", 1)
+        )
+        return [*carry, *rest], buffers
+
+    def while_loop(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """A while loop with a counter and a buffer for each value of its body and of its condition.
+
+        The condition is evaluated once more at the beginning of each iteration, for only there its values can be kept,
+        and after the loop, for those that ended it.
+        """
+        params = equation.params
+        of_condition, of_body = params["cond_nconsts"], params["body_nconsts"]
+        condition_values, body_values = values[:of_condition], values[of_condition : of_condition + of_body]
+        carry = values[of_condition + of_body :]
+        kept = slots_for(self.iterations, None, self.layers)
+        asking, running = Looped(path, kept, None, more=1), Looped(path, kept, None)
+
+        def going_on(state: Any) -> Any:
+            (answer,) = evaluated(params["cond_jaxpr"], [*condition_values, *state[1]], self.bind)
+            return answer
+
+        def asked(carry: Sequence[Any]) -> dict[str, Any]:
+            if not self.has_sites(params["cond_jaxpr"], self.manual):
+                return {}
+            with self.inside(asking):
+                return self.run(params["cond_jaxpr"], [*condition_values, *carry], path)[1]
+
+        def body(carry: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+            before = asked(carry)
+            with self.inside(running):
+                results, probes = self.run(params["body_jaxpr"], [*body_values, *carry], path)
+            return results, {**before, **probes}
+
+        def step(state: Any) -> Any:
+            count, carry, buffers = state
+            results, probes = body(carry)
+            return count + 1, results, self.stored(buffers, probes, count, kept)
+
+        state = (jnp.int32(0), carry, self.buffers(lambda: body(carry)[1], kept))
+        count, carry, buffers = lax.while_loop(going_on, step, state)
+        probes = {**buffers, **self.stored(buffers, asked(carry), count, kept)}
+        self.keep(probes, path, "count", 0, count)
+        return list(carry), probes
+
+    def cond(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """A conditional whose branches give each other's probes as zeros."""
+        index, *arguments = values
+        branches = equation.params["branches"]
+
+        def probed(number: int) -> tuple[list[Any], dict[str, Any]]:
+            with self.inside(Taken(path, number)):
+                return self.run(branches[number], arguments, path)
+
+        shapes = [jax.eval_shape(lambda number=number: probed(number)[1]) for number in range(len(branches))]
+
+        def branch(number: int) -> Callable[[], Any]:
+            def taken() -> Any:
+                results, own = probed(number)
+                others = {key: self.zeros(one) for each in shapes for key, one in each.items() if key not in own}
+                return results, {**others, **own}
+
+            return taken
+
+        results, probes = lax.switch(index, [branch(number) for number in range(len(branches))])
+        probes = dict(probes)
+        self.keep(probes, path, "branch", 0, index)
+        return list(results), probes
+
+    def buffers(self, body: Callable[[], dict[str, Any]], kept: tuple[int, ...]) -> dict[str, Any]:
+        """Zeros for what the loop's body will give, in each of its slots."""
+        return {key: self.zeros(one, len(kept) + 1) for key, one in jax.eval_shape(body).items()}
+
+    def stored(
+        self, buffers: dict[str, Any], values: dict[str, Any], count: Any, kept: tuple[int, ...]
+    ) -> dict[str, Any]:
+        """The buffers of these values, with those of one iteration in its slot."""
+        slot = jnp.int32(len(kept))
+        for number, iteration in enumerate(kept):
+            slot = jnp.where(count == iteration, jnp.int32(number), slot)
+        slot = self.vary(slot)
+        return {key: lax.dynamic_update_index_in_dim(buffers[key], value, slot, 0) for key, value in values.items()}
+
+    def zeros(self, like: Any, *leading: int) -> Any:
+        """Zeros of a probe's type."""
+        return self.vary(jnp.zeros((*leading, *like.shape), like.dtype))

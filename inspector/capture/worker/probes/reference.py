@@ -1,0 +1,108 @@
+"""The same function on one device, and the first of its values that differs from the sharded ones beyond rounding.
+
+Sharding constraints are left out, and a shard_map's body runs once for each device of its mesh, all on one, with its
+collectives computed among them (`jax.vmap` with an axis name). So both compute the same, and what differs is the work
+of the partitioner, the compiler, or the devices; or a value that is declared the same on all devices and is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..program import structure
+from .blocks import assemble, split
+from .equations import bind
+from .probing import Prober
+from .sites import Mapped, Path
+
+ROUNDINGS = 4096
+"""How many units in the last place, of the largest element, may come from another order of summing."""
+
+CASTS = ("pvary", "pcast", "sharding_constraint", "reshard", "mesh_cast")
+
+
+class Alone(Prober):
+    """Probes that run on one device."""
+
+    def vary(self, value: Any) -> Any:
+        """Nothing is typed here."""
+        return value
+
+    def has_sites(self, jaxpr: Any, manual: bool) -> bool:
+        """Everything is evaluated: any body may hold a collective."""
+        return True
+
+    def equation(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Collectives whose result is typed invariant are those whose result is not."""
+        name, params = equation.primitive.name, equation.params
+        if name in CASTS:
+            return list(values), {}
+        if name in ("psum_invariant", "psum2"):
+            return [lax.psum(value, params["axes"]) for value in values], {}
+        if name == "all_gather_invariant":
+            (value,) = values
+            axis = params["all_gather_dimension"]
+            return [lax.all_gather(value, params["axis_name"], axis=axis, tiled=params["tiled"])], {}
+        if name == "ppermute":
+            return [_permuted(value, params["axis_name"], params["perm"]) for value in values], {}
+        return Prober.equation(self, equation, path, values)
+
+    def bind(self, equation: Any, values: Sequence[Any]) -> list[Any]:
+        """Without the mesh around it."""
+        return bind(equation, values, in_context=False)
+
+    def shard_map(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """All devices' blocks at once."""
+        params = equation.params
+        axes = tuple(structure.manual_axes(equation))
+        sizes = {axis: int(params["mesh"].shape[axis]) for axis in axes}
+        layer = Mapped(axes, tuple(sizes.values()), params["mesh"], structure.is_checked(equation))
+
+        def body(*blocks: Any) -> tuple[list[Any], dict[str, Any]]:
+            with self.inside(layer):
+                return self.run(params["jaxpr"], blocks, path)
+
+        mapped: Any = body
+        for axis in reversed(axes):
+            mapped = jax.vmap(mapped, in_axes=0, out_axes=0, axis_name=axis, axis_size=sizes[axis])
+        blocks = [split(jnp.asarray(v), spec, axes, sizes) for v, spec in zip(values, params["in_specs"], strict=True)]
+        results, probes = mapped(*blocks)
+        return [assemble(r, spec, axes) for r, spec in zip(results, params["out_specs"], strict=True)], probes
+
+
+def _permuted(value: Any, axes: Any, pairs: Any) -> Any:
+    """A ppermute; JAX has it among values of one device for whole permutations only."""
+    everywhere = lax.all_gather(value, axes)
+    place = lax.axis_index(axes)
+    result = jnp.zeros_like(value)
+    for source, target in pairs:
+        result = jnp.where(place == target, everywhere[source], result)
+    return result
+
+
+def apart(sharded: Any, alone: Any) -> float | None:
+    """How far two arrays are apart beyond rounding, in units in the last place of the largest; None if they are not.
+
+    NaNs and infinities have to be at the same places; integers and booleans have to be equal.
+    """
+    one, other = np.asarray(sharded), np.asarray(alone)
+    if one.shape != other.shape:
+        return float("inf")
+    if not jnp.issubdtype(one.dtype, jnp.inexact):
+        return None if np.array_equal(one, other) else float("inf")
+    wide = np.complex128 if jnp.issubdtype(one.dtype, jnp.complexfloating) else np.float64
+    a, b = one.astype(wide), other.astype(wide)
+    finite = np.isfinite(a)
+    if not np.array_equal(finite, np.isfinite(b)) or not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return float("inf")
+    if not finite.any():
+        return None
+    unit = float(jnp.finfo(one.dtype).eps) * max(float(np.abs(b[finite]).max()), float(jnp.finfo(one.dtype).tiny))
+    distance = float(np.abs(a[finite] - b[finite]).max()) / unit
+    return distance if distance > ROUNDINGS else None

@@ -1,0 +1,76 @@
+"""What is seen while the function runs: each device's values inside it, and which of them are not as declared."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...protocol.request import Request
+from ..channel import Channel
+from ..program.jaxpr_facts import Table
+from . import equations, live, timings
+from .chosen import Chosen
+from .probes import Probed, TooLargeError
+from .probing import Prober
+from .reference import Alone
+
+
+class Program(NamedTuple):
+    """A function that was traced, compiled and run."""
+
+    traced: Any
+    compiled: Any
+    table: Table
+    inputs: live.Inputs
+    outputs: list[Any]
+    seconds: float
+
+
+def watch(request: Request, program: Program, channel: Channel, folder: Path) -> None:
+    """Send how long collectives take, and what was asked for: probes, and differences between shards."""
+    try:
+        text = program.compiled.as_text()
+        once = partial(live.once, program.compiled, program.inputs)
+        measured = timings.measure(text, once, program.seconds, folder)
+        channel.send("collective_times", values=measured)
+        if not measured and timings.collective_names(text):
+            _tell(channel, "info", "collectives are not timed: this JAX's profiler does not tell them apart")
+    except Exception as error:  # of the profiler, of which there can be one at a time
+        _tell(channel, "warning", f"collectives are not timed: {type(error).__name__}: {error}")
+    if request.probe == "none":
+        return
+    if problem := equations.probe():
+        _tell(channel, "warning", problem)
+        return
+    prober = Prober(program.table.indices, Chosen(request.probe), True, tuple(sorted(set(request.iterations))))
+    probed = Probed(program.traced, program.compiled, prober, request.window)
+    for when, arrays in (("argument", program.inputs.leaves), ("output", program.outputs)):
+        for position, array in enumerate(arrays):
+            for fields, data in probed.whole(when, position, array):
+                channel.send("probe", data, **fields)
+    try:
+        both = probed.run(program.inputs)
+    except TooLargeError as error:
+        _tell(
+            channel, "warning", f"values inside the program are only compared: {error}; --probe takes single equations"
+        )
+        prober = Prober(program.table.indices, Chosen("none"), True, prober.iterations)
+        probed = Probed(program.traced, program.compiled, prober, request.window)
+        both = probed.run(program.inputs)
+    channel.send("probed", **both)
+    for fields, data in probed.values():
+        channel.send("probe", data, **fields)
+    channel.send("differences", values=probed.differences())
+    if request.reference:
+        alone = Alone(program.table.indices, Chosen(request.probe), False, prober.iterations)
+        try:
+            found = probed.against(alone, program.inputs)
+        except Exception as error:  # of JAX, which has no such collective among values of one device
+            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            found = {"compared": 0, "differs": [], "undefined": reason}
+        channel.send("reference", **found)
+
+
+def _tell(channel: Channel, level: str, text: str) -> None:
+    channel.send("message", level=level, text=text, phase=channel.phase, location=None)

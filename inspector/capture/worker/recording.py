@@ -1,0 +1,242 @@
+"""From a function and its arguments to the frames of all stages."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+from jax.extend.source_info_util import register_exclusion
+
+from ..protocol import compiler_log, dumps
+from ..protocol.request import Request, UsageError
+from ..protocol.workspace import DUMP, PROFILE
+from . import equation_numbers, failures, ref_names, tagging
+from .channel import Channel
+from .compiled import Compiled
+from .inputs import callables, jit_info
+from .inputs.arguments import find_arguments
+from .inputs.callables import Arguments, Traceable
+from .inputs.resolve import Resolved
+from .patches.overrides import Overriding
+from .probes import live, watching
+from .program import avals, jaxpr_facts, meshes, stacks, values
+from .program.jaxpr_facts import Table
+from .simulated.platform_branches import platform_branches
+from .simulated.topology import Topology
+from .subject import Subject
+
+if TYPE_CHECKING:
+    from .simulated.cross_compile import CrossCompiled
+
+OLDEST_JAX = (0, 7, 1)
+
+
+def record(
+    request: Request,
+    found: Resolved,
+    channel: Channel,
+    workspace: str,
+    topology: Topology | None = None,
+    overrides: Overriding | None = None,
+    given: Arguments | None = None,
+) -> None:
+    """Trace, lower, compile and run; each stage is sent as soon as it is there.
+
+    With a topology it is lowered and compiled for that, and not run. Arguments that are `given` need not be found.
+    """
+    for path in (failures.HERE, "<string>"):  # our own frames: they must not be in source locations
+        register_exclusion(path)
+    subject = Subject(request, found, channel, topology)
+    for problem in filter(None, (probe() for probe in (_old_jax, jit_info.probe, avals.probe, stacks.probe))):
+        _tell(channel, "warning", problem)
+
+    channel.enter("arguments")
+    args, kwargs = find_arguments(request, found) if given is None else given
+    call = callables.traceable(found.function, args, kwargs)
+    with _warnings_as_messages(channel):
+        channel.enter("trace")
+        started = time.perf_counter()
+        traced = call.jitted.trace(*call.args, **call.kwargs)
+        if overrides is not None:
+            overrides.complain()
+        table = jaxpr_facts.Table(traced.jaxpr)
+        channel.send("stage", table.encode(), name="jaxpr", seconds=_since(started))
+        described = values.describe_arguments(call, traced), values.describe_results(call, traced)
+        channel.send("arguments", values=described[0])
+        channel.send("outputs", values=described[1])
+        arguments = jax.tree.leaves(call.dynamic())
+        subject.add_meshes([*meshes.in_jaxpr(traced.jaxpr), *meshes.in_shardings(arguments)])
+
+        if request.only_trace:
+            return
+        channel.enter("lower")
+        with _compiler_messages(channel, workspace):
+            started = time.perf_counter()
+            with equation_numbers.numbered(table.kept) as unnumbered:
+                lowered = _lower(traced, topology, channel)
+            names = ref_names.names_of(lowered, *([value["path"] for value in side] for side in described))
+            equations = equation_numbers.EquationNumbers()
+            untaggable = tagging.tag(lowered.compiler_ir("stablehlo"), names, equations)
+            stablehlo = lowered.as_text(debug_info=True).encode()
+        channel.send("stage", stablehlo, name="stablehlo", seconds=_since(started))
+
+        channel.send("equations", equations.encode())
+        for problem in filter(None, (unnumbered, untaggable)):
+            _tell(channel, "info", problem)
+
+        channel.enter("compile")
+        compiled = _compile(lowered, channel, workspace, topology)
+        subject.set_devices(compiled.devices)
+        if memory := _memory(compiled):
+            channel.send("memory", **memory)
+        if topology is not None:
+            _tell_what_differs(topology, traced.jaxpr, channel)
+        elif request.live and isinstance(compiled, Compiled):
+            channel.enter("run")
+            _run(call, compiled.stages, request, channel, workspace, traced, table)
+
+
+def _compile(lowered: Any, channel: Channel, workspace: str, topology: Topology | None) -> Compiled | CrossCompiled:
+    """Compile, and send the stages around the partitioner even where that fails after them."""
+    folder = str(Path(workspace, DUMP))
+    with _compiler_messages(channel, workspace):
+        started = time.perf_counter()
+        try:
+            compiled = _compile_for(topology, lowered, folder)
+        finally:
+            seconds = _since(started)
+            stages = dumps.read_stages(folder)
+            for name, stage in stages.items():
+                channel.send("stage", stage, name=name, seconds=None)
+    channel.send("stage", compiled.as_text().encode(), name="hlo", seconds=seconds)
+    if (peak := dumps.read_peak(folder)) is not None:
+        channel.send("peak", peak)
+    if "hlo-spmd" not in stages:
+        alone = len(compiled.devices) == 1
+        why = "with one device there is nothing to partition" if alone else "XLA wrote none"
+        _tell(channel, "info", f"no stages around the partitioner: {why}")
+    return compiled
+
+
+def _lower(traced: Any, topology: Topology | None, channel: Channel) -> Any:
+    if topology is None:
+        return traced.lower()
+    from .simulated.callbacks import leave_out
+
+    for place, what in leave_out(traced.jaxpr, topology.lowering):
+        _tell(channel, "warning", what, place)
+    return traced.lower(lowering_platforms=(topology.lowering,))
+
+
+def _compile_for(topology: Topology | None, lowered: Any, folder: str) -> Compiled | CrossCompiled:
+    if topology is None:
+        return Compiled(lowered.compile(compiler_options=dumps.compiler_options(folder)))
+    # Not above: with JAX's own devices, what this file is about need not be there.
+    from .simulated import cross_compile
+
+    if problem := cross_compile.probe():
+        raise UsageError(problem, "the targets cpu and local are compiled for without it")
+    return cross_compile.compile_for(topology, lowered, folder)
+
+
+def _tell_what_differs(topology: Topology, jaxpr: Any, channel: Channel) -> None:
+    """Say what was decided by the platform, and how."""
+    for place in topology.asked:
+        _tell(channel, "info", f"jax.default_backend() was answered with {topology.platform!r}", place)
+    for where, branch in platform_branches(jaxpr, topology.lowering):
+        _tell(channel, "info", f"lax.platform_dependent: {branch}", where)
+
+
+def _run(
+    call: Traceable, compiled: Any, request: Request, channel: Channel, workspace: str, traced: Any, table: Table
+) -> None:
+    if obstacle := live.obstacle(compiled):
+        _tell(channel, "info", f"no live run: {obstacle}")
+        return
+    try:
+        inputs = live.inputs_of(call, compiled, request.seed)
+        outputs, execution = live.run(compiled, inputs, request.fingerprints)
+    except (TypeError, ValueError, AssertionError) as error:
+        if failures.user_line(error):
+            raise
+        # JAX does not take these arguments for this program: nothing that the user did, and nothing else is lost.
+        _tell(channel, "warning", f"no live run: {error}")
+        return
+    channel.send("execution", **execution)
+    channel.enter("probe")
+    try:
+        # What the compiler says of the program with probes, it has said of the one without.
+        with compiler_log.diverted(workspace) as path:
+            program = watching.Program(traced, compiled, table, inputs, outputs, min(execution["seconds"]))
+            watching.watch(request, program, channel, Path(workspace, PROFILE))
+        Path(path).unlink()
+    except Exception as error:  # whatever it is, it is not the user's: all that was asked for is there already
+        _tell(channel, "warning", f"no values inside the program: {type(error).__name__}: {error}")
+
+
+def _memory(compiled: Any) -> dict[str, int | None] | None:
+    """Bytes per device; a figure that this backend or this JAX does not give is None."""
+    try:
+        stats = compiled.memory_analysis()
+    except (NotImplementedError, AttributeError, jax.errors.JaxRuntimeError):
+        return None
+    names = {
+        "arguments": "argument_size_in_bytes",
+        "outputs": "output_size_in_bytes",
+        "temporaries": "temp_size_in_bytes",
+        "aliased": "alias_size_in_bytes",
+        "code": "generated_code_size_in_bytes",
+        "peak": "peak_memory_in_bytes",
+    }
+    figures = {key: getattr(stats, name, None) for key, name in names.items()}
+    return figures if any(figure is not None for figure in figures.values()) else None
+
+
+@contextmanager
+def _compiler_messages(channel: Channel, workspace: str) -> Iterator[None]:
+    """Send what the compiler writes meanwhile to file descriptor 2 as messages."""
+    messages: list[dict[str, Any]] = []
+    try:
+        with compiler_log.diverted(workspace) as path:
+            try:
+                yield
+            finally:
+                messages += compiler_log.read_messages(path, channel.phase)
+                Path(path).unlink()
+    finally:
+        for message in messages:
+            channel.send("message", **message)
+
+
+@contextmanager
+def _warnings_as_messages(channel: Channel) -> Iterator[None]:
+    """Send warnings as messages instead of printing them."""
+
+    def show(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+    ) -> None:
+        place = failures.line_being_run() or f"{filename}:{lineno}"
+        _tell(channel, "warning", f"{category.__name__}: {message}", place)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+def _tell(channel: Channel, level: str, text: str, location: str | None = None) -> None:
+    channel.send("message", level=level, text=text, phase=channel.phase, location=location)
+
+
+def _old_jax() -> str | None:
+    if jax.__version_info__ >= OLDEST_JAX:
+        return None
+    return f"JAX {jax.__version__} is older than {'.'.join(map(str, OLDEST_JAX))}, the oldest that shardscope knows"
+
+
+def _since(started: float) -> float:
+    return round(time.perf_counter() - started, 6)

@@ -1,0 +1,92 @@
+"""Compiling for devices that are not there what was lowered for those that stand in for them.
+
+JAX makes up the compiler's options for its own devices; they are taken over from there, with the devices exchanged.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import compiler
+from jax._src.lib import xla_client
+
+from ...protocol import dumps
+from ...protocol.request import UsageError
+from .topology import Topology
+
+ENTRY = "compile_or_get_cached"
+"""The function of `jax._src.compiler` that gets module, options and devices (JAX 0.7 to 0.12)."""
+
+
+TOOLS = re.compile("No PTX compilation provider|libdevice not found|ptxas|No supported config found")
+"""What XLA says where it has no tools to compile CUDA kernels with."""
+
+
+def probe() -> str | None:
+    """What cannot be done with this JAX, if its function has moved."""
+    if not hasattr(compiler, ENTRY):
+        return f"JAX {jax.__version__} has no {compiler.__name__}.{ENTRY}: it compiles only for what is there"
+    return None
+
+
+class CrossCompiled:
+    """An executable for devices that are not there, with what a `jax.stages.Compiled` says of one."""
+
+    def __init__(self, executable: Any, devices: list[Any], written: str | None) -> None:
+        self.devices = devices
+        """In the order of its partitions."""
+        self._executable = executable
+        self._written = written
+
+    def as_text(self) -> str:
+        """The optimized HLO; as the compiler wrote it, where this JAX cannot read what a newer plugin gives."""
+        try:
+            return "\n\n".join(module.to_string() for module in self._executable.hlo_modules())
+        except jax.errors.JaxRuntimeError:
+            if self._written is None:
+                raise
+            return self._written
+
+    def memory_analysis(self) -> Any:
+        """Sizes, as `jax.stages.Compiled.memory_analysis` gives them."""
+        return self._executable.get_compiled_memory_stats()
+
+
+class _Done(BaseException):
+    """Ends JAX's own way to an executable, which would go on to load it."""
+
+    def __init__(self, compiled: CrossCompiled) -> None:
+        self.compiled = compiled
+
+
+def compile_for(topology: Topology, lowered: Any, folder: str) -> CrossCompiled:
+    """Compile, with the stages written to a folder; what the compiler raises passes through."""
+    own = getattr(compiler, ENTRY)
+
+    def instead(backend: Any, module: Any, devices: Any, compile_options: Any, *rest: Any, **named: Any) -> Any:
+        chosen = topology.stand_for(np.asarray(devices).flat)
+        ids = np.array([[device.id for device in chosen]])
+        compile_options.device_assignment = xla_client.DeviceAssignment.create(ids)
+        client = chosen[0].client
+        listed = xla_client.DeviceList(tuple(chosen))
+        try:
+            executable = client.compile(module, executable_devices=listed, compile_options=compile_options)
+        except jax.errors.JaxRuntimeError as error:
+            if TOOLS.search(str(error)):
+                first = str(error).partition("\n")[0][:200]
+                message = f"a tool of the compiler for {topology.lowering} is not installed: {first}"
+                raise UsageError(message, "`shardscope targets` says what to install") from None
+            raise
+        raise _Done(CrossCompiled(executable, chosen, dumps.read_optimized(folder)))
+
+    setattr(compiler, ENTRY, instead)
+    try:
+        lowered.compile(compiler_options={**topology.compiler_options, **dumps.compiler_options(folder)})
+    except _Done as done:
+        return done.compiled
+    finally:
+        setattr(compiler, ENTRY, own)
+    raise RuntimeError(f"{ENTRY} was not called")

@@ -1,0 +1,154 @@
+"""Devices that are not there: a compiler's description of them, and the fake CPU devices that stand in for them.
+
+The script runs on fake CPU devices, where it may make arrays and compute. The i-th of them stands for the i-th device
+of the topology, in the order of `jax.devices()` there. Where JAX orders devices by where they are (`jax.make_mesh`,
+`mesh_utils`), it is asked about the devices that are meant; so a mesh has the order that it would have there.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from ...protocol.request import UsageError
+from ..failures import is_internal
+from ..patches.imports import change_after_import
+
+ORDERING = ("create_device_mesh", "create_hybrid_device_mesh")
+"""The functions of `mesh_utils` that order devices by where they are."""
+
+SPLITS = ("TPU v5 lite", "TPU v5e")
+"""Device kinds for which `jax.make_mesh` lets axes of a mesh split those of the torus (JAX 0.7 to 0.12)."""
+
+ABSENT = ("not installed", "not implemented for", "No module named")
+"""Words of JAX where it has no plugin for a platform (jax._src.xla_bridge, JAX 0.7 to 0.12)."""
+
+
+class Topology:
+    """The devices of a target.
+
+    Arguments:
+        platform: what `jax.default_backend()` says there: `tpu` or `gpu`.
+        plugin: the name of JAX's plugin for it: `tpu`, `cuda` or `rocm`.
+        lowering: the platform to lower for.
+        name: the topology, as the plugin calls it.
+        options: what else the plugin wants to know of it.
+        compiler_options: options that every compilation needs.
+    """
+
+    def __init__(
+        self,
+        platform: str,
+        plugin: str,
+        lowering: str,
+        name: str,
+        options: dict[str, Any],
+        compiler_options: dict[str, str] | None = None,
+    ) -> None:
+        self.platform = platform
+        self.lowering = lowering
+        self.compiler_options = dict(compiler_options or {})
+        self.asked: dict[str, None] = {}
+        """Lines of the user's that asked which backend it is."""
+        self._plugin = plugin
+        self._name = name
+        self._options = options
+
+    @functools.cached_property
+    def devices(self) -> tuple[Any, ...]:
+        """The devices, in the order of `jax.devices()` there.
+
+        Raises:
+            UsageError: the plugin is not installed, or knows of no such topology.
+        """
+        from jax.experimental import topologies
+
+        try:
+            with _silence():
+                found = topologies.get_topology_desc(self._name, platform=self._plugin, **self._options).devices
+        except Exception as error:  # what a plugin raises is of all kinds
+            raise UsageError(*self._explanation(error)) from None
+        return tuple(found)
+
+    def stand_for(self, devices: Iterable[Any]) -> list[Any]:
+        """The devices that some stand-ins stand for."""
+        return [self.devices[device.id] for device in devices]
+
+    def watch_imports(self) -> None:
+        """Have JAX ask about these devices from the moment at which the script imports it."""
+        change_after_import({"jax._src.mesh_utils": self._patch_mesh_utils, "jax": self._patch_jax})
+
+    def _patch_mesh_utils(self, module: ModuleType) -> None:
+        for name in ORDERING:
+            if (function := getattr(module, name, None)) is not None:
+                setattr(module, name, self._ordered_as_there(function))
+
+    def _ordered_as_there(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def ordered(*args: Any, **kwargs: Any) -> Any:
+            import jax
+            import numpy as np
+
+            call = signature.bind(*args, **kwargs)
+            given = call.arguments.get("devices")
+            stand_ins = list(jax.devices() if given is None else given)
+            if not stand_ins or any(device.platform != "cpu" for device in stand_ins):
+                return function(*args, **kwargs)
+            call.arguments["devices"] = self.stand_for(stand_ins)
+            if call.arguments["devices"][0].device_kind in SPLITS and _called_by("make_mesh"):
+                call.arguments["allow_split_physical_axes"] = True
+            back = dict(zip(map(id, call.arguments["devices"]), stand_ins, strict=True))
+            found = function(*call.args, **call.kwargs)
+            return np.vectorize(lambda device: back[id(device)], otypes=[object])(found)
+
+        return ordered
+
+    def _patch_jax(self, module: ModuleType) -> None:
+        truth = module.default_backend
+
+        @functools.wraps(truth)
+        def default_backend() -> str:
+            caller = sys._getframe(1)
+            if is_internal(caller.f_code.co_filename):
+                return str(truth())
+            self.asked[f"{caller.f_code.co_filename}:{caller.f_lineno}"] = None
+            return self.platform
+
+        module.default_backend = default_backend  # type: ignore[attr-defined]
+
+    def _explanation(self, error: Exception) -> tuple[str, str | None]:
+        """What went wrong, and what to do."""
+        text = str(error).strip().partition("\n")[0]
+        if any(word in text for word in ABSENT):
+            why = f"nothing that compiles for {self._plugin} is installed in {sys.prefix}: {text}"
+            return why, "`shardscope targets` says what to install"
+        return f"the compiler knows of no such {self.platform} topology: {text}", None
+
+
+def _called_by(name: str) -> bool:
+    """Whether the function that called the caller of this one is JAX's own of that name."""
+    code = sys._getframe(2).f_code
+    return code.co_name == name and is_internal(code.co_filename)
+
+
+@contextmanager
+def _silence() -> Any:
+    """Without what is written to file descriptor 2 meanwhile: libtpu tells at length that it finds no machine."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(nowhere)
+        os.close(kept)
