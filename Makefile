@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 JAX ?=
 SAMPLE ?= fsdp_tp:grad
 
-.PHONY: demo check lint types test newest compat bench schema rules picture clean
+.PHONY: demo check lint types test newest compat bench grammars schema rules picture clean
 
 demo: $(VENV)/.installed
 	$(BIN)/shardscope run $(SAMPLE)
@@ -33,12 +33,16 @@ newest:
 	@python=$$(tools/newest-python) && $(MAKE) test VENV=.venv-newest PYTHON="$$python" \
 	  || { test $$? -eq 3 && echo "no Python >= 3.12 here: skipped"; }
 
-# The suite with the oldest JAX that is supported.
+# The suite with the oldest JAX and Lark that are supported.
 compat:
-	$(MAKE) test VENV=.venv-compat JAX="jax==0.7.1 jaxlib==0.7.1"
+	$(MAKE) test VENV=.venv-compat JAX="jax==0.7.1 jaxlib==0.7.1 lark==1.2.1"
 
 bench: $(VENV)/.checks
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+# The parsers' tables, from the grammars.
+grammars: $(VENV)/.checks
+	$(BIN)/python tools/grammars.py
 
 # The JSON Schemas of `--format json`, from the types that write it.
 schema: $(VENV)/.checks

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import ParseError, Problem
-from .lalr import Actions, Machine, Parse, UnexpectedTerminalError
+from .lalr import END, Actions, Machine, Parse, UnexpectedTerminalError, load_tables
 from .source import Source, Span
-from .tables import END, load_tables
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+STARTS: Mapping[str, tuple[str, ...]] = {
+    "gspmd": ("start",),
+    "hlo": ("instruction",),
+    "hlo_layout": ("layout",),
+    "hlo_types": ("type",),
+    "jax_arrays": ("spec", "type"),
+    "mlir_locations": ("start",),
+    "mlir_types": ("start",),
+    "replica_groups": ("groups", "pairs", "mesh"),
+    "sdy": (
+        *("mesh", "sharding", "shardings", "axis_list", "axis_lists", "exchanges", "sharding_rule"),
+        *("origin", "propagation_edges"),
+    ),
+    "stablehlo": ("operation", "parameter", "function"),
+    "stablehlo_attributes": ("groups", "dense", "channel"),
+    "structure": ("start",),
+}
+"""The rules that a text of each grammar can be, by its name; `make grammars` makes the tables of these."""
 
 
 class Grammar:
-    """One grammar file and what its rules mean.
+    """One grammar, by its name, and what its rules mean.
 
     The actions run while the text is parsed (LALR), so no tree is built, and nesting in the text costs no recursion.
     A rule's action takes the values of its parts. A terminal's action takes its text, or with `placed` a Token, which
@@ -22,16 +44,15 @@ class Grammar:
     that is well formed and means nothing.
     """
 
-    def __init__(self, file: str, actions: Actions, start: Sequence[str] = ("start",), *, placed: bool = False) -> None:
-        self._file = file
+    def __init__(self, name: str, actions: Actions, *, placed: bool = False) -> None:
+        self._name = name
         self._actions = actions
-        self._starts = tuple(start)
         self._placed = placed
 
     def parse(self, text: str, start: str | None = None) -> Any:
         """The meaning of a text as the rule `start`; raises ParseError with positions relative to the text."""
         try:
-            return Parse(self._machine, start or self._starts[0]).text(text, self._placed)
+            return Parse(self._machine, start).text(text, self._placed)
         except UnexpectedTerminalError as error:
             problem = self._problem(text, error)
         except ValueError as error:
@@ -41,11 +62,11 @@ class Grammar:
 
     def fed_by_hand(self) -> Parse:
         """A parse of its first rule whose terminals the caller finds."""
-        return Parse(self._machine, self._starts[0])
+        return Parse(self._machine)
 
     @cached_property
     def _machine(self) -> Machine:
-        return Machine(load_tables(self._file, self._starts), self._actions)
+        return Machine(load_tables(self._name), self._actions)
 
     def _problem(self, text: str, error: UnexpectedTerminalError) -> Problem:
         source = Source("text", text.encode("utf-8", "replace"))
@@ -54,6 +75,15 @@ class Grammar:
         spelled = self._machine.tables.spelled
         expected = sorted(_words(name, spelled.get(name)) for name in error.expected)
         return Problem(f"unexpected {found}", source, span, tuple(expected))
+
+
+def lark_of(name: str, **options: Any) -> Lark:
+    """Lark's own parser of a grammar in this folder, `lark_of("hlo_types")`; `options` are those of `lark.Lark`."""
+    import lark
+
+    path = os.path.join(os.path.dirname(__file__), f"{name}.lark")
+    with open(path, encoding="utf-8") as lines:
+        return lark.Lark(lines, parser="lalr", start=list(STARTS[name]), source_path=path, **options)
 
 
 def anchored(error: ParseError, source: Source, offset: int) -> ParseError:

@@ -138,7 +138,7 @@ def _on_mesh(mesh: MeshSyntax, *fields: tuple[_Field, ...]) -> MeshSharding:
 
 
 _GRAMMAR = Grammar(
-    "gspmd.lark",
+    "gspmd",
     {
         **MESH_ACTIONS,
         "tuple": lambda *elements: TupleSharding(several(*elements)),

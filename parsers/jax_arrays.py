@@ -118,7 +118,7 @@ def _variance(*states: str) -> dict[str, AxisNames]:
 
 _STATES = {"V": "varying", "U": "unreduced", "R": "reduced"}
 _GRAMMAR = Grammar(
-    "jax_arrays.lark",
+    "jax_arrays",
     {
         "spec": _spec,
         "axis": lambda name: ("entry", (name,)),
@@ -138,5 +138,4 @@ _GRAMMAR = Grammar(
         "NAME": str,
         "VARIANCE": str,
     },
-    ["spec", "type"],
 )

@@ -126,7 +126,7 @@ def _iota(shape: tuple[int, ...], dims: tuple[int, ...], perm: tuple[int, ...] |
 
 _BRACKETS = str.maketrans("{}", "[]")
 _GRAMMAR = Grammar(
-    "replica_groups.lark",
+    "replica_groups",
     {
         **MESH_ACTIONS,
         "lists": ListGroups,
@@ -135,5 +135,4 @@ _GRAMMAR = Grammar(
         "pairs": _pairs,
         "LISTS": _lists,
     },
-    ["groups", "pairs", "mesh"],
 )

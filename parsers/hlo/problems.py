@@ -23,7 +23,7 @@ LONGEST = 1 << 16
 MOST_PROBLEMS = 1000
 """After so many, nobody reads on, and each costs a parse."""
 
-_GRAMMAR = Grammar("hlo.lark", {}, ["instruction"])
+_GRAMMAR = Grammar("hlo", {})
 
 
 def problems_in(source: Source, computations: Sequence[Computation]) -> Iterator[Problem]:

@@ -147,7 +147,7 @@ def _nesting(text: str) -> int:
 
 
 _TYPES = Grammar(
-    "hlo_types.lark",
+    "hlo_types",
     {
         "spaced_array": _array,
         "tuple": lambda *elements: TupleShape(several(*elements)),
@@ -157,10 +157,9 @@ _TYPES = Grammar(
         "SIZES_IN_BRACKETS": str,
         "LAYOUT": str,
     },
-    ["type"],
 )
 _LAYOUTS = Grammar(
-    "hlo_layout.lark",
+    "hlo_layout",
     {
         "layout": lambda order, *properties: Layout(order or (), properties),
         "property": lambda letters, *arguments: (letters, arguments),
@@ -168,5 +167,4 @@ _LAYOUTS = Grammar(
         "LETTERS": str,
         "ARGUMENT": lambda text: text[1:-1],
     },
-    ["layout"],
 )

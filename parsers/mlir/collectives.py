@@ -110,7 +110,7 @@ def _from_bytes(text: str, width: int) -> Sequence[int]:
 
 _NO_BRACKETS = str.maketrans("[]", "  ")
 _GRAMMAR = Grammar(
-    "stablehlo_attributes.lark",
+    "stablehlo_attributes",
     {
         "list_groups": lambda integers: integers,
         "mesh_groups": _OnMesh,
@@ -127,5 +127,4 @@ _GRAMMAR = Grammar(
         "STRING": unquote,
         "SYMBOL": symbol,
     },
-    start=("groups", "dense", "channel"),
 )

@@ -210,7 +210,7 @@ _TERMINALS = (
     *("LANGLE", "RANGLE", "LSQUARE", "RSQUARE", "LPAR", "RPAR", "ARROW", "X", "INIT", "TO", "APPLIES", "PUNCTUATION"),
 )
 _GRAMMAR = Grammar(
-    "stablehlo.lark",
+    "stablehlo",
     {
         **dict.fromkeys(_TERMINALS, _word),
         **dict.fromkeys(("value", "type", "angle", "square", "round"), _joined),
@@ -230,6 +230,5 @@ _GRAMMAR = Grammar(
         "parameter": _parameter,
         "function": _function,
     },
-    ("operation", "parameter", "function"),
     placed=True,
 )

@@ -156,7 +156,7 @@ def _place(token: Token) -> Place:
 
 
 _GRAMMAR = Grammar(
-    "mlir_locations.lark",
+    "mlir_locations",
     {
         "start": lambda location: location,
         "alias": _Alias,

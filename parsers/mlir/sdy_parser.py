@@ -154,7 +154,7 @@ def _value_ref(text: str) -> ValueRef:
 _STEP = re.compile(r"\bstep-(\d+)")
 _AXIS = re.compile(r"(.*?)(?::\((\d+)\)(\d+))?", re.DOTALL)
 _GRAMMAR = Grammar(
-    "sdy.lark",
+    "sdy",
     {
         **MESH_ACTIONS,
         "mesh": _mesh,
@@ -194,8 +194,4 @@ _GRAMMAR = Grammar(
         "STEP": lambda text: int(text.partition("-")[2]),
         "VALUE": _value_ref,
     },
-    start=(
-        *("mesh", "sharding", "shardings", "axis_list", "axis_lists", "exchanges", "sharding_rule"),
-        *("origin", "propagation_edges"),
-    ),
 )

@@ -192,7 +192,7 @@ def _nest(*parts: Span | RegionNode | _Body) -> Nest:
 
 
 _GRAMMAR = Grammar(
-    "structure.lark",
+    "structure",
     {
         "start": lambda region: region,
         "region": lambda *blocks: RegionNode(blocks),

@@ -96,7 +96,7 @@ def _other(text: str) -> TokenType | OtherType:
 
 
 _GRAMMAR = Grammar(
-    "mlir_types.lark",
+    "mlir_types",
     {
         "start": lambda parsed: parsed,
         "tensor": _tensor,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
+from lark import Lark, Tree
+from shardscope.parsers import grammar
 from shardscope.parsers.errors import ParseError
-from shardscope.parsers.grammar import Grammar, anchored
+from shardscope.parsers.grammar import STARTS, Grammar, anchored, lark_of
 from shardscope.parsers.source import Source, Span
-from shardscope.parsers.tables import FOLDER
+
+from .test_tables import TOOL
 
 
 @pytest.fixture
@@ -20,10 +24,10 @@ def sums(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Grammar:
             raise ValueError(f"{text} is too much")
         return int(text)
 
-    (tmp_path / "sums.lark").write_text('start: NUMBER ("+" NUMBER)*\nNUMBER: /[0-9]+/\n%ignore " "\n')
-    monkeypatch.setattr("shardscope.parsers.tables.FOLDER", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return Grammar("sums.lark", {"start": lambda *numbers: sum(numbers), "NUMBER": digit})
+    lark = Lark('start: NUMBER ("+" NUMBER)*\nNUMBER: /[0-9]+/\n%ignore " "\n', parser="lalr")
+    (tmp_path / "sums.json").write_text(TOOL["tables"](lark))
+    monkeypatch.setattr("shardscope.parsers.lalr.automaton.FOLDER", str(tmp_path))
+    return Grammar("sums", {"start": lambda *numbers: sum(numbers), "NUMBER": digit})
 
 
 def test_actions(sums: Grammar) -> None:
@@ -58,9 +62,20 @@ def test_errors_of_a_piece_at_their_place_in_a_text(sums: Grammar) -> None:
 
 
 def test_every_grammar_file_is_used() -> None:
-    source = "".join(path.read_text() for path in Path(FOLDER).rglob("*.py"))
-    grammars = {path.name: path.read_text() for path in Path(FOLDER).glob("*.lark")}
-    for name, text in grammars.items():
-        stem = name.removesuffix(".lark")
-        assert f'"{name}"' in source or any(f".{stem} " in other for other in grammars.values()), name
-        assert text.startswith("//"), f"{name} does not say what it is"
+    files = {path.stem: path.read_text() for path in Path(inspect.getfile(grammar)).parent.glob("*.lark")}
+    imported = {name for name in files if any(f"%import .{name} " in text for text in files.values())}
+    assert files.keys() - STARTS.keys() <= imported
+    assert STARTS.keys() <= files.keys()
+    for name, text in files.items():
+        assert text.startswith("//"), f"{name}.lark does not say what it is"
+
+
+def test_lark_reads_texts_by_the_same_grammars() -> None:
+    tree = lark_of("replica_groups").parse("[2,4]<=[8]", start="groups")
+    assert isinstance(tree, Tree)
+    assert tree.data == "iota"
+    assert tree.children == ["2,4", "8", None]
+
+
+def test_options_of_lark() -> None:
+    assert lark_of("hlo_types", propagate_positions=True).parse("(f32[8])").meta.end_column == 9

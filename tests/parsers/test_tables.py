@@ -1,84 +1,57 @@
-"""Tables of grammars: built once, and kept where nobody else can change them."""
+"""Tables of grammars: they are what Lark makes of the grammars, and are read without it."""
 
 from __future__ import annotations
 
-import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from shardscope.parsers.errors import ShardscopeError
+from shardscope.parsers.grammar import STARTS, lark_of
+from shardscope.parsers.lalr import load_tables
+from shardscope.parsers.lalr.automaton import FOLDER
 
-READS = "from shardscope.parsers.replica_groups import parse_replica_groups as p; print(p('[2,2]<=[4]').devices(4))"
-EXPECTED = "((0, 1), (2, 3))\n"
-
-
-def in_a_process(cache: Path, code: str = READS) -> str:
-    """What a process prints that parses groups with that folder for the user's caches."""
-    environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
-    command = [sys.executable, "-W", "error", "-c", code]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "grammars.py"))
 
 
-def kept_tables(cache: Path) -> list[Path]:
-    return sorted((cache / "shardscope" / "grammars").iterdir())
+@pytest.mark.parametrize("name", STARTS)
+def test_tables_are_those_of_the_grammar(name: str) -> None:
+    kept = Path(FOLDER, f"{name}.json").read_text(encoding="utf-8")
+    assert TOOL["tables"](lark_of(name)) == kept, "run `make grammars`"
 
 
-def test_built_once_and_kept(tmp_path: Path) -> None:
-    assert in_a_process(tmp_path) == EXPECTED
-    (kept,) = kept_tables(tmp_path)
-    assert kept.parent.stat().st_mode & 0o777 == 0o700
-    before = kept.stat().st_mtime_ns
-    assert in_a_process(tmp_path) == EXPECTED
-    assert kept.stat().st_mtime_ns == before
+def test_there_are_no_tables_without_a_grammar() -> None:
+    assert {path.stem for path in Path(FOLDER).iterdir()} == set(STARTS)
 
 
-@pytest.mark.parametrize("content", [b"", b"nonsense", b"0" * 64 + b"\n\x80\x04."])
-def test_damaged_tables_are_built_anew(tmp_path: Path, content: bytes) -> None:
-    in_a_process(tmp_path)
-    (kept,) = kept_tables(tmp_path)
-    kept.write_bytes(content)
-    assert in_a_process(tmp_path) == EXPECTED
-    mended = kept.read_bytes()
-    assert mended != content
-    assert in_a_process(tmp_path) == EXPECTED
-    assert kept.read_bytes() == mended
+def test_the_order_of_sets_does_not_change_tables() -> None:
+    script = "import runpy; from shardscope.parsers.grammar import lark_of; "
+    script += f"print(runpy.run_path({str(TOOL['__file__'])!r})['tables'](lark_of('gspmd')), end='')"
+    kept = Path(FOLDER, "gspmd.json").read_text(encoding="utf-8")
+    for seed in "1", "2":
+        command, environment = [sys.executable, "-c", script], os.environ | {"PYTHONHASHSEED": seed}
+        assert subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout == kept
 
 
-def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
-    folder = tmp_path / "shardscope" / "grammars"
-    folder.mkdir(parents=True)
-    folder.chmod(0o770)
-    assert in_a_process(tmp_path) == EXPECTED
-    assert not kept_tables(tmp_path)
+@pytest.mark.parametrize("content", [None, "", "nonsense", "{}", "[]", '{"rules": [1], "scanners": []}'])
+def test_damaged_tables(content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if content is not None:
+        (tmp_path / "hlo.json").write_text(content)
+    monkeypatch.setattr("shardscope.parsers.lalr.automaton.FOLDER", str(tmp_path))
+    with pytest.raises(ShardscopeError) as caught:
+        load_tables("hlo")
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith(f"cannot read the grammar tables {tmp_path / 'hlo.json'} (")
+    assert line.endswith("); reinstall shardscope")
 
 
-def test_a_link_to_a_folder_is_not_used(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir(mode=0o700)
-    (tmp_path / "shardscope").mkdir()
-    (tmp_path / "shardscope" / "grammars").symlink_to(tmp_path / "elsewhere")
-    assert in_a_process(tmp_path) == EXPECTED
-    assert not list((tmp_path / "elsewhere").iterdir())
-
-
-def test_a_folder_that_can_not_be_made(tmp_path: Path) -> None:
-    (tmp_path / "shardscope").write_text("a file")
-    assert in_a_process(tmp_path) == EXPECTED
-
-
-def test_tables_of_another_grammar_are_built_anew(tmp_path: Path) -> None:
-    in_a_process(tmp_path)
-    (kept,) = kept_tables(tmp_path)
-    right = json.loads(kept.read_text())
-    assert set(right["sources"]) == {"replica_groups.lark", "mesh.lark"}
-    changed = {"sources": right["sources"] | {"mesh.lark": "// another"}, "tables": right["tables"] | {"starts": {}}}
-    kept.write_text(json.dumps(changed))
-    assert in_a_process(tmp_path) == EXPECTED
-    assert json.loads(kept.read_text())["sources"] == right["sources"]
-
-
-def test_lark_is_imported_only_to_build_tables(tmp_path: Path) -> None:
-    code = f"{READS}; import sys; print('lark' in sys.modules)"
-    assert in_a_process(tmp_path, code) == f"{EXPECTED}True\n"
-    assert in_a_process(tmp_path, code) == f"{EXPECTED}False\n"
+def test_reading_texts_imports_no_lark_and_writes_nothing(tmp_path: Path) -> None:
+    code = "from shardscope.parsers.replica_groups import parse_replica_groups as p; print(p('[2,2]<=[4]').devices(4))"
+    command = [sys.executable, "-W", "error", "-c", f"{code}; import sys; print('lark' in sys.modules)"]
+    environment = os.environ | {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "((0, 1), (2, 3))\nFalse\n"
+    assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Parsing by the tables of a grammar (`tables.py`).
+"""Parsing by the tables of a grammar (`automaton.py`).
 
 The algorithm is the textbook's: a stack of states, on which terminals are shifted and the parts of a rule reduced to
 one. A terminal is looked for among those that the state goes on with. Actions run while the text is parsed, so no tree
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from .tables import END, Rule, Tables
+from .automaton import END, Rule, Tables
 
 Action = Callable[..., object]
 Actions = Mapping[str, Action]
@@ -64,12 +64,12 @@ class Machine:
 
 
 class Parse:
-    """A text that is being parsed as one of the grammar's rules."""
+    """A text that is being parsed as one of the grammar's rules, its first if none is named."""
 
-    def __init__(self, machine: Machine, start: str) -> None:
+    def __init__(self, machine: Machine, start: str | None = None) -> None:
         self._machine = machine
         self._rows = machine.tables.rows
-        self._states = [machine.tables.starts[start]]
+        self._states = [machine.tables.starts[start or next(iter(machine.tables.starts))]]
         self._values: list[object] = []
 
     def text(self, text: str, placed: bool) -> object:
