@@ -1,18 +1,24 @@
-"""A report as Markdown, for the comment on a pull request: findings first, then what is communicated."""
+"""Reports, diffs and the results of checks as Markdown, for the comment on a pull request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..check.verdict import Verdict
+from ..diff.diff import Diff
+from ..diff.headline import headline
 from ..findings.fixes.apply import diff_of
 from ..report import Finding, Report
 from ..units import format_bytes, format_seconds
+from .change_rows import MOST as MOST_CHANGES
+from .change_rows import ChangeRow, amount_rows, border_rows, change_rows, concern_rows, inside_rows
 from .collective_rows import rows_of
 from .explanation_words import remedies_shown, verdict
 from .finding_facts import counted, facts, where
 from .markdown_text import code, plain, table
 from .source_place import place_text
 from .subject_line import subject_line
+from .text.verdict import summary
 
 MOST = 40
 """Findings, and rows of a table."""
@@ -96,6 +102,60 @@ def _collectives(report: Report) -> Iterator[str]:
     title = f"{len(listed)} collectives, each device sends {format_bytes(total)}"
     more = f"\n\nand {len(rows) - MOST} more rows" if len(rows) > MOST else ""
     yield _folded(title, table(columns, cells) + more)
+
+
+def diff_to_markdown(found: Diff) -> str:
+    """The headline, and tables under it; what is only for the curious is folded."""
+    parts = [f"**{plain(headline(found))}**", f"{plain(found.before.title)} → {plain(found.after.title)}"]
+    if found.changes:
+        columns = ("", "collective", "axes", "per device", "wire", "pass", "from")
+        rows = change_rows(found)
+        parts.append(table(columns, list(map(_change, rows[:MOST_CHANGES]))))
+        parts += _left_out(rows, "changes")
+        parts += [f"The same on both sides: {found.same}."] if found.same else []
+    if found.borders:
+        parts.append(table(("", "sharding"), border_rows(found)[:MOST_CHANGES]))
+        parts += _left_out(found.borders, "shardings")
+    if found.concerns:
+        parts.append(table(("finding", ""), [row[1:] for row in concern_rows(found)[:MOST_CHANGES]]))
+        parts += _left_out(found.concerns, "findings")
+    if found.insides:
+        shown = table(("inside the program", "sharding"), inside_rows(found)[:MOST_CHANGES])
+        inside = "\n\n".join([shown, *_left_out(found.insides, "shardings")])
+        parts.append(_folded("Shardings inside the program", inside))
+    if rest := amount_rows(found):
+        parts.append(_folded("Memory, time, operations", table(("", ""), rest)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _change(row: ChangeRow) -> Sequence[str]:
+    return (
+        f"{row.sign} {row.numbers}".rstrip(),
+        row.what,
+        row.axes,
+        " ⇒ ".join(row.types),
+        row.wire,
+        row.direction,
+        row.place,
+    )
+
+
+def _left_out(rows: Sequence[object], word: str) -> list[str]:
+    return [f"and {len(rows) - MOST_CHANGES} more {word}"] if len(rows) > MOST_CHANGES else []
+
+
+def verdicts_to_markdown(verdicts: Sequence[Verdict]) -> str:
+    """A table of all, and under it what differs."""
+    rows = [("passed" if each.passed else "**failed**", each.name, summary(each)) for each in verdicts]
+    lines = ["| | function | |", "| --- | --- | --- |"]
+    lines += [f"| {word} | {plain(name)} | {plain(told)} |" for word, name, told in rows]
+    parts = ["\n".join(lines)]
+    for each in verdicts:
+        over = [(broken.budget.text, broken.found) for broken in each.broken]
+        parts += [f"### {plain(each.name)}"] if not each.passed else []
+        parts += [table(("over budget", "there is"), over)] if over else []
+        parts += [diff_to_markdown(each.changes).rstrip()] if each.changes is not None and each.differs else []
+    return "\n\n".join(parts) + "\n"
 
 
 def _folded(title: str, text: str) -> str:

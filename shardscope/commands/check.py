@@ -19,7 +19,7 @@ from pathlib import Path
 
 from shardscope.check_settings import check_settings, folder_of, from_settings, said_of
 from shardscope.commands.capturing import settings_of
-from shardscope.commands.output import exit_code, write, write_text
+from shardscope.commands.output import add_output_options, exit_code, write, write_rendered
 from shardscope.commands.sides import add_capture_options, capture_side, complain, request_of
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
@@ -31,9 +31,8 @@ from shardscope.inspector.check.verdict import Verdict, judge
 from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.printable import printable
+from shardscope.inspector.render.renderers import renderer
 from shardscope.policies import policy_of
-
-FORMATS = ("text", "json", "markdown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--update", action="store_true", help="write goldens instead of checking against them")
     parser.add_argument("--budget", action="append", default=[], metavar="TEXT", help="what it may communicate at most")
     add_capture_options(parser)
-    parser.add_argument("--format", choices=FORMATS, default="text", help="what to show it as (default: text)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the result to a file")
+    add_output_options(parser, "verdicts", screen=False)
 
 
 def run(options: argparse.Namespace) -> ExitCode:
@@ -75,7 +73,8 @@ def run(options: argparse.Namespace) -> ExitCode:
         if options.update and check.golden is not None:
             _update(check.golden, verdict)
         verdicts.append(verdict)
-    _show(verdicts, options)
+    _, render = renderer(options.format or "text", "verdicts")
+    write_rendered(render, verdicts, options.output)
     return max(code, ExitCode.DONE if all(verdict.passed for verdict in verdicts) else ExitCode.FINDINGS)
 
 
@@ -129,19 +128,3 @@ def _update(path: Path, verdict: Verdict) -> None:
         write(golden_of(verdict.found), str(path))
         word = "written"
     print(printable(f"{path}: {word}"), file=sys.stderr)
-
-
-def _show(verdicts: Sequence[Verdict], options: argparse.Namespace) -> None:
-    match options.format:
-        case "json":
-            from shardscope.inspector.render.json.verdict import verdicts_to_json
-
-            write(verdicts_to_json(verdicts), options.output)
-        case "markdown":
-            from shardscope.inspector.render.verdict_markdown import verdicts_to_markdown
-
-            write(verdicts_to_markdown(verdicts).encode(), options.output)
-        case _:
-            from shardscope.inspector.render.text.verdict import print_verdicts
-
-            write_text(lambda console: print_verdicts(verdicts, console), options.output)

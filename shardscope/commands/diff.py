@@ -22,7 +22,7 @@ from pathlib import Path
 
 from shardscope.commands.capturing import settings_of
 from shardscope.commands.git_revision import checked_out
-from shardscope.commands.output import chosen_format, exit_code, write, write_text
+from shardscope.commands.output import add_output_options, chosen_format, exit_code, write_rendered
 from shardscope.commands.sides import add_capture_options, capture_side, complain, is_kept, request_of
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.errors import CaptureError
@@ -31,9 +31,8 @@ from shardscope.inspector.capture.protocol.request import Request, UsageError, i
 from shardscope.inspector.diff.diff import Diff, diff
 from shardscope.inspector.diff.outline import Outline
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.renderers import renderer
 from shardscope.policies import policy_of
-
-FORMATS = ("tui", "text", "json", "markdown")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,8 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--around", type=int, default=0, metavar="N", help="show the text around the N largest changes, in text"
     )
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 when communication differs")
-    parser.add_argument("--format", choices=FORMATS, help="what to show it as (default: tui on a terminal, else text)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the result to a file")
+    add_output_options(parser, "diff")
 
 
 def run(options: argparse.Namespace) -> ExitCode:
@@ -101,23 +99,14 @@ def _request(options: argparse.Namespace, function: str, side: str) -> Request:
 
 def write_diff(found: Diff, options: argparse.Namespace) -> None:
     """In the format that the options ask for."""
-    match chosen_format(options):
-        case "tui":
-            from shardscope.tui.diff_app import show_diff
+    format = chosen_format(options)
+    if format == "tui":
+        from shardscope.tui.diff_app import show_diff
 
-            show_diff(found)
-        case "json":
-            from shardscope.inspector.render.json.diff import diff_to_json
-
-            write(diff_to_json(found), options.output)
-        case "markdown":
-            from shardscope.inspector.render.diff_markdown import diff_to_markdown
-
-            write(diff_to_markdown(found).encode(), options.output)
-        case _:
-            from shardscope.inspector.render.text.diff import print_diff
-
-            write_text(lambda console: print_diff(found, console, max(options.around, 0)), options.output)
+        show_diff(found)
+        return
+    _, render = renderer(format, "diff")
+    write_rendered(render, found, options.output, max(options.around, 0))
 
 
 def _at_revision(request: Request, given: str, revision: str, stack: ExitStack) -> Request:

@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("path", help="a capture, a text, a folder of dumps, or -")
     parser.add_argument("--module", metavar="NAME", help="which one, of several in a folder, or a text")
-    add_output_options(parser)
+    add_output_options(parser, "report", "reports")
     add_finding_options(parser)
 
 

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.model import Capture, Failure
 from shardscope.inspector.render.printable import printable
+from shardscope.inspector.render.renderers import Kind, formats, renderer
 from shardscope.version import __version__
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from shardscope.inspector.compare import Comparison
     from shardscope.inspector.report import Report
-
-FORMATS = ("tui", "text", "json", "markdown", "sarif", "github")
 
 PIPED_WIDTH = 160
 """Columns of a text report that does not go to a terminal."""
@@ -32,9 +31,11 @@ FAILED: dict[str, ExitCode] = {
 }
 
 
-def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """`--format` and `-o`."""
-    parser.add_argument("--format", choices=FORMATS, help="what to show it as (default: tui on a terminal, else text)")
+def add_output_options(parser: argparse.ArgumentParser, *kinds: Kind, screen: bool = True) -> None:
+    """`--format`, of those that can show one of these kinds, and `-o`."""
+    default = "tui on a terminal, else text" if screen else "text"
+    choices = (*(["tui"] if screen else []), *formats(*kinds))
+    parser.add_argument("--format", choices=choices, help=f"what to show it as (default: {default})")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the result to a file")
 
 
@@ -47,46 +48,16 @@ def chosen_format(options: argparse.Namespace) -> str:
 
 def write_report(report: Report, format: str, output: str | None) -> ExitCode:
     """Write a report, and tell how its capture went."""
-    if format == "json":
-        from shardscope.inspector.render.json import to_json
-
-        write(to_json(report), output)
-    elif format == "text":
-        _write_report_text(report, output)
-    else:
-        write(_for_review((report,), format), output)
+    kind, render = renderer(format, "report", "reports")
+    write_rendered(render, report if kind == "report" else (report,), output)
     return exit_code(report.capture)
 
 
 def write_comparison(comparison: Comparison, format: str, output: str | None) -> ExitCode:
     """Write reports of several targets side by side, and tell how the captures went: as the worst of them did."""
-    if format == "json":
-        from shardscope.inspector.render.json.comparison import comparison_to_json
-
-        write(comparison_to_json(comparison), output)
-    elif format != "text":
-        write(_for_review(comparison.reports, format), output)
-    else:
-        from shardscope.inspector.render.text.comparison import print_comparison
-
-        write_text(lambda console: print_comparison(comparison, console), output)
+    kind, render = renderer(format, "comparison", "reports")
+    write_rendered(render, comparison if kind == "comparison" else comparison.reports, output)
     return max(exit_code(report.capture) for report in comparison.reports)
-
-
-def _for_review(reports: Sequence[Report], format: str) -> bytes:
-    """The formats of those who look at changes of code."""
-    match format:
-        case "sarif":
-            from shardscope.inspector.render.sarif import to_sarif
-
-            return to_sarif(reports, __version__)
-        case "github":
-            from shardscope.inspector.render.github import to_github
-
-            return to_github(reports).encode()
-    from shardscope.inspector.render.markdown import to_markdown
-
-    return to_markdown(reports).encode()
 
 
 def after_screen(capture: Capture) -> ExitCode:
@@ -105,23 +76,24 @@ def exit_code(capture: Capture) -> ExitCode:
             return ExitCode.DONE if capture.damage is None else ExitCode.UNREADABLE_INPUT
 
 
-def _write_report_text(report: Report, output: str | None) -> None:
-    from shardscope.inspector.render.text import print_report
-
-    write_text(lambda console: print_report(report, console), output)
-
-
-def write_text(show: Callable[[Console], None], output: str | None) -> None:
-    """Write what is shown on a console: to the terminal, else to a file or a pipe as plain text."""
+def write_rendered(render: Callable[..., Any], subject: object, output: str | None, around: int = 0) -> None:
+    """Write what a renderer makes of a subject; text in the terminal's colours, or plain in a file or a pipe."""
+    taken = signature(render).parameters
+    offered = {"version": __version__, "around": around}
+    render_it = partial(render, subject, **{name: value for name, value in offered.items() if name in taken})
+    if "console" not in taken:
+        made = render_it()
+        write(made.encode() if isinstance(made, str) else made, output)
+        return
     from io import StringIO
 
     from rich.console import Console
 
     if output is None and sys.stdout.isatty():
-        show(Console(highlight=False))
+        render_it(console=Console(highlight=False))
         return
     text = StringIO()
-    show(Console(file=text, width=PIPED_WIDTH, highlight=False))
+    render_it(console=Console(file=text, width=PIPED_WIDTH, highlight=False))
     write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()).encode(), output)
 
 

@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="try the changes that mend findings, on a copy of the source: capture again, and compare",
     )
     parser.add_argument("--save", metavar="FILE", help="keep the capture, for `shardscope open`")
-    add_output_options(parser)
+    add_output_options(parser, "report", "reports")
     add_finding_options(parser)
 
 

@@ -21,8 +21,8 @@ from shardscope.inspector.diff.headline import headline
 from shardscope.inspector.diff.matching import match
 from shardscope.inspector.diff.outline import Counted, Operand, Outline, Place, Transfer, Work
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.render.diff_markdown import diff_to_markdown
 from shardscope.inspector.render.json.diff import diff_json_schema, diff_to_json
+from shardscope.inspector.render.markdown import diff_to_markdown
 
 from tests.conftest import SampleCapture
 

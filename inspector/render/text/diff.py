@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ...diff.diff import Change, Diff
 from ...diff.headline import headline
-from ...diff.surroundings import around
+from ...diff.surroundings import around as texts_around
 from ...units import format_bytes, plural
 from ..change_rows import MOST, ChangeRow, amount_rows, border_rows, change_rows, concern_rows, inside_rows
 from .pieces import data, left_out, section, table
@@ -17,7 +17,7 @@ from .pieces import data, left_out, section, table
 STYLES = {"added": "green", "removed": "red", "changed": "yellow", "regrouped": ""}
 
 
-def print_diff(found: Diff, console: Console, texts: int = 0) -> None:
+def print_diff(found: Diff, console: Console, around: int = 0) -> None:
     """Everything that differs, the headline first; of so many changes, the largest, the text around them at the end."""
     console.print(data(headline(found), "bold"))
     console.print(data(f"  before: {found.before.title}", "dim"))
@@ -33,7 +33,7 @@ def print_diff(found: Diff, console: Console, texts: int = 0) -> None:
         if part is not None:
             console.print()
             console.print(part)
-    for change in found.changes[:texts]:
+    for change in found.changes[:around]:
         console.print()
         console.print(_text(found, change))
 
@@ -41,7 +41,7 @@ def print_diff(found: Diff, console: Console, texts: int = 0) -> None:
 def _text(found: Diff, change: Change) -> RenderableType:
     """Both sides' texts around a change: what is the same once, what is not with a sign."""
     lines: list[RenderableType] = []
-    for facing in around(found, change):
+    for facing in texts_around(found, change):
         if facing.same and facing.after is not None:
             lines.append(data(f"  {facing.after.line}", "dim"))
             continue

@@ -1,0 +1,50 @@
+"""The output formats: which functions write what in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, Literal
+
+Kind = Literal["report", "reports", "comparison", "diff", "verdicts"]
+"""A `Report`; several, or one, after each other; a `Comparison`; a `Diff`; the `Verdict`s of a check."""
+
+RENDERERS: Mapping[str, Mapping[Kind, str]] = {
+    "text": {
+        "report": "text:print_report",
+        "comparison": "text.comparison:print_comparison",
+        "diff": "text.diff:print_diff",
+        "verdicts": "text.verdict:print_verdicts",
+    },
+    "json": {
+        "report": "json:to_json",
+        "comparison": "json.comparison:comparison_to_json",
+        "diff": "json.diff:diff_to_json",
+        "verdicts": "json.verdict:verdicts_to_json",
+    },
+    "markdown": {
+        "reports": "markdown:to_markdown",
+        "diff": "markdown:diff_to_markdown",
+        "verdicts": "markdown:verdicts_to_markdown",
+    },
+    "sarif": {"reports": "sarif:to_sarif"},
+    "github": {"reports": "github:to_github"},
+}
+"""By format and what is shown, `module:function` in this folder, imported at its first use.
+
+A function takes what is shown and returns bytes or a text; with a parameter `console` it prints on that, a rich one. It
+may have the parameters `version`, of shardscope, and `around`, the number of changes whose texts are shown.
+"""
+
+
+def formats(*kinds: Kind) -> tuple[str, ...]:
+    """The formats in which one of these can be shown."""
+    return tuple(name for name, functions in RENDERERS.items() if functions.keys() & set(kinds))
+
+
+def renderer(format: str, *kinds: Kind) -> tuple[Kind, Callable[..., Any]]:
+    """The function for the first of these that a format can show, and which that is."""
+    functions = RENDERERS[format]
+    kind = next(kind for kind in kinds if kind in functions)
+    module, _, name = functions[kind].partition(":")
+    return kind, getattr(import_module(f".{module}", __package__), name)

@@ -1,0 +1,44 @@
+"""The registry of output formats: what it names is there, and the commands offer it."""
+
+from __future__ import annotations
+
+import argparse
+from inspect import Parameter, signature
+
+import pytest
+from shardscope.inspector.render.renderers import RENDERERS, Kind, renderer
+
+from shardscope.commands import load
+
+OFFERED = {"console", "version", "around"}
+
+COMMANDS: dict[str, tuple[Kind, ...]] = {
+    "run": ("report", "reports"),
+    "open": ("report", "reports"),
+    "diff": ("diff",),
+    "check": ("verdicts",),
+}
+
+
+@pytest.mark.parametrize(("format", "kind"), [(name, kind) for name, each in RENDERERS.items() for kind in each])
+def test_functions_are_there_and_take_what_is_on_offer(format: str, kind: Kind) -> None:
+    found, function = renderer(format, kind)
+    _, *others = signature(function).parameters.values()
+    assert found == kind
+    assert all(each.name in OFFERED or each.default is not Parameter.empty for each in others)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_offer_the_formats_that_can_show_what_they_do(command: str) -> None:
+    parser = argparse.ArgumentParser()
+    load(command).configure(parser)
+    (choices,) = (action.choices for action in parser._actions if action.dest == "format")
+    able = {name for name, functions in RENDERERS.items() if functions.keys() & set(COMMANDS[command])}
+    assert choices is not None
+    assert set(choices) - {"tui"} == able
+
+
+@pytest.mark.parametrize("kinds", [("report", "reports"), ("comparison", "reports")])
+def test_what_shows_one_target_shows_several(kinds: tuple[Kind, ...]) -> None:
+    one = {name for name, functions in RENDERERS.items() if functions.keys() & {"report", "reports"}}
+    assert one == {name for name, functions in RENDERERS.items() if functions.keys() & set(kinds)}
