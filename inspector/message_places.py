@@ -12,7 +12,7 @@ from .capture.model import Capture, Message, Stage
 from .collectives.neighbours import neighbours_of
 from .ir.jaxpr_text import JaxprText
 from .ir.program import jaxpr_of, read
-from .report import PlacedMessage, SourcePlace
+from .report import PlacedMessage, SourcePosition
 
 STAGES = ("hlo-before", "hlo-spmd", "hlo")
 """Modules that a message of the compiler may be about, in the order in which they are asked."""
@@ -45,7 +45,7 @@ def _placed(capture: Capture, message: Message) -> PlacedMessage:
     op_name = _OP_NAME.search(message.text)
     about = op_name[1] if op_name else None
     if written is not None:
-        return PlacedMessage(message, about, SourcePlace((Frame(written[1], "", int(written[2])),), "exact"))
+        return PlacedMessage(message, about, SourcePosition((Frame(written[1], "", int(written[2])),), "exact"))
     if message.phase != "compile":
         return PlacedMessage(message)
     instruction = _INSTRUCTION.search(message.text)
@@ -59,12 +59,12 @@ def _placed(capture: Capture, message: Message) -> PlacedMessage:
 
 
 @lru_cache(maxsize=256)
-def _place_in(stage: Stage, named: str | None, op_name: str | None) -> SourcePlace | None:
+def _place_in(stage: Stage, named: str | None, op_name: str | None) -> SourcePosition | None:
     """The lines of an instruction by its own name or by what JAX calls it, or of what uses it; stages do not change."""
     return next(_places(stage, named, op_name), None)
 
 
-def _places(stage: Stage, named: str | None, op_name: str | None) -> Iterator[SourcePlace]:
+def _places(stage: Stage, named: str | None, op_name: str | None) -> Iterator[SourcePosition]:
     module = read(stage)
     if not isinstance(module, HloModule):
         return
@@ -81,7 +81,7 @@ def _places(stage: Stage, named: str | None, op_name: str | None) -> Iterator[So
         here = [instruction for instruction in found if instruction is not None]
         for instruction in here:
             if instruction.frames:
-                yield SourcePlace(instruction.frames, "name")
+                yield SourcePosition(instruction.frames, "name")
         for around in neighbours_of(module, here, differentiated=False).values():
             if around.source.stack:
                 yield around.source
@@ -94,7 +94,7 @@ def _donation(capture: Capture, message: Message) -> PlacedMessage:
     text = jaxpr_of(capture)
     stack = _first_use(text, donated[0]) if text is not None and donated else ()
     return PlacedMessage(
-        message, f"donated: {names}" if names else None, SourcePlace(stack, "name" if stack else "none")
+        message, f"donated: {names}" if names else None, SourcePosition(stack, "name" if stack else "none")
     )
 
 

@@ -15,7 +15,7 @@ from .collectives.op_name import direction_of
 from .cost.places import machine_of
 from .ir import hlo_types
 from .ir.program import read
-from .report import LiveValue, PeakMemory, SourcePlace
+from .report import LiveValue, PeakMemory, SourcePosition
 
 MOST = 1000
 """Values that are kept, the largest first."""
@@ -76,7 +76,7 @@ def _renamed(name: str, module: HloModule) -> Instruction | None:
 
 def _value(name: str, index: str, size: int, made_by: Instruction | None) -> LiveValue:
     if made_by is None:
-        return LiveValue(name, size, "", "", "unknown", SourcePlace())
+        return LiveValue(name, size, "", "", "unknown", SourcePosition())
     leaves = list(hlo_types.leaves(made_by.type))
     number = int(index) if index.strip().isdecimal() else 0
     type = hlo_types.short(leaves[number]) if number < len(leaves) else hlo_types.short(made_by.type)
@@ -86,5 +86,5 @@ def _value(name: str, index: str, size: int, made_by: Instruction | None) -> Liv
     kind = "argument" if made_by.opcode == "parameter" else made_by.opcode
     return LiveValue(
         name, size, type, op_name, direction_of(op_name or None, differentiated="transpose(jvp" in op_name),
-        SourcePlace(frames, "exact") if frames else SourcePlace(), kind,
+        SourcePosition(frames, "exact") if frames else SourcePosition(), kind,
     )  # fmt: skip

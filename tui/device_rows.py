@@ -26,11 +26,13 @@ DEVICES = (
 def device_rows(report: Report, hues: Mapping[str, str]) -> list[Row]:
     """Each value once, before and after its equation and in each iteration."""
     parting = {(found.equation, found.value) for found in report.divergences if found.is_first}
-    return [Row(number, _cells(value, hues, parting)) for number, value in enumerate(report.probes)]
+    return [Row(number, _cells(value, hues, parting, report.script)) for number, value in enumerate(report.probes)]
 
 
-def _cells(value: ProbedValue, hues: Mapping[str, str], parting: set[tuple[str, str]]) -> tuple[Content, ...]:
-    probe, frame = value.probe, value.source.frame
+def _cells(
+    value: ProbedValue, hues: Mapping[str, str], parting: set[tuple[str, str]], script: str | None
+) -> tuple[Content, ...]:
+    probe = value.probe
     different = len({shard.digest for shard in probe.shards})
     alike = "all equal" if different == 1 else f"{different} values"
     wrong = bool(probe.path) and (probe.path[-1], value.name) in parting
@@ -42,5 +44,5 @@ def _cells(value: ProbedValue, hues: Mapping[str, str], parting: set[tuple[str, 
         data(value.name),
         data(probe.type),
         Content.styled(alike, "bold $error" if wrong else "$aside" if different == 1 else ""),
-        data("" if frame is None else f"line {frame.line} {frame.function}"),
+        data(value.source.function_text(script)),
     )

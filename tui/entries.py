@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from textual.content import Content
 
 from ..inspector.capture.model import PHASES, Capture, Failure, Message, OutputSummary
-from ..inspector.render.source_place import place_text
 from ..inspector.report import PlacedMessage, Report, VariableVariance
 from ..parsers.errors import Problem
 from .columns import Column
@@ -57,11 +56,10 @@ def value_rows(capture: Capture) -> list[Row]:
 
 def variance_rows(report: Report, hues: Mapping[str, str]) -> list[Row]:
     """What each equation inside a shard_map gives, with the axes along which it varies."""
-    return [Row(number, _variance(variable, hues)) for number, variable in enumerate(report.variance)]
+    return [Row(number, _variance(variable, hues, report.script)) for number, variable in enumerate(report.variance)]
 
 
-def _variance(variable: VariableVariance, hues: Mapping[str, str]) -> tuple[Content, ...]:
-    frame = variable.source.frame
+def _variance(variable: VariableVariance, hues: Mapping[str, str], script: str | None) -> tuple[Content, ...]:
     varying = axes_content(variable.varying, hues) if variable.varying else Content.styled("–", "$aside")
     hidden = (" hides ", "bold $error") if variable.hidden else ""
     entered = dict.fromkeys(f"{entry.axis} {entry.by}" for entry in variable.entered)
@@ -76,7 +74,7 @@ def _variance(variable: VariableVariance, hues: Mapping[str, str]) -> tuple[Cont
         data(variable.type),
         data(variable.primitive),
         data(", ".join(entered)),
-        data("" if frame is None else f"line {frame.line} {frame.function}"),
+        data(variable.source.function_text(script)),
     )
 
 
@@ -117,7 +115,7 @@ def _problem(problem: Failure | PlacedMessage | Problem) -> tuple[Content, ...]:
             text, phase = problem.message, PHASES[problem.phase]
         case PlacedMessage(message=Message() as said):
             level, text, phase = said.level, said.text, PHASES[said.phase]
-            where = place_text(problem.source) or said.location or ""
+            where = problem.source.text() or said.location or ""
         case Problem():
             line, column = problem.source.position(problem.span.start)
             text, where = problem.message, f"{problem.source.name}:{line}:{column}"

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from textual.content import Content
 
 from ..inspector.capture.model import Failure, Message, OutputSummary, Value
-from ..inspector.render.source_place import place_text
 from ..inspector.report import PlacedMessage
 from ..parsers.errors import Problem
 from .pieces import data, fact, folded, title
@@ -38,7 +37,7 @@ def entry_details(entry: Entry, width: int) -> Iterator[Content]:
             yield from fact("while", phase, width)
             yield from fact("said at", location or "", width)
             yield from fact("about", about or "", width)
-            yield from fact("line", place_text(source), width)
+            yield from fact("line", source.text(), width)
             yield Content("")
             yield from folded(data(text[:LONGEST]), width)
         case Failure():

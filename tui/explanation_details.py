@@ -8,7 +8,6 @@ from textual.content import Content
 
 from ..inspector.findings.fixes.apply import diff_of
 from ..inspector.render.explanation_words import remedies_shown, verdict
-from ..inspector.render.source_place import place_text
 from ..inspector.report import Report
 from .finding_details import SIGNS
 from .pieces import data, folded, title
@@ -22,7 +21,7 @@ def explanation_details(report: Report, width: int) -> Iterator[Content]:
     yield title("why it does not trace")
     yield from folded(data(found.title), width)
     for number, step in enumerate(found.steps, 1):
-        yield from folded(data(f"{number}. {step.what}   {place_text(step.source)}".rstrip()), width)
+        yield from folded(data(f"{number}. {step.what}   {step.source.text()}".rstrip()), width)
     for remedy in remedies_shown(found):
         yield Content("")
         yield from folded(data(verdict(remedy), "bold $success" if remedy.works else "$warning"), width)

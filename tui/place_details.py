@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 
 from textual.content import Content
@@ -10,7 +9,7 @@ from textual.style import Style
 
 from ..inspector.linked import Linked, SourceLine, StagePlace
 from ..inspector.render.collective_rows import axes_text, kind_text
-from ..inspector.report import Collective, Confidence
+from ..inspector.report import Collective, Confidence, file_and_line
 from ..parsers.source_frames import Frame
 from .pieces import data, folded, title
 from .stage_tabs import LABELS
@@ -33,7 +32,7 @@ def place_details(linked: Linked, text: str, width: int) -> Iterator[Content]:
     """What stands at a place that is no collective; `text` is its line."""
     match linked.place:
         case SourceLine(file, line):
-            yield data(f"{os.path.basename(file)}:{line}", "bold")
+            yield data(file_and_line(file, line), "bold")
         case StagePlace(stage):
             yield Content.styled(f"a line of {LABELS.get(stage, stage)}", "bold")
     yield from line_text(text, width)
@@ -62,7 +61,7 @@ def frames(stack: Sequence[Frame], confidence: Confidence, width: int) -> Iterat
     yield Content.assemble(("from", "bold $text-muted"), (how, "$warning"))
     for number, frame in enumerate(stack[:MOST_FRAMES]):
         link = Style.from_meta({"@click": f"screen.show_frame({number})"})
-        place = data(f"{os.path.basename(frame.file)}:{frame.line}").stylize(link)
+        place = data(file_and_line(frame.file, frame.line)).stylize(link)
         line = Content.assemble((" " if number else "▸", "$primary"), " ", place, " ", data(frame.function, "$aside"))
         yield line.truncate(width, ellipsis=True)
     if len(stack) > MOST_FRAMES:

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from ..inspector.linked import Linked
 from ..inspector.render.sharding_grid import grid_lines
-from ..inspector.render.why_lines import conflict_lines, line_text, origin_text
+from ..inspector.render.why_lines import conflict_lines, origin_text
 from ..inspector.report import Report, ShardedValue
 from ..inspector.shardings.conflicts import Conflict
 from ..inspector.shardings.explained import Why
@@ -81,7 +81,7 @@ def _tree(found: Why, report: Report, hues: Mapping[str, str], width: int) -> It
     yield from folded(head, width)
     for number, step in enumerate(found.steps):
         last = number == len(found.steps) - 1 and not found.omitted
-        place = line_text(step.place, report)
+        place = step.place.text(report.script)
         numbered = "" if step.number is None else f"step {step.number}"
         details = ", ".join(filter(None, (place, numbered)))
         yield Content.assemble(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from ..inspector.render.collective_rows import place_text
 from ..inspector.report import Report, ShardedValue
 from ..inspector.shardings.replay import replay_of
 from ..inspector.shardings.spelled import as_spec, from_sdy
@@ -74,7 +73,6 @@ def rows_of_values(report: Report, listed: Sequence[tuple[int, ShardedValue]], s
 
 
 def _cells(report: Report, value: ShardedValue, step: int | None) -> tuple[Content, ...]:
-    frame = value.source.frame
     got = value.spec or "?" if step is None else spec_after(report, value, step)
     style = "bold $error" if value.agrees is False else "" if step is None or got == value.spec else "$aside"
     return (
@@ -85,7 +83,7 @@ def _cells(report: Report, value: ShardedValue, step: int | None) -> tuple[Conte
         data(got, style),
         data(value.local_type or ""),
         Content(format_bytes(value.replicated_bytes)),
-        data("" if frame is None else place_text(frame, report)),
+        data(value.source.text(report.script)),
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
 from ...parsers.hlo.uses import Uses
 from ..ir import hlo_types
-from ..report import CollectivePart, SourcePlace
+from ..report import CollectivePart, SourcePosition
 
 STEPS = 4
 """From the vector to its pieces: the end of it, where it is asynchronous, the cut, the change of shape."""
@@ -65,6 +65,6 @@ def _part(instruction: Instruction) -> CollectivePart:
     metadata = instruction.metadata
     return CollectivePart(
         type=hlo_types.short(instruction.type),
-        source=SourcePlace(instruction.frames, "exact") if instruction.frames else SourcePlace(),
+        source=SourcePosition(instruction.frames, "exact") if instruction.frames else SourcePosition(),
         op_name=metadata.op_name if metadata is not None and metadata.op_name else None,
     )

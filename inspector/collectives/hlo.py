@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape
 from ..ir import hlo_types
 from ..loops.hlo_executions import HloExecutions
-from ..report import Collective, CollectivePart, Kind, Origin, SourcePlace
+from ..report import Collective, CollectivePart, Kind, Origin, SourcePosition
 from .combined import parts_of
 from .kinds import HLO_OPCODES, wire_bytes
 from .members import Members, members_of
@@ -179,7 +179,7 @@ def _collective(
     directions = {direction_of(name, differentiated=setting.differentiated) for name in names}
     direction = directions.pop() if len(directions) == 1 else "unknown"
     placed = [part.source for part in parts if part.source.stack]
-    source = SourcePlace(placed[0].stack, "name") if placed else around.source
+    source = SourcePosition(placed[0].stack, "name") if placed else around.source
     return Collective(
         stage=stage,
         kind=kind,
@@ -198,7 +198,7 @@ def _collective(
         is_async=found.is_async,
         origin=origin,
         direction=around.direction if direction == "unknown" else direction,
-        source=SourcePlace(place.frames, "exact") if place.frames else source,
+        source=SourcePosition(place.frames, "exact") if place.frames else source,
         reduction=_reduction(instruction, executions.module) if transfer is None else transfer.reduction,
         channel_id=_integer(channel),
         fused_form=instruction.computation.name.rstrip(".0123456789") if place is not instruction else None,

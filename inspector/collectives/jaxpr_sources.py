@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...parsers.source_frames import Frame
 from ..ir.jaxpr_text import JaxprText
-from ..report import Collective, SourcePlace
+from ..report import Collective, SourcePosition
 from .kinds import PRIMITIVES
 
 Key = tuple[str, frozenset[str], tuple[str, ...]]
@@ -37,7 +37,7 @@ def _with_source(collective: Collective, stacks: dict[Key, set[tuple[Frame, ...]
     lines = {(stack[0].file, stack[0].line) for stack in candidates if stack}
     if len(lines) != 1:
         return collective
-    return replace(collective, source=SourcePlace(max(candidates, key=len), "shape"))
+    return replace(collective, source=SourcePosition(max(candidates, key=len), "shape"))
 
 
 def _array_type(type: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.hlo.uses import Uses
-from ..report import Pass, SourcePlace
+from ..report import Pass, SourcePosition
 from .op_name import direction_of
 
 FARTHEST = 4
@@ -22,7 +22,7 @@ FARTHEST = 4
 class Neighbourhood:
     """The place of the first use that has one, and the pass that all of the nearest uses agree on."""
 
-    source: SourcePlace = field(default_factory=SourcePlace)
+    source: SourcePosition = field(default_factory=SourcePosition)
     direction: Pass = "unknown"
 
 
@@ -66,4 +66,4 @@ def _neighbourhood(users: list[Instruction], differentiated: bool) -> Neighbourh
     names = [user.metadata.op_name if user.metadata is not None else None for user in users]
     directions = {direction_of(name, differentiated=differentiated) for name in names}
     first = min(users, key=lambda user: user.span)
-    return Neighbourhood(SourcePlace(first.frames, "shape"), directions.pop() if len(directions) == 1 else "unknown")
+    return Neighbourhood(SourcePosition(first.frames, "shape"), directions.pop() if len(directions) == 1 else "unknown")

@@ -6,7 +6,7 @@ from ...parsers.mlir import MlirModule, Operation, UnknownLoc, frames, function_
 from ...parsers.readable import readable
 from ..ir import mlir_types
 from ..loops.stablehlo_executions import StablehloExecutions
-from ..report import Collective, SourcePlace
+from ..report import Collective, SourcePosition
 from .kinds import STABLEHLO_OPS, wire_bytes
 from .named_axes import named_axes
 from .op_name import direction_of
@@ -60,7 +60,7 @@ def _collective(stage: str, operation: Operation, setting: Setting, executions: 
         is_async=False,
         origin="user",
         direction=direction_of(op_name, differentiated=setting.differentiated),
-        source=SourcePlace(stack, "exact" if stack else "none"),
+        source=SourcePosition(stack, "exact" if stack else "none"),
         reduction=_reduction(operation),
         channel_id=readable(lambda: operation.channel),
         op_name=op_name,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ..capture.model import Stage
 from ..links.operation_ids import spans_of_tags, tags_in
 from ..links.source_positions import frames_at
-from ..report import Collective, SourcePlace
+from ..report import Collective, SourcePosition
 
 
 def with_stacks(collectives: Iterable[Collective], stage: Stage, stablehlo: Stage) -> Iterator[Collective]:
@@ -23,6 +23,6 @@ def with_stacks(collectives: Iterable[Collective], stage: Stage, stablehlo: Stag
             for span in spans_of_tags(stablehlo, tags_in(stage, collective.span)):
                 stack = frames_at(stablehlo, span.end - 1)
                 if stack and (stack[0].file, stack[0].line) == (line.file, line.line):
-                    source = SourcePlace(stack, "exact")
+                    source = SourcePosition(stack, "exact")
                     break
         yield collective if source is collective.source else replace(collective, source=source)

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from ..render.collective_rows import place_text
 from ..report import Finding, Report
 from ..severity import Severity
 from .lines import NOWHERE, Line, Lines
@@ -34,7 +33,7 @@ def concerns(report: Report, lines: Lines) -> tuple[tuple[Concern, int], ...]:
 def _concern(found: Finding, report: Report, lines: Lines) -> Concern:
     frame = found.place.source.frame
     line = NOWHERE if frame is None else lines.of((frame,))[0]
-    where = found.place.what if frame is None else f"{place_text(frame, report)} {frame.function}".rstrip()
+    where = found.place.source.function_text(report.script) or found.place.what
     return Concern(found.rule, found.axes, line, found.slug, found.severity, found.message, where)
 
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from ..render.collective_rows import place_text
 from ..report import Report, Role
 from ..shardings.table import values
 from .lines import NOWHERE, Line, Lines
@@ -43,7 +42,7 @@ def insides(report: Report, lines: Lines) -> tuple[tuple[Inside, int], ...]:
         if frame is None and value.role == "value":
             continue
         line = NOWHERE if frame is None else lines.of((frame,))[0]
-        where = "" if frame is None else f"{place_text(frame, report)} {frame.function}".rstrip()
+        where = value.source.function_text(report.script)
         counted[Inside(value.role, value.name, value.type, value.spec, line, where)] += 1
     return tuple(counted.items())
 

@@ -14,7 +14,7 @@ from ..capture.model import Capture, Stage
 from ..collectives.op_name import last_components
 from ..findings.support.shapes import elements_of
 from ..pipeline import collectives_of
-from ..render.collective_rows import argument_of, place_text, types_text
+from ..render.collective_rows import argument_of, types_text
 from ..report import Collective, Kind, Origin, Pass, Report, ShardedValue
 from .concerns import Concern, concerns
 from .inside import Inside, insides
@@ -198,13 +198,12 @@ def _transfer(collective: Collective, report: Report, lines: Lines) -> Transfer:
         fused_form=(collective.fused_form or "").partition(".")[0] or None,
     )
     called = _INDEX.sub("[*]", argument_of(collective) or collective.op_name or "")
-    frame = collective.source.frame
     place = Place(
         frames=lines.of(collective.source.stack) or ((called, ""),),
         operation=", ".join(sorted(set(last_components(collective.op_name or "")))),
         direction=collective.direction,
     )
-    where = called if frame is None else f"{place_text(frame, report)} {frame.function}".rstrip()
+    where = collective.source.function_text(report.script) or called
     in_loop = bool(collective.loops) or collective.executions not in (None, 1)
     return Transfer(
         work,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...parsers.source_frames import Frame
 from ..report import Collective, Report
 from ..units import format_bytes, format_seconds, plural
 
@@ -151,23 +149,8 @@ def executions_text(collective: Collective) -> str:
 
 def source_text(collective: Collective, report: Report) -> str:
     """The user's line; without one, the name that the compiler gives."""
-    frame = collective.source.frame
-    if frame is None:
-        return "" if argument_of(collective) else collective.op_name or ""
-    return f"{place_text(frame, report)} {frame.function}".rstrip()
-
-
-def place_text(frame: Frame, report: Report) -> str:
-    """`line 8` of the script that is inspected, `model.py:8` of another file."""
-    subject = report.capture.subject
-    same = subject is not None and subject.script is not None and _same_file(frame.file, subject.script)
-    return f"line {frame.line}" if same else f"{os.path.basename(frame.file)}:{frame.line}"
-
-
-def _same_file(one: str, other: str) -> bool:
-    return os.path.basename(one) == os.path.basename(other) and (
-        os.path.abspath(one) == os.path.abspath(other) or not os.path.isabs(one)
-    )
+    called = "" if argument_of(collective) else collective.op_name or ""
+    return collective.source.function_text(report.script) or called
 
 
 def _several(types: tuple[str, ...]) -> str:

@@ -7,7 +7,6 @@ from collections import Counter
 from ..report import Finding, Report, Trial
 from ..severity import SEVERITIES
 from ..units import format_bytes, format_seconds, plural
-from .source_place import place_text
 
 MOST_RELATED = 4
 """Other places of one finding that are shown."""
@@ -31,7 +30,7 @@ def evidence(found: Finding) -> list[tuple[str, str]]:
     """How it is known, and where else to look."""
     lines = list(found.evidence)
     if found.related:
-        places = dict.fromkeys(f"{place.what} {place_text(place.source)}".rstrip() for place in found.related)
+        places = dict.fromkeys(f"{place.what} {place.source.text()}".rstrip() for place in found.related)
         more = f" and {len(places) - MOST_RELATED} more" if len(places) > MOST_RELATED else ""
         lines.append(("see", "; ".join(list(places)[:MOST_RELATED]) + more))
     return lines
@@ -68,4 +67,4 @@ def trial_text(trial: Trial) -> str:
 
 def where(found: Finding) -> str:
     """The line of a finding; without one, what it is about."""
-    return place_text(found.place.source) or found.place.what
+    return found.place.source.text() or found.place.what

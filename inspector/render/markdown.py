@@ -16,7 +16,6 @@ from .collective_rows import rows_of
 from .explanation_words import remedies_shown, verdict
 from .finding_facts import counted, facts, where
 from .markdown_text import code, plain, table
-from .source_place import place_text
 from .subject_line import subject_line
 from .text.verdict import summary
 
@@ -57,7 +56,7 @@ def _explanation(report: Report) -> Iterator[str]:
     found = report.explanation
     if found is None:
         return
-    steps = (f"{plain(step.what)} {plain(place_text(step.source))}".rstrip() for step in found.steps)
+    steps = (f"{plain(step.what)} {plain(step.source.text())}".rstrip() for step in found.steps)
     yield "\n".join([f"**Why:** {plain(found.title)}", "", *(f"{n}. {step}" for n, step in enumerate(steps, 1))])
     for remedy in remedies_shown(found):
         yield f"**{plain(verdict(remedy))}:** {plain(remedy.what)}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..report import Report, SourcePlace
+from ..report import Report
 from ..shardings.conflicts import Conflict
 from ..shardings.explained import ExplainedStep, Why
 from ..shardings.situation import CollectiveCause
-from .collective_rows import place_text
 
 MOST_STEPS = 4
 """Steps of a way that are spelled out in one line."""
@@ -27,7 +26,7 @@ def why_line(found: Why, name: str, report: Report) -> str:
 
 def origin_text(found: Why, report: Report) -> str:
     """Who asked, with the dimension there, or the line of it."""
-    place = line_text(found.place, report)
+    place = found.place.text(report.script)
     if found.steps and found.origin.startswith(("argument ", "output ")):
         return f"{found.origin}{found.root.removeprefix(found.root.rpartition(' dim ')[0])}"
     return f"{found.origin} ({place})" if place else found.origin
@@ -35,7 +34,7 @@ def origin_text(found: Why, report: Report) -> str:
 
 def cause_line(cause: CollectiveCause, report: Report) -> str:
     """What a collective does for an operation, in one sentence."""
-    place = line_text(cause.place, report)
+    place = cause.place.text(report.script)
     inside = ", ".join(filter(None, (place, cause.rule)))
     operation = f"{cause.operation} ({inside})" if inside else cause.operation
     match cause.effect:
@@ -75,7 +74,7 @@ def _root_dim(why: Why) -> str:
 
 def conflict_lines(conflict: Conflict, report: Report) -> Iterator[str]:
     """Where two shardings met, how each side has it and why, and who won."""
-    inside = ", ".join(filter(None, (line_text(conflict.place, report), conflict.rule)))
+    inside = ", ".join(filter(None, (conflict.place.text(report.script), conflict.rule)))
     yield f"{conflict.operation} ({inside}) has {conflict.factor} cut differently"
     for side in (conflict.won, *conflict.lost):
         sign = "won " if side is conflict.won else "lost"
@@ -86,16 +85,11 @@ def conflict_lines(conflict: Conflict, report: Report) -> Iterator[str]:
         yield f"  {sign} {side.value}: {axes}{because}"
 
 
-def line_text(place: SourcePlace, report: Report) -> str:
-    """`line 8`, or `model.py:8`; empty where no line is known."""
-    return "" if place.frame is None else place_text(place.frame, report)
-
-
 def _shortened(steps: tuple[ExplainedStep, ...]) -> Iterable[ExplainedStep]:
     return steps if len(steps) <= MOST_STEPS else (*steps[: MOST_STEPS - 1], steps[-1])
 
 
 def _via(step: ExplainedStep, report: Report) -> str:
     number = "" if step.number is None else f"step {step.number}"
-    place = ", ".join(filter(None, (line_text(step.place, report), number)))
+    place = ", ".join(filter(None, (step.place.text(report.script), number)))
     return f"{step.operation} ({place})" if place else step.operation

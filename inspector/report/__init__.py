@@ -4,9 +4,9 @@ from .collectives import Collective, CollectivePart, Kind, Origin, Pass
 from .explanations import Explanation, PlacedMessage, Remedy, StoryStep
 from .findings import Certainty, Edit, Finding, FindingPlace, Suppressed, Suppression, Trial
 from .memory import LiveValue, PeakMemory
+from .position import Confidence, SourcePosition, file_and_line
 from .report import Report, StageSummary
 from .shardings import Role, ShardedValue
-from .source_place import Confidence, SourcePlace
 from .values import AxisEntry, Divergence, ProbedValue, VariableVariance
 
 __all__ = [
@@ -31,11 +31,12 @@ __all__ = [
     "Report",
     "Role",
     "ShardedValue",
-    "SourcePlace",
+    "SourcePosition",
     "StageSummary",
     "StoryStep",
     "Suppressed",
     "Suppression",
     "Trial",
     "VariableVariance",
+    "file_and_line",
 ]

@@ -11,7 +11,7 @@ from typing import Literal
 from ...parsers.replica_groups import Groups
 from ...parsers.source import Span
 from ..cost.estimate import Estimate
-from .source_place import SourcePlace
+from .position import SourcePosition
 
 Kind = Literal[
     "all-reduce",
@@ -32,7 +32,7 @@ class CollectivePart:
     """One of several collectives that the compiler has made one vector of: what it gave, and where it comes from."""
 
     type: str
-    source: SourcePlace
+    source: SourcePosition
     op_name: str | None
 
 
@@ -65,7 +65,7 @@ class Collective:
     is_async: bool
     origin: Origin
     direction: Pass
-    source: SourcePlace
+    source: SourcePosition
     reduction: str | None = None
     channel_id: int | None = None
     fused_form: str | None = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ..capture.model import Message
 from .findings import Edit
-from .source_place import SourcePlace
+from .position import SourcePosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class StoryStep:
     """One step of how a value came to be what it is: in words, and where."""
 
     what: str
-    source: SourcePlace = field(default_factory=SourcePlace)
+    source: SourcePosition = field(default_factory=SourcePosition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +42,4 @@ class PlacedMessage:
 
     message: Message
     about: str | None = None
-    source: SourcePlace = field(default_factory=SourcePlace)
+    source: SourcePosition = field(default_factory=SourcePosition)

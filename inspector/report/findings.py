@@ -7,7 +7,7 @@ from typing import Literal
 
 from ...parsers.source import Span
 from ..severity import Severity
-from .source_place import SourcePlace
+from .position import SourcePosition
 
 Certainty = Literal["proved", "likely", "possible"]
 
@@ -20,7 +20,7 @@ class FindingPlace:
     """
 
     what: str
-    source: SourcePlace
+    source: SourcePosition
     stage: str | None = None
     span: Span | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .collectives import Pass
-from .source_place import SourcePlace
+from .position import SourcePosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class LiveValue:
     type: str
     op_name: str
     direction: Pass
-    source: SourcePlace
+    source: SourcePosition
     opcode: str = ""
 
 

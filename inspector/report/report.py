@@ -61,6 +61,11 @@ class Report:
     suppressed: tuple[Suppressed, ...] = ()
     idle: tuple[Suppression, ...] = ()
 
+    @property
+    def script(self) -> str | None:
+        """The file of the inspected function; None of a capture that was not made from one."""
+        return None if self.capture.subject is None else self.capture.subject.script
+
     def could_be_read(self, stage: str) -> bool:
         """Whether all of a stage's text could: if not, there may be more in it than is known."""
         return not any(each.problems for each in self.stages if each.name == stage)

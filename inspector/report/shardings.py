@@ -7,7 +7,7 @@ from typing import Literal
 
 from ...parsers.source import Span
 from ..shardings.sharding import ArraySharding
-from .source_place import SourcePlace
+from .position import SourcePosition
 
 Role = Literal["argument", "output", "constraint", "shard_map input", "shard_map output", "value"]
 
@@ -35,5 +35,5 @@ class ShardedValue:
     asked: str | None
     agrees: bool | None
     replicated_bytes: int | None
-    source: SourcePlace
+    source: SourcePosition
     manual: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..capture.values import Probe
-from .source_place import SourcePlace
+from .position import SourcePosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class AxisEntry:
     axis: str
     equation: str
     by: str
-    source: SourcePlace
+    source: SourcePosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class VariableVariance:
     varying: tuple[str, ...]
     unreduced: tuple[str, ...]
     reduced: tuple[str, ...]
-    source: SourcePlace
+    source: SourcePosition
     inferred: bool = False
     hidden: tuple[str, ...] = ()
     entered: tuple[AxisEntry, ...] = ()
@@ -58,7 +58,7 @@ class ProbedValue:
     name: str
     primitive: str
     axes: tuple[str, ...]
-    source: SourcePlace
+    source: SourcePosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +79,4 @@ class Divergence:
     iteration: tuple[int, ...]
     devices: tuple[int, ...]
     is_first: bool
-    source: SourcePlace
+    source: SourcePosition

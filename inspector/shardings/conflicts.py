@@ -16,7 +16,7 @@ from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import Sharding, ShardingRule
 from ...parsers.source import Span
 from ..capture.model import Capture
-from ..report import ShardedValue, SourcePlace
+from ..report import ShardedValue, SourcePosition
 from .dataflow import Dataflow, Node
 from .explained import Why, why_axis, wording_of
 from .recorded import sharding_at
@@ -47,7 +47,7 @@ class Conflict:
     operation: str
     rule: str
     factor: str
-    place: SourcePlace
+    place: SourcePosition
     span: Span
     won: Side
     lost: tuple[Side, ...]

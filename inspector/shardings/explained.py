@@ -13,7 +13,7 @@ from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import Origin, ShardingRule
 from ...parsers.source import Span
 from ..capture.model import Capture
-from ..report import ShardedValue, SourcePlace
+from ..report import ShardedValue, SourcePosition
 from .dataflow import Dataflow, Node
 from .places import Places
 from .recorded import origin_name, sharding_at
@@ -35,7 +35,7 @@ class ExplainedStep:
     rule: str | None
     source: str
     target: str
-    place: SourcePlace
+    place: SourcePosition
     span: Span | None
 
 
@@ -50,7 +50,7 @@ class Why:
     axis: str
     dim: int | None
     origin: str
-    place: SourcePlace
+    place: SourcePosition
     root: str
     steps: tuple[ExplainedStep, ...]
     omitted: int = 0
@@ -98,7 +98,7 @@ class Wording:
     def step(self, step: Step, axis: AxisRef) -> ExplainedStep:
         """A step in words."""
         is_return = step.row < 0
-        operation, place = ("return", SourcePlace()) if is_return else self.places.operation(step.row)
+        operation, place = ("return", SourcePosition()) if is_return else self.places.operation(step.row)
         return ExplainedStep(
             number=step.number,
             operation=operation,
@@ -144,19 +144,19 @@ class Wording:
             self._rules[row] = None if rule is None else einsum(rule)
         return self._rules[row]
 
-    def origin(self, found: Cause) -> tuple[str, SourcePlace]:
+    def origin(self, found: Cause) -> tuple[str, SourcePosition]:
         """Who asked for an axis."""
         origin = found.origin
         if origin is None or origin.kind == "self":
             return self._at_root(found.root)
         if origin.name is None:
             node = Node("argument" if origin.kind == "input" else "output", -1, origin.index or 0)
-            return f"{node.kind} {self.name(node)}", SourcePlace()
+            return f"{node.kind} {self.name(node)}", SourcePosition()
         return self._named(origin)
 
-    def _at_root(self, root: Node) -> tuple[str, SourcePlace]:
+    def _at_root(self, root: Node) -> tuple[str, SourcePosition]:
         if root.kind in ("argument", "output"):
-            return f"{root.kind} {self.name(root)}", SourcePlace()
+            return f"{root.kind} {self.name(root)}", SourcePosition()
         name, place = self.places.operation(root.row)
         side = "input" if root.kind == "block" else "output"
         is_map = self.flow.rows[root.row].name.endswith("manual_computation")
@@ -164,9 +164,9 @@ class Wording:
             return f"{side} {root.number} of the shard_map", place
         return "with_sharding_constraint" if name == "sharding_constraint" else f"the sharding of {name}", place
 
-    def _named(self, origin: Origin) -> tuple[str, SourcePlace]:
+    def _named(self, origin: Origin) -> tuple[str, SourcePosition]:
         row = self._rows_by_name.get(origin.name or "")
-        name, place = ("", SourcePlace()) if row is None else self.places.operation(row)
+        name, place = ("", SourcePosition()) if row is None else self.places.operation(row)
         if origin.kind == "constraint":
             return "with_sharding_constraint" if name in (
                 "",

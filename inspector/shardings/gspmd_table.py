@@ -24,7 +24,7 @@ from ..ir.hlo_types import short as hlo_short
 from ..ir.meshes import meshes_of, partition_count
 from ..ir.mlir_types import dtype_name, short
 from ..ir.program import read
-from ..report import Role, ShardedValue, SourcePlace
+from ..report import Role, ShardedValue, SourcePosition
 from ..units import bytes_of
 from .asked import agrees, asked_of
 from .sharding import ArraySharding
@@ -115,7 +115,7 @@ def _of_instructions(maker: _Maker, instructions: Sequence[Instruction]) -> Iter
             continue
         types = tuple(leaves(each.type))
         name = (each.metadata.op_name if each.metadata is not None else None) or each.opcode
-        place = SourcePlace(each.frames, "exact") if each.frames else SourcePlace()
+        place = SourcePosition(each.frames, "exact") if each.frames else SourcePosition()
         for type, sharding in zip(types, _shardings(each, len(types)), strict=True):
             last = name.rpartition("/")[2].rstrip(":")
             yield maker.row("value", f"%{each.name}", last, each.span, type, sharding, None, place)
@@ -173,7 +173,7 @@ def _constraint(maker: _Maker, operation: Operation) -> Iterator[ShardedValue]:
         known = names(operation.location)
     except (ParseError, ValueError):
         return
-    place = SourcePlace(stack, "exact") if stack else SourcePlace()
+    place = SourcePosition(stack, "exact") if stack else SourcePosition()
     called = known[0].rpartition("/")[2].rstrip(":") if known else "Sharding"
     sharding = _written(operation.annotations)
     yield maker.row("constraint", name, called, operation.span, type, sharding, None, place, is_asked=True)
@@ -203,7 +203,7 @@ class _Maker:
         type: HloType | MlirType,
         sharding: gspmd.Sharding | None,
         told: Value | None,
-        place: SourcePlace | None = None,
+        place: SourcePosition | None = None,
         *,
         is_asked: bool = False,
     ) -> ShardedValue:
@@ -226,7 +226,7 @@ class _Maker:
             asked=None if asked is None else spelled(asked),
             agrees=None if asked is None or got is None else agrees(asked, got),
             replicated_bytes=None if size is None or got is None else size - size // got.copies,
-            source=place or SourcePlace(),
+            source=place or SourcePosition(),
         )
 
     def meaning(self, sharding: gspmd.Sharding, rank: int) -> ArraySharding | None:

@@ -19,7 +19,7 @@ from typing import Literal
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import ShardingRule, TensorType, names
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
-from ..report import Collective, Confidence, SourcePlace
+from ..report import Collective, Confidence, SourcePosition
 from .dataflow import Dataflow, Node
 from .explained import Why, Wording, why_axis, wording_of
 from .gradients import is_gradient
@@ -54,7 +54,7 @@ class CollectiveCause:
     effect: Effect
     operation: str
     rule: str | None
-    place: SourcePlace
+    place: SourcePosition
     value: str
     before: str | None
     after: str | None

@@ -20,7 +20,7 @@ from ..capture.propagation import has_mesh
 from ..ir.meshes import meshes_of
 from ..ir.mlir_types import dtype_name, short
 from ..ir.program import read
-from ..report import Role, ShardedValue, SourcePlace
+from ..report import Role, ShardedValue, SourcePosition
 from ..units import bytes_of
 from .asked import agrees, asked_of
 from .dataflow import Dataflow, Node, dataflow_of
@@ -131,7 +131,7 @@ class _Maker:
                 _type_of(argument),
                 sharding,
                 (),
-                SourcePlace(),
+                SourcePosition(),
                 asked,
             )
 
@@ -145,7 +145,7 @@ class _Maker:
             told_of = by_path.get(name)
             asked = None if told_of is None else asked_of(told_of, self.meshes)
             type = _type_of(result)
-            yield self._row("output", f"result {number}", name, span, type, sharding, (), SourcePlace(), asked)
+            yield self._row("output", f"result {number}", name, span, type, sharding, (), SourcePosition(), asked)
 
     def constraints(self, before: MlirModule | None) -> Iterator[ShardedValue]:
         """`with_sharding_constraint` and its like. Propagation fills in what they leave open, so it is read before."""
@@ -214,7 +214,7 @@ class _Maker:
         type: MlirType,
         sharding: Sharding | None,
         manual: tuple[str, ...],
-        place: SourcePlace,
+        place: SourcePosition,
         asked: ArraySharding | None,
     ) -> ShardedValue:
         key = (type, sharding, manual)

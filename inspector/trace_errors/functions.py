@@ -10,7 +10,7 @@ from ...parsers.source_frames import Frame
 from ..capture.model import Capture, Failure
 from ..findings.fixes.calls import name_of, tree_of
 from ..findings.fixes.changes import BARE
-from ..report import Edit, SourcePlace
+from ..report import Edit, SourcePosition
 from ..source_files import source_of
 
 Function = ast.FunctionDef | ast.Lambda
@@ -27,9 +27,9 @@ def files_of(capture: Capture) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*([] if script is None else [script.name]), *(frame.file for frame in stack)]))
 
 
-def place_of(failure: Failure) -> SourcePlace:
+def place_of(failure: Failure) -> SourcePosition:
     """Where the user's code was when it failed."""
-    return SourcePlace(failure.stack, "exact" if failure.stack else "none")
+    return SourcePosition(failure.stack, "exact" if failure.stack else "none")
 
 
 def functions_named(capture: Capture, name: str) -> Iterator[tuple[str, Function]]:

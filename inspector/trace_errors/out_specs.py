@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ...parsers.source_frames import Frame
 from ..capture.model import Capture
 from ..findings.fixes.calls import name_of
-from ..report import Explanation, Remedy, SourcePlace, StoryStep
+from ..report import Explanation, Remedy, SourcePosition, StoryStep
 from .failed import Failed
 from .functions import (
     Function,
@@ -53,7 +53,7 @@ def explain(failed: Failed) -> Explanation | None:
     )
 
 
-def _where(failed: Failed, name: str, path: str) -> SourcePlace:
+def _where(failed: Failed, name: str, path: str) -> SourcePosition:
     """Where the call failed; of a function that is called from no code of the user's, the out_spec."""
     if failed.failure.stack:
         return place_of(failed.failure)
@@ -61,7 +61,7 @@ def _where(failed: Failed, name: str, path: str) -> SourcePlace:
         _out_spec(failed.capture, file, function, path) for file, function in functions_named(failed.capture, name)
     )
     spec = next(filter(None, specs), None)
-    return SourcePlace() if spec is None else SourcePlace((Frame(spec[0], "", spec[1].lineno),), "name")
+    return SourcePosition() if spec is None else SourcePosition((Frame(spec[0], "", spec[1].lineno),), "name")
 
 
 def _remedies(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Iterator[Remedy]:

@@ -8,7 +8,7 @@ from ..capture.model import Capture
 from ..capture.values import Compared, Difference
 from ..ir.jaxpr import Equation
 from ..ir.jaxpr_text import EquationPlace, JaxprText
-from ..report import Divergence, SourcePlace, VariableVariance
+from ..report import Divergence, SourcePosition, VariableVariance
 
 Pair = tuple[str, str]
 """A value's name and an axis."""
@@ -89,5 +89,5 @@ class _Search:
                             iteration=difference.iteration,
                             devices=difference.devices,
                             is_first=True,
-                            source=SourcePlace(stack, "exact" if stack else "none"),
+                            source=SourcePosition(stack, "exact" if stack else "none"),
                         )

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from ..ir.jaxpr import Variable
 from ..ir.jaxpr_text import EquationPlace, JaxprText
-from ..report import AxisEntry, SourcePlace, VariableVariance
+from ..report import AxisEntry, SourcePosition, VariableVariance
 from .held import Held, Value, axes_of, join
 from .inference import infer
 
@@ -68,9 +68,9 @@ class _Variables:
         by = f"in_specs[{number}]" if number else place.equation.primitive
         return AxisEntry(held.axis, equation, by, self.source(place))
 
-    def source(self, place: EquationPlace) -> SourcePlace:
+    def source(self, place: EquationPlace) -> SourcePosition:
         stack = self.text.stack(place.equation)
-        return SourcePlace(stack, "exact" if stack else "none")
+        return SourcePosition(stack, "exact" if stack else "none")
 
 
 Axes = tuple[str, ...]

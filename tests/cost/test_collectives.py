@@ -14,7 +14,7 @@ from shardscope.inspector.cost.collectives import estimate
 from shardscope.inspector.cost.estimate import Estimate
 from shardscope.inspector.cost.paths import Torus, all_pairs, load_of, ring_pairs
 from shardscope.inspector.cost.places import Machine
-from shardscope.inspector.report import Collective, Kind, SourcePlace
+from shardscope.inspector.report import Collective, Kind, SourcePosition
 from shardscope.inspector.targets.chips import chips_of
 from shardscope.parsers.source import Span
 
@@ -47,7 +47,7 @@ def collective(
         stage="hlo", kind=kind, name="c", computation="main", span=Span(0, 1), axes=None,
         groups=tuple(map(tuple, groups)), pairs=tuple(pairs), operand_types=(), result_types=(), bytes_in=bytes_in,
         bytes_out=bytes_out, wire_bytes=None, executions=1, is_async=False, origin="user", direction="forward",
-        source=SourcePlace(),
+        source=SourcePosition(),
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from shardscope.inspector.report import (
     FindingPlace,
     Remedy,
     Report,
-    SourcePlace,
+    SourcePosition,
     Suppressed,
     Suppression,
 )
@@ -44,7 +44,7 @@ HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), min_size=1, ma
 
 
 def found_with(text: str, file: str, line: int = 3) -> Finding:
-    place = FindingPlace(text, SourcePlace((Frame(file, text, line, line, 1, 4), Frame(file, "g", 9)), "exact"))
+    place = FindingPlace(text, SourcePosition((Frame(file, text, line, line, 1, 4), Frame(file, "g", 9)), "exact"))
     return Finding(
         "SS01", "missing-reduce-scatter", "warning", "likely", (text,), text, place, (place,), ((text, text),), text
     )

@@ -14,7 +14,7 @@ from shardscope.inspector.findings.fixes.hoisting import before_the_loop
 from shardscope.inspector.findings.fixes.verify import _counts, captured_with, verified
 from shardscope.inspector.findings.policy import EVERYTHING
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.report import Edit, Finding, Report, SourcePlace
+from shardscope.inspector.report import Edit, Finding, Report, SourcePosition
 from shardscope.parsers.source import Source
 from shardscope.parsers.source_frames import Frame
 from shardscope.samples.catalogue import samples
@@ -172,7 +172,7 @@ def alone(c, w):
 def test_what_does_not_change_goes_before_the_loop(function: str, words: str, line: str) -> None:
     capture = Capture(script_text=Source("loops.py", LOOPS.encode()))
     (at, *_) = (number for number, text in enumerate(LOOPS.splitlines(), 1) if f"lax.{function}(" in text)
-    edits = before_the_loop(capture, SourcePlace((Frame("loops.py", "", at),), "exact"), (function,))
+    edits = before_the_loop(capture, SourcePosition((Frame("loops.py", "", at),), "exact"), (function,))
     after = (edited(capture, edits) or {}).get("loops.py", b"").decode().splitlines()
     assert bool(edits) == bool(words)
     if words:
@@ -183,7 +183,7 @@ def test_what_does_not_change_goes_before_the_loop(function: str, words: str, li
 
 def test_a_body_that_stands_alone_is_left_as_it_is() -> None:
     capture = Capture(script_text=Source("loops.py", LOOPS.encode()))
-    place = SourcePlace((Frame("loops.py", "", len(LOOPS.splitlines())),), "exact")
+    place = SourcePosition((Frame("loops.py", "", len(LOOPS.splitlines())),), "exact")
     assert before_the_loop(capture, place, ("all_gather",)) == ()
 
 

@@ -8,17 +8,17 @@ from functools import lru_cache
 
 from ....parsers.source import Source
 from ...capture.model import Capture
-from ...report import SourcePlace
+from ...report import SourcePosition
 from ...source_files import source_of
 
 
-def call_at(capture: Capture, place: SourcePlace, functions: Collection[str]) -> ast.Call | None:
+def call_at(capture: Capture, place: SourcePosition, functions: Collection[str]) -> ast.Call | None:
     """The innermost call of one of these functions, by its last name, at a place; None where there is not just one."""
     found = call_in(capture, place, functions)
     return None if found is None else found[1]
 
 
-def call_in(capture: Capture, place: SourcePlace, functions: Collection[str]) -> tuple[str, ast.Call] | None:
+def call_in(capture: Capture, place: SourcePosition, functions: Collection[str]) -> tuple[str, ast.Call] | None:
     """The same call, and the file that it is in."""
     for frame in place.stack:
         source = source_of(capture, frame.file)

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ....parsers.source import Source
 from ...capture.model import Capture
-from ...report import Edit, SourcePlace
+from ...report import Edit, SourcePosition
 from ...source_files import source_of
 from .calls import call_in, tree_of
 
@@ -18,7 +18,7 @@ BARE = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.List
 STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
 
 
-def without_call(capture: Capture, place: SourcePlace, functions: Collection[str]) -> tuple[Edit, ...]:
+def without_call(capture: Capture, place: SourcePosition, functions: Collection[str]) -> tuple[Edit, ...]:
     """`f(x, …)`, or `x.f(axis=…)`, as `x`; nothing where there is not just one such call."""
     found = call_in(capture, place, functions)
     operand = None if found is None else _operand(found[1])
@@ -41,7 +41,7 @@ def _operand(call: ast.Call) -> ast.expr | None:
     return call.func.value if is_method and isinstance(call.func, ast.Attribute) else None
 
 
-def other_call(capture: Capture, place: SourcePlace, functions: Collection[str], text: str) -> tuple[Edit, ...]:
+def other_call(capture: Capture, place: SourcePosition, functions: Collection[str], text: str) -> tuple[Edit, ...]:
     """Another expression in the place of a call; nothing where there is not just one, or the text is no expression."""
     found = call_in(capture, place, functions)
     if found is None or not is_expression(text):
@@ -51,7 +51,7 @@ def other_call(capture: Capture, place: SourcePlace, functions: Collection[str],
 
 
 def wrapped_operand(
-    capture: Capture, place: SourcePlace, functions: Collection[str], before: str, after: str
+    capture: Capture, place: SourcePosition, functions: Collection[str], before: str, after: str
 ) -> tuple[Edit, ...]:
     """`f(x, …)` as `f(before x after, …)`."""
     found = call_in(capture, place, functions)
@@ -64,7 +64,7 @@ def wrapped_operand(
 
 
 def with_keyword(
-    capture: Capture, place: SourcePlace, functions: Collection[str], name: str, value: str
+    capture: Capture, place: SourcePosition, functions: Collection[str], name: str, value: str
 ) -> tuple[Edit, ...]:
     """`f(x, …)` as `f(x, …, name=value)`; nothing where it has that keyword."""
     found = call_in(capture, place, functions)

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Collection, Iterator
 
 from ...capture.model import Capture
-from ...report import Edit, SourcePlace
+from ...report import Edit, SourcePosition
 from ...source_files import source_of
 from .calls import call_in, tree_of
 
 Body = ast.FunctionDef | ast.Lambda
 
 
-def before_the_loop(capture: Capture, place: SourcePlace, functions: Collection[str]) -> tuple[Edit, ...]:
+def before_the_loop(capture: Capture, place: SourcePosition, functions: Collection[str]) -> tuple[Edit, ...]:
     """A name in place of the call, and an assignment of that name where the loop's body is defined.
 
     The body is the innermost function around the call. Nothing where the call uses what that function is given or

@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterator
 
 from ....parsers.source_frames import Frame
-from ...report import Finding, FindingPlace, Report, SourcePlace
+from ...report import Finding, FindingPlace, Report, SourcePosition
 from ..rule import Rule, finding
 
 
 def check(report: Report) -> Iterator[Finding]:
     """Each suppression of which it is known that it is of no use."""
     for each in report.idle:
-        place = SourcePlace((Frame(each.file, "", each.line),), "exact")
+        place = SourcePosition((Frame(each.file, "", each.line),), "exact")
         named = f"[{', '.join(each.rules)}]" if each.rules else ""
         yield finding(
             RULE,

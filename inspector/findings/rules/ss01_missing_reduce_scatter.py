@@ -75,8 +75,8 @@ def _fix(report: Report, flow: Flow, place: EquationPlace, number: int, block: O
     rest = tuple(axis for axis in place.equation.axes or () if axis not in block.axes)
     if rest:
         scattered = f"{name.replace('psum_scatter', 'psum')}({scattered}, {rest!r})"
-    lines = sorted({frame.line for each in block.slices if (frame := flow.source(each).frame) is not None})
-    where = f" of line {', '.join(map(str, lines))}" if lines else ""
+    lines = sorted({flow.source(each).text(report.script) for each in block.slices} - {""})
+    where = f" of {', '.join(lines)}" if lines else ""
     return f"{scattered}, without the slice{where}"
 
 

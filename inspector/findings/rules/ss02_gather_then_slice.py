@@ -77,8 +77,8 @@ def _fix(
     operand, name = place.equation.inputs[number], "lax.all_to_all"
     if call is not None and call.args:
         operand, name = ast.unparse(call.args[0]), renamed(call, "all_to_all")
-    lines = sorted({frame.line for each in block.slices if (frame := flow.source(each).frame) is not None})
-    where = f" of line {', '.join(map(str, lines))}" if lines else ""
+    lines = sorted({flow.source(each).text(report.script) for each in block.slices} - {""})
+    where = f" of {', '.join(lines)}" if lines else ""
     if same:
         return f"use {operand} itself, without the gather and without the slice{where}"
     along = repr(block.axes[0]) if len(block.axes) == 1 else repr(block.axes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ...report import Collective, Finding, FindingPlace, Report, SourcePlace
+from ...report import Collective, Finding, FindingPlace, Report, SourcePosition
 from ..rule import Rule, finding
 from ..support.shapes import shape_of
 
@@ -35,7 +35,7 @@ def _found(report: Report, text: str) -> Finding:
         evidence = [("from", shardings[1]), ("to", shardings[2]), *evidence]
     if gather is not None:
         evidence.append(("compiled to", f"{gather.kind} {gather.name}, {', '.join(gather.result_types)}"))
-    source = SourcePlace() if gather is None else gather.source
+    source = SourcePosition() if gather is None else gather.source
     return finding(
         RULE,
         FindingPlace(named, source, "hlo" if gather else None, gather.span if gather else None),

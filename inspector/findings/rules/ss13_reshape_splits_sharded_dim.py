@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...report import Collective, Finding, FindingPlace, Report, SourcePlace
+from ...report import Collective, Finding, FindingPlace, Report, SourcePosition
 from ...shardings.situation import CollectiveCause
 from ..fixes.calls import call_at
 from ..rule import Rule, finding
@@ -17,7 +17,7 @@ FUNCTIONS = ("reshape", "ravel", "flatten", "rearrange", "squeeze", "expand_dims
 
 def check(report: Report) -> Iterator[Finding]:
     """For each reshape, the collectives that it, or what it cut in pieces of an axis, makes necessary."""
-    found: dict[tuple[SourcePlace, str], list[tuple[Collective, CollectiveCause]]] = {}
+    found: dict[tuple[SourcePosition, str], list[tuple[Collective, CollectiveCause]]] = {}
     for collective, cause in moved_by_the_partitioner(report):
         if cause.effect == "reshard" and (cause.operation == "reshape" or _is_of_pieces(collective, cause)):
             found.setdefault((cause.place, cause.value), []).append((collective, cause))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ....parsers.hlo import HloModule
 from ...capture.model import Value
 from ...ir.program import read
-from ...report import Finding, FindingPlace, Report, Role, ShardedValue, SourcePlace
+from ...report import Finding, FindingPlace, Report, Role, ShardedValue, SourcePosition
 from ...units import format_bytes
 from ..rule import Rule, finding
 from ..support.shapes import shape_of, type_bytes
@@ -32,7 +32,7 @@ def check(report: Report) -> Iterator[Finding]:
         number = names.get(argument.path)
         if argument.donated and number is not None and number not in aliased:
             span = module.entry.parameters[number].span
-            yield _found(report, argument, FindingPlace(argument.path, SourcePlace(), "hlo", span))
+            yield _found(report, argument, FindingPlace(argument.path, SourcePosition(), "hlo", span))
 
 
 def _found(report: Report, argument: Value, place: FindingPlace) -> Finding:

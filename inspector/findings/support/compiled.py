@@ -9,7 +9,7 @@ from itertools import chain
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...ir.jaxpr_text import EquationPlace
-from ...report import Collective, Kind, Report, SourcePlace
+from ...report import Collective, Kind, Report, SourcePosition
 from .jaxpr_flow import At, Flow
 from .shapes import elements_of, shape_of
 
@@ -23,7 +23,7 @@ def is_compiled(report: Report) -> bool:
 
 
 def compiled_as(
-    report: Report, kind: Kind, axes: Iterable[str], type: str, source: SourcePlace
+    report: Report, kind: Kind, axes: Iterable[str], type: str, source: SourcePosition
 ) -> Iterator[Collective]:
     """The collectives of the compiled program of that kind, axes and shape, from that line if any says so.
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ...ir.jaxpr_text import EquationPlace, JaxprText
 from ...ir.program import jaxpr_of
-from ...report import FindingPlace, Report, SourcePlace
+from ...report import FindingPlace, Report, SourcePosition
 
 CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 """Parameters that hold what a call calls with its own operands."""
@@ -156,10 +156,10 @@ class Flow:
         outputs = " ".join(output.name for output in place.equation.outputs) or "_"
         return FindingPlace(f"{outputs} = {place.equation.primitive}", self.source(place), "jaxpr", place.span)
 
-    def source(self, place: EquationPlace) -> SourcePlace:
+    def source(self, place: EquationPlace) -> SourcePosition:
         """The lines that an equation comes from."""
         stack = self.text.stack(place.equation)
-        return SourcePlace(stack, "exact" if stack else "none")
+        return SourcePosition(stack, "exact" if stack else "none")
 
 
 def flow_of(report: Report) -> Flow | None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ...report import SourcePlace
+from ...report import SourcePosition
 
 
 class Frame(Struct, frozen=True):
@@ -28,7 +28,7 @@ class Source(Struct, frozen=True):
     confidence: Literal["exact", "name", "shape", "none"]
 
 
-def source_of(place: SourcePlace) -> Source:
+def source_of(place: SourcePosition) -> Source:
     """A place in its JSON shape."""
     frame = place.frame
     return Source(

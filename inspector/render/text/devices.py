@@ -11,7 +11,6 @@ from ...capture.values import Probe, Shard
 from ...report import Divergence, ProbedValue, Report
 from ...units import plural
 from ...values.written import array_lines, coordinates_text
-from ..source_place import place_text
 from .pieces import data, left_out, section, table
 
 LONGEST = 120
@@ -36,7 +35,7 @@ def devices(report: Report) -> RenderableType | None:
     shown = 0
     for _, values in sites:
         if len(lines) < LONGEST:
-            lines += _site(values)
+            lines += _site(values, report.script)
             shown += 1
     return section("Values on each device", [*lines, *left_out(len(sites) - shown, "equation"), *_apart(report)])
 
@@ -48,7 +47,7 @@ def divergences(report: Report) -> RenderableType | None:
         return None
     shown = table("", "type", "over", "said by", "devices", "iteration", "from")
     for found in first[:MOST_DIVERGENCES]:
-        shown.add_row(*map(data, _cells(found)))
+        shown.add_row(*map(data, _cells(found, report.script)))
     rest = len(report.divergences) - len(first)
     follow = (
         [data(f"{plural(rest, 'more value')} {'follow' if rest > 1 else 'follows'} from these", "dim")] if rest else []
@@ -67,10 +66,10 @@ def _apart(report: Report) -> Iterable[RenderableType]:
         yield data(f"seen in a program of its own, compiled with these values as results: {words}", "dim")
 
 
-def _site(values: Sequence[ProbedValue]) -> list[RenderableType]:
+def _site(values: Sequence[ProbedValue], script: str | None) -> list[RenderableType]:
     one = values[0]
     over = f" over {', '.join(one.axes)}" if one.axes else ""
-    lines: list[RenderableType] = [data(f"{one.primitive}{over}  {place_text(one.source)}", "bold")]
+    lines: list[RenderableType] = [data(f"{one.primitive}{over}  {one.source.text(script)}", "bold")]
     iterations = list(dict.fromkeys(value.probe.iteration for value in values))
     for iteration in iterations[:MOST_ITERATIONS]:
         if iteration:
@@ -103,7 +102,7 @@ def _alike(probe: Probe) -> str:
     return "all equal" if different == 1 else f"{different} different values in all"
 
 
-def _cells(found: Divergence) -> Iterable[str]:
+def _cells(found: Divergence, script: str | None) -> Iterable[str]:
     said = {"type": "its type", "inferred": "our inference", "out_specs": "out_specs"}[found.declared]
     iteration = ", ".join(map(str, found.iteration))
     differ = " and ".join(map(str, found.devices))
@@ -114,5 +113,5 @@ def _cells(found: Divergence) -> Iterable[str]:
         said,
         differ,
         iteration,
-        place_text(found.source),
+        found.source.text(script),
     )

@@ -8,7 +8,6 @@ from rich.text import Text
 from ...findings.fixes.apply import diff_of
 from ...report import Remedy, Report
 from ..explanation_words import remedies_shown, verdict
-from ..source_place import place_text
 from .findings import SIGNS
 from .pieces import data, section
 
@@ -20,7 +19,7 @@ def explanation(report: Report) -> RenderableType | None:
         return None
     lines: list[RenderableType] = [data(found.title, "bold")]
     for number, step in enumerate(found.steps, 1):
-        place = place_text(step.source)
+        place = step.source.text()
         lines.append(data(f"  {number}. {step.what}{f'   {place}' if place else ''}"))
     for remedy in remedies_shown(found):
         lines += _remedy(remedy, report)

@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ...findings.fixes.apply import diff_of
-from ...report import Finding, Report, Suppressed
+from ...report import Finding, Report, Suppressed, file_and_line
 from ..finding_facts import counted, facts, where
 from .pieces import data, left_out, section
 
@@ -47,6 +47,5 @@ def _lines(found: Finding, report: Report) -> list[RenderableType]:
 
 def _suppressed(known: Suppressed) -> RenderableType:
     found, by = known.finding, known.by
-    place = f"{by.file.rpartition('/')[2]}{f':{by.line}' if by.line else ''}"
-    reason = by.reason or "no reason given"
-    return data(f"{found.rule} {found.slug}  {where(found)}  suppressed in {place}: {reason}", "dim")
+    why = f"suppressed in {file_and_line(by.file, by.line)}: {by.reason or 'no reason given'}"
+    return data(f"{found.rule} {found.slug}  {where(found)}  {why}", "dim")

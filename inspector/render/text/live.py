@@ -7,7 +7,7 @@ from rich.text import Text
 
 from ...report import PeakMemory, Report
 from ...units import format_bytes
-from ..collective_rows import SHORT_PASS, place_text
+from ..collective_rows import SHORT_PASS
 from ..run_times import run_times
 from .pieces import data, left_out, section, table
 
@@ -51,7 +51,7 @@ def _alive(report: Report, peak: PeakMemory) -> list[RenderableType]:
     """What is alive at the peak: values of one type from one line as one row."""
     rows: dict[tuple[str, str, str, str], list[int]] = {}
     for value in peak.alive:
-        place = place_text(value.source.frame, report) if value.source.frame else value.op_name or value.name
+        place = value.source.text(report.script) or value.op_name or value.name
         key = (value.opcode, value.type, SHORT_PASS[value.direction], place)
         rows.setdefault(key, []).append(value.bytes)
     shown = table("alive at the peak", "", "type", "pass", "from", right=("alive at the peak",))

@@ -7,7 +7,6 @@ from rich.text import Text
 
 from ...capture.model import PHASES
 from ...report import Report
-from ..source_place import place_text
 from .pieces import data, left_out, section
 
 MOST = 8
@@ -39,7 +38,7 @@ def messages(report: Report) -> RenderableType | None:
     for placed in said[:MOST]:
         message = placed.message
         text = message.text if len(message.text) <= LONGEST else f"{message.text[:LONGEST]}…"
-        about = ", ".join(filter(None, (place_text(placed.source), placed.about)))
+        about = ", ".join(filter(None, (placed.source.text(), placed.about)))
         places = "; ".join(filter(None, (about, message.location)))
         lines.append(data(f"{message.level}{f' ({places})' if places else ''}: ", "bold").append_text(data(text)))
     return section("Messages", [*lines, *left_out(len(said) - MOST, "message")])

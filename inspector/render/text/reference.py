@@ -8,7 +8,6 @@ from rich.text import Text
 from ...capture.values import Apart
 from ...report import ProbedValue, Report
 from ...units import plural
-from ..source_place import place_text
 from .pieces import data, left_out, section, table
 
 MOST = 8
@@ -29,12 +28,13 @@ def reference(report: Report) -> RenderableType | None:
     places = {(v.probe.path, v.probe.when, v.probe.position): v for v in report.probes}
     shown = table("", "when", "iteration", "device at", "off by", "from")
     for apart in found.differs[:MOST]:
-        shown.add_row(*map(data, _cells(apart, places.get((apart.path, apart.when, apart.position)))))
+        value = places.get((apart.path, apart.when, apart.position))
+        shown.add_row(*map(data, _cells(apart, value, report.script)))
     first = f"{title}: {len(found.differs)} of {compared} differ, the first ones first"
     return section(first, [shown, *left_out(len(found.differs) - MOST, "value")])
 
 
-def _cells(apart: Apart, value: ProbedValue | None) -> tuple[str, ...]:
+def _cells(apart: Apart, value: ProbedValue | None, script: str | None) -> tuple[str, ...]:
     name = "" if value is None else f"{value.name} {value.primitive}".strip()
     return (
         name,
@@ -42,5 +42,5 @@ def _cells(apart: Apart, value: ProbedValue | None) -> tuple[str, ...]:
         ", ".join(map(str, apart.iteration)),
         ", ".join(map(str, apart.coordinates)),
         "not even close" if apart.distance > 1e100 else f"{apart.distance:.3g} units in the last place",
-        "" if value is None else place_text(value.source),
+        "" if value is None else value.source.text(script),
     )

@@ -12,7 +12,7 @@ from ...shardings.conflicts import conflicts
 from ...shardings.explained import why
 from ...shardings.table import values
 from ...units import format_bytes
-from ..collective_rows import common_name, place_text
+from ..collective_rows import common_name
 from ..why_lines import conflict_lines, why_line
 from .pieces import data, left_out, section, table
 
@@ -71,9 +71,9 @@ def _largest(report: Report) -> Iterable[RenderableType]:
     found = [value for value in values(report.capture) if value.replicated_bytes]
     found.sort(key=lambda value: -(value.replicated_bytes or 0))
     for value in found[:MOST_REPLICATED]:
-        frame = value.source.frame
-        place = "" if frame is None else f" ({place_text(frame, report)})"
-        text = f"{format_bytes(value.replicated_bytes)} of copies: {value.name}{place}, {value.type} as {value.spec}"
+        place = value.source.text(report.script)
+        named = f"{value.name} ({place})" if place else value.name
+        text = f"{format_bytes(value.replicated_bytes)} of copies: {named}, {value.type} as {value.spec}"
         yield data(text, "dim")
 
 
@@ -89,11 +89,11 @@ def _folded(found: Iterable[ShardedValue], report: Report) -> Iterable[tuple[int
     """Neighbours that differ only in the indices in their names as one, `layers[*]['w']`, in the order of the first."""
     groups: dict[tuple[object, ...], list[tuple[ShardedValue, str]]] = {}
     for value in found:
-        frame = value.source.frame
-        place = "" if frame is None or value.role == "argument" else f" ({place_text(frame, report)})"
+        place = value.source.text(report.script) if value.role != "argument" else ""
         stem = "".join(part for part, _ in groupby("".join("#" if c.isdigit() else c for c in value.name)))
         key = (value.role, stem, place, value.asked, value.spec, value.type, value.agrees, value.replicated_bytes)
         groups.setdefault(key, []).append((value, place))
     for members in groups.values():
         first, place = members[0]
-        yield len(members), first, f"{common_name([member.name for member, _ in members])}{place}"
+        name = common_name([member.name for member, _ in members])
+        yield len(members), first, f"{name} ({place})" if place else name

@@ -7,7 +7,7 @@ from itertools import groupby
 from rich.console import RenderableType
 
 from ...capture.values import Timing
-from ...report import Report
+from ...report import Report, SourcePosition
 from ...units import format_seconds
 from .pieces import data, left_out, section, table
 
@@ -24,11 +24,11 @@ def times(report: Report) -> RenderableType | None:
     if not measured:
         return None
     measured.sort(key=lambda timings: -max(timing.seconds for timing in timings))
-    lines = {collective.name: collective.source.frame for collective in report.collectives if collective.stage == "hlo"}
+    sources = {collective.name: collective.source for collective in report.collectives if collective.stage == "hlo"}
     shown = table("", *NUMBERS, "latest", "from", right=NUMBERS)
     for timings in measured[:MOST]:
-        frame = lines.get(timings[0].name)
-        shown.add_row(*map(data, (*_cells(timings), "" if frame is None else f"line {frame.line}")))
+        source = sources.get(timings[0].name, SourcePosition())
+        shown.add_row(*map(data, (*_cells(timings), source.text(report.script))))
     title = f"Measured times in {measured[0][0].runs} runs, a device's waiting for the others included"
     return section(title, [shown, *left_out(len(measured) - MOST, "collective")])
 

@@ -6,7 +6,6 @@ from rich.console import RenderableType
 
 from ...report import Report, VariableVariance
 from ...units import plural
-from ..source_place import place_text
 from .pieces import data, left_out, section, table
 
 MOST = 12
@@ -20,7 +19,7 @@ def variance(report: Report) -> RenderableType | None:
         return None
     shown = table("", "type", "varies over", "left", "entered", "from")
     for value in happening[:MOST]:
-        shown.add_row(*map(data, _cells(value)))
+        shown.add_row(*map(data, _cells(value, report.script)))
     inferred = any(value.inferred for value in report.variance)
     note = " (inferred, as the check is off)" if inferred else ""
     title = f"Variance{note}: {plural(len(report.variance), 'value')}, {len(happening)} at which it changes"
@@ -31,16 +30,16 @@ def _happens(value: VariableVariance) -> bool:
     return bool(value.left or value.hidden or any(entry.equation == value.equation for entry in value.entered))
 
 
-def _cells(value: VariableVariance) -> tuple[str, ...]:
+def _cells(value: VariableVariance, script: str | None) -> tuple[str, ...]:
     over = ", ".join((*value.varying, *(f"{axis} unreduced" for axis in value.unreduced)))
     over += "".join(f", {axis} reduced" for axis in value.reduced)
     hidden = f" but may differ over {', '.join(value.hidden)}" if value.hidden else ""
-    entered = dict.fromkeys(f"{e.axis} by {e.by} {place_text(e.source)}".rstrip() for e in value.entered)
+    entered = dict.fromkeys(f"{e.axis} by {e.by} {e.source.text(script)}".rstrip() for e in value.entered)
     return (
         f"{value.value} = {value.primitive}",
         value.type,
         (over.removeprefix(", ") or "none") + hidden,
         ", ".join(value.left),
         "; ".join(entered),
-        place_text(value.source),
+        value.source.text(script),
     )
