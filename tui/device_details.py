@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from ..inspector.capture.values import Probe
+from ..inspector.capture.protocol.values import Probe
 from ..inspector.report import ProbedValue, Report
 from ..inspector.values.written import array_lines, coordinates_text
 from .mesh_grid import Picture, draw

@@ -19,11 +19,12 @@ from . import endings
 from .endings import Ending
 from .environment import child_environment
 from .errors import CaptureError
-from .events import fold
-from .model import Capture, Failure, Message, Progress
+from .events import decode, fold
+from .model import Capture
 from .process import Process
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
 from .protocol import bootstrap, compiler_log, dumps
+from .protocol.events import Devices, End, Event, Failure, Hello, Message, Progress, Stage
 from .protocol.request import Request
 from .protocol.wire import Frame
 from .protocol.workspace import COMPILER_LOG, DUMP
@@ -67,7 +68,7 @@ class Attempt:
         self._process = Process(self._command, environment, request.directory, self._arriving.put)
         self._propagation = Propagation(self._python, environment, self._workspace, self._arriving.put)
         self._growing = Capture(progress=Progress("start", 0.0))
-        self._end: Frame | None = None
+        self._end: End | None = None
         self._ending: Ended | None = None
         self._pending = False
         self._late = False
@@ -111,33 +112,36 @@ class Attempt:
             self._process.interrupt()
             return
         match item:
-            case Frame(event={"event": "stage", "name": "sdy"}) if self._growing.stage("sdy"):
-                return  # It is there already, with origins.
-            case Frame(event={"event": "end"}):
-                self._end = item
-                item = Frame({**item.event, "event": "progress", "phase": "propagation"})
-            case Frame(event={"event": "hello", "python": str(version)}):
-                self._version = version
-            case Frame(event={"event": "devices", "wanted": int(wanted)}):
-                self.wanted = wanted
-            case Frame(event={"event": "stage", "name": "stablehlo"}) if has_mesh(item.text):
-                self._propagation.submit(item.text)
-                self._pending = True
+            case Frame():
+                self._take(decode(item))
             case Propagated():
                 self._pending = False
                 self._growing = with_propagation(self._growing, item)
-            case Ending() | OSError() | ValueError():
+            case _:
                 self._ending = item
-        if isinstance(item, Frame):
-            self._growing = fold(self._growing, item)
+
+    def _take(self, event: Event | None) -> None:
+        match event:
+            case Stage(name="sdy") if self._growing.stage("sdy"):
+                return  # It is there already, with origins.
+            case End(since):
+                self._end = event
+                event = Progress("propagation", since)
+            case Hello(python):
+                self._version = python
+            case Devices(wanted):
+                self.wanted = wanted
+            case Stage(name="stablehlo", text=text) if has_mesh(text):
+                self._propagation.submit(text)
+                self._pending = True
+        self._growing = fold(self._growing, event)
 
     def _peek(self) -> None:
         """Take in what the compiler has written while it goes on: the stages that did not grow since the last look."""
         for name, path in dumps.find_stages(str(self._workspace / DUMP)).items():
             size = path.stat().st_size
             if name in EARLY and self._growing.stage(name) is None and self._sizes.get(name) == size > 0:
-                frame = Frame({"event": "stage", "name": name, "seconds": None}, path.read_bytes())
-                self._growing = fold(self._growing, frame)
+                self._growing = fold(self._growing, Stage(name, text=path.read_bytes()))
             self._sizes[name] = size
 
     def _patience(self) -> float | None:
@@ -186,8 +190,8 @@ def _salvaged(growing: Capture, workspace: Path) -> Capture:
     """With the stages and messages that a compiler had written before it died, but that were never sent."""
     for name, text in dumps.read_stages(str(workspace / DUMP)).items():
         if growing.stage(name) is None:
-            growing = fold(growing, Frame({"event": "stage", "name": name, "seconds": None}, text))
+            growing = fold(growing, Stage(name, text=text))
     phase = growing.progress.phase if growing.progress else "compile"
     for message in compiler_log.read_messages(str(workspace / COMPILER_LOG), phase):
-        growing = fold(growing, Frame({"event": "message", **message}))
+        growing = fold(growing, message)
     return growing

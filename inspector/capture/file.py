@@ -11,9 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from .errors import CaptureError
-from .events import fold, frames_of
+from .events import decode, events_of, fold
 from .model import Capture
 from .protocol import wire
+from .protocol.events import frame_of
 from .protocol.wire import FrameError
 
 LARGEST = 1 << 31
@@ -33,8 +34,8 @@ def save(capture: Capture, path: Path | str) -> None:
         raise CaptureError(f"cannot write {path}: {error.strerror}") from error
     try:
         with open(descriptor, "wb") as file, gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
-            for frame in frames_of(capture):
-                packed.write(wire.encode(frame))
+            for event in events_of(capture):
+                packed.write(wire.encode(frame_of(event)))
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except OSError as error:
@@ -59,7 +60,7 @@ def load(path: Path | str, largest: int = LARGEST) -> Capture:
                 size += len(frame.text)
                 if size > largest:
                     raise CaptureError(f"it holds more than {largest} bytes")
-                capture = fold(capture, frame)
+                capture = fold(capture, decode(frame))
                 count += 1
     except (CaptureError, FrameError, EOFError, zlib.error, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -17,7 +17,7 @@ from typing import Any
 from .events import fold
 from .model import Capture
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
-from .protocol.wire import Frame
+from .protocol.events import Event, Stage
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -29,18 +29,18 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     """
     from .worker.in_process import record_call
 
-    frames: list[Frame] = []
+    events: list[Event] = []
     arrived: queue.SimpleQueue[Propagated] = queue.SimpleQueue()
     with tempfile.TemporaryDirectory(prefix="shardscope-") as workspace:
         propagation = Propagation(sys.executable, os.environ, Path(workspace), arrived.put)
         try:
-            record_call(function, (tuple(args), dict(kwargs)), frames.append, workspace, own_files())
-            stablehlo = [frame.text for frame in frames if frame.event.get("name") == "stablehlo"]
+            record_call(function, (tuple(args), dict(kwargs)), events.append, workspace, own_files())
             capture = Capture()
-            for frame in frames:
-                capture = fold(capture, frame)
-            if stablehlo and has_mesh(stablehlo[-1]):
-                propagation.submit(stablehlo[-1])
+            for event in events:
+                capture = fold(capture, event)
+            texts = [each.text for each in events if isinstance(each, Stage) and each.name == "stablehlo"]
+            if texts and has_mesh(texts[-1]):
+                propagation.submit(texts[-1])
                 capture = with_propagation(capture, arrived.get())
             return capture
         finally:

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .events import fold
-from .model import Capture, Message
+from .model import Capture
 from .protocol import bootstrap
-from .protocol.wire import Frame
+from .protocol.events import Message, Stage
 
 LONGEST = 120.0
 """Seconds that one run may take."""
@@ -150,8 +150,7 @@ def _missing(problems: list[str]) -> str | None:
 def with_propagation(growing: Capture, found: Propagated) -> Capture:
     """The capture with the stage, and with a message where something is missing in it."""
     if found.text is not None:
-        growing = fold(growing, Frame({"event": "stage", "name": "sdy", "seconds": found.seconds}, found.text))
+        growing = fold(growing, Stage("sdy", found.seconds, found.text))
     if found.problem is not None:
-        message = Message("info", found.problem, "propagation")
-        growing = replace(growing, messages=(*growing.messages, message))
+        growing = fold(growing, Message("info", found.problem, "propagation"))
     return growing

@@ -17,6 +17,7 @@ from ..findings.table import RULES
 from ..report import Edit, Finding, FindingPlace, Report, Suppression
 from ..severity import Severity
 from ..source_files import source_of
+from ..trace_errors.functions import place_of
 from .explanation_words import failure_text
 from .finding_facts import facts
 from .printable import printable
@@ -44,7 +45,7 @@ def _run(report: Report, version: str) -> Json:
     if failure is not None:
         notification: Json = {"level": "error", "message": _message(failure_text(report))}
         if failure.stack:
-            notification["locations"] = [_physical(failure.stack[0], report.capture)]
+            notification["locations"] = [_physical(place_of(failure).stack[0], report.capture)]
         invocation["toolExecutionNotifications"] = [notification]
     run = {
         "tool": {"driver": {"name": "shardscope", "version": version, "rules": [_rule(rule) for rule in RULES]}},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ..capture.values import Probe
+from ..capture.protocol.values import Probe
 from .position import SourcePosition
 
 

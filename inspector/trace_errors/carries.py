@@ -70,7 +70,7 @@ def axes_in(type: str) -> tuple[str, ...]:
 
 
 def _remedies(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Remedy]:
-    for file, call in calls_at(failed.capture, failed.failure.stack, tuple(INITIAL)):
+    for file, call in calls_at(failed.capture, place_of(failed.failure).stack, tuple(INITIAL)):
         function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         position, keyword = INITIAL[function]
         given = [each.value for each in call.keywords if each.arg == keyword]

@@ -29,7 +29,8 @@ def files_of(capture: Capture) -> tuple[str, ...]:
 
 def place_of(failure: Failure) -> SourcePosition:
     """Where the user's code was when it failed."""
-    return SourcePosition(failure.stack, "exact" if failure.stack else "none")
+    frames = (Frame(f.file, f.function, f.line, f.end_line, f.column, f.end_column) for f in failure.stack)
+    return SourcePosition(tuple(frames), "exact" if failure.stack else "none")
 
 
 def functions_named(capture: Capture, name: str) -> Iterator[tuple[str, Function]]:

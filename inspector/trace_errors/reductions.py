@@ -43,7 +43,7 @@ def explain_cast(failed: Failed) -> Explanation | None:
     step = StoryStep(f"the value is {said[1]} already", place_of(failed.failure))
     remedies = tuple(
         Remedy("leave out the cast", instead((file, call), ast.unparse(call.args[0])))
-        for file, call in calls_at(failed.capture, failed.failure.stack, ("pcast", "pvary"))
+        for file, call in calls_at(failed.capture, place_of(failed.failure).stack, ("pcast", "pvary"))
         if call.args
     )
     return Explanation(f"pcast from {said[1]} to {said[2]} changes nothing, and is not allowed", (step,), remedies)
@@ -74,7 +74,7 @@ def explain_unbound(failed: Failed) -> Explanation | None:
 
 def _unknown_axis(failed: Failed, names: Collection[str]) -> tuple[str, ast.Constant] | None:
     """The axis of the innermost collective that no mesh has, as written: JAX may fail there without a word."""
-    for file, call in calls_at(failed.capture, failed.failure.stack[:1], COLLECTIVES):
+    for file, call in calls_at(failed.capture, place_of(failed.failure).stack[:1], COLLECTIVES):
         for node in ast.walk(call):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in names:
                 return file, node
@@ -82,7 +82,7 @@ def _unknown_axis(failed: Failed, names: Collection[str]) -> tuple[str, ast.Cons
 
 
 def _remedies(failed: Failed, entered: tuple[str, ...], missing: tuple[str, ...]) -> Iterator[Remedy]:
-    for file, call in calls_at(failed.capture, failed.failure.stack, REDUCTIONS):
+    for file, call in calls_at(failed.capture, place_of(failed.failure).stack, REDUCTIONS):
         axis = (
             call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "axis_name"), None)
         )

@@ -77,7 +77,7 @@ def explain_explicit(failed: Failed) -> Explanation | None:
 def _with_out_sharding(failed: Failed) -> Iterator[Remedy]:
     what = "say that the sum is to be on every device (an axis in the spec scatters it instead)"
     for file, call in calls_at(
-        failed.capture, failed.failure.stack, ("dot", "matmul", "einsum", "dot_general", "tensordot")
+        failed.capture, place_of(failed.failure).stack, ("dot", "matmul", "einsum", "dot_general", "tensordot")
     ):
         for sharding in _everywhere(call.args[0] if call.args else None):
             yield Remedy(what, instead((file, call), f"{ast.unparse(call)[:-1]}, out_sharding={sharding})"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..capture.model import Capture
-from ..capture.values import Compared, Difference
+from ..capture.protocol.values import Compared, Difference
 from ..ir.jaxpr import Equation
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..report import Divergence, SourcePosition, VariableVariance

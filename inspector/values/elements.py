@@ -7,7 +7,7 @@ import re
 import struct
 from functools import lru_cache
 
-from ..capture.values import Probe
+from ..capture.protocol.values import Probe
 
 Element = float | int | bool | complex
 

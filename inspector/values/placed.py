@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..capture.model import Capture
-from ..capture.values import Probe
+from ..capture.protocol.values import Probe
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..report import ProbedValue, SourcePosition
 

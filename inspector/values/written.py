@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..capture.values import Probe
+from ..capture.protocol.values import Probe
 from .elements import Element, shard_elements
 
 DIGITS = 6

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from shardscope.inspector.capture.values import Probe
+from shardscope.inspector.capture.protocol.values import Probe
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.values.elements import shard_elements
 

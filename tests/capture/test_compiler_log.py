@@ -26,14 +26,14 @@ cannot go from one to the other.
 def test_messages(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(LOG)
     messages = read_messages(str(tmp_path / "log"), "compile")
-    assert [(m["level"], m["location"], m["text"].partition("\n")[0][:20]) for m in messages] == [
+    assert [(m.level, m.location, m.text.partition("\n")[0][:20]) for m in messages] == [
         ("info", None, "a line of a plugin's"),
         ("warning", "spmd_partitioner.cc:666", "[SPMD] Involuntary f"),
         ("error", "slow_operation_alarm.cc:73", "Very slow compile"),
         ("error", "cpu-client.cc:7", "text"),
     ]
-    assert messages[1]["text"].endswith("from one to the other.")
-    assert {message["phase"] for message in messages} == {"compile"}
+    assert messages[1].text.endswith("from one to the other.")
+    assert {message.phase for message in messages} == {"compile"}
 
 
 def test_a_failed_check() -> None:
@@ -46,7 +46,7 @@ def test_floods_are_cut(tmp_path: Path) -> None:
     line = "W1121 06:14:39.059388   18502 a.cc:1] "
     (tmp_path / "log").write_text(line + "x" * (LONGEST_MESSAGE * 2) + "\n")
     (message,) = read_messages(str(tmp_path / "log"), "compile")
-    assert len(message["text"]) == LONGEST_MESSAGE
+    assert len(message.text) == LONGEST_MESSAGE
     (tmp_path / "log").write_text("".join(f"{line}{number}\n" for number in range(MOST_MESSAGES * 2)))
     assert len(read_messages(str(tmp_path / "log"), "compile")) == MOST_MESSAGES
     assert read_messages(str(tmp_path / "none"), "compile") == []

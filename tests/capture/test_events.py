@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardscope.inspector.capture.errors import CaptureError
-from shardscope.inspector.capture.events import fold, frames_of
+from shardscope.inspector.capture.events import decode, events_of, fold
 from shardscope.inspector.capture.model import (
     STAGES,
     Capture,
@@ -27,8 +27,18 @@ from shardscope.inspector.capture.model import (
     Subject,
     Value,
 )
+from shardscope.inspector.capture.protocol.events import EVENTS, frame_of
+from shardscope.inspector.capture.protocol.values import (
+    Apart,
+    Compared,
+    Difference,
+    Probe,
+    Probed,
+    Reference,
+    Shard,
+    Timing,
+)
 from shardscope.inspector.capture.protocol.wire import Frame
-from shardscope.inspector.capture.values import Apart, Compared, Difference, Probe, Probed, Reference, Shard, Timing
 from shardscope.parsers.source import Source
 
 from .conftest import Captured
@@ -91,10 +101,14 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, tuple) else value
 
 
+def take(capture: Capture, frame: Frame) -> Capture:
+    return fold(capture, decode(frame))
+
+
 def rebuilt(capture: Capture) -> Capture:
     result = Capture()
-    for frame in frames_of(capture):
-        result = fold(result, Frame(json.loads(json.dumps(frame.event)), frame.text))
+    for frame in map(frame_of, events_of(capture)):
+        result = take(result, Frame(json.loads(json.dumps(frame.event)), frame.text))
     return result
 
 
@@ -112,9 +126,9 @@ def test_a_real_capture_there_and_back(program: Captured) -> None:
 def test_stages_come_in_their_order_whenever_they_arrive() -> None:
     capture = Capture()
     for name in reversed(STAGES):
-        capture = fold(capture, Frame({"event": "stage", "name": name, "seconds": None}, b"text"))
+        capture = take(capture, Frame({"event": "stage", "name": name, "seconds": None}, b"text"))
     assert [stage.name for stage in capture.stages] == list(STAGES)
-    again = fold(capture, Frame({"event": "stage", "name": "sdy", "seconds": 2}, b"better"))
+    again = take(capture, Frame({"event": "stage", "name": "sdy", "seconds": 2}, b"better"))
     assert len(again.stages) == len(STAGES)
     assert again.stage("sdy") != capture.stage("sdy")
 
@@ -122,16 +136,16 @@ def test_stages_come_in_their_order_whenever_they_arrive() -> None:
 def test_phases_are_timed() -> None:
     capture = Capture()
     for phase, since in (("import", 1.0), ("trace", 3.5), ("import", 4.0)):
-        capture = fold(capture, Frame({"event": "progress", "phase": phase, "since": since}))
+        capture = take(capture, Frame({"event": "progress", "phase": phase, "since": since}))
     assert capture.progress == Progress("import", 4.0)
-    ended = fold(capture, Frame({"event": "end", "since": 4.5}))
+    ended = take(capture, Frame({"event": "end", "since": 4.5}))
     assert ended.timings == {"import": 3.0, "trace": 0.5}
     assert ended.complete
     assert ended.progress is None
 
 
 def test_unknown_events_are_passed_over() -> None:
-    assert fold(FULL, Frame({"event": "of a later version", "x": 1}, b"text")) is FULL
+    assert take(FULL, Frame({"event": "of a later version", "x": 1}, b"text")) is FULL
 
 
 @pytest.mark.parametrize(
@@ -157,7 +171,7 @@ def test_unknown_events_are_passed_over() -> None:
 )
 def test_what_is_no_event(event: dict[str, Any]) -> None:
     with pytest.raises(CaptureError):
-        fold(Capture(), Frame(event))
+        take(Capture(), Frame(event))
 
 
 @pytest.mark.parametrize(("size", "device_ids"), [(1 << 40, [0]), (0, []), (-1, [0])])
@@ -165,7 +179,7 @@ def test_a_mesh_that_is_larger_than_its_devices(size: int, device_ids: list[int]
     mesh = {"axes": [{"name": "x", "size": size}], "device_ids": device_ids}
     subject = {"function": "f", "script": None, "target": "cpu", "platform": "cpu", "device_count": 1, "meshes": [mesh]}
     with pytest.raises(CaptureError, match="places"):
-        fold(Capture(), Frame({"event": "subject", **subject}))
+        take(Capture(), Frame({"event": "subject", **subject}))
 
 
 VALUES = st.recursive(
@@ -173,15 +187,15 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "size", "path"]), inner),
     max_leaves=8,
 )
-NAMES = st.sampled_from([frame.event["event"] for frame in frames_of(FULL)] + ["progress", "failure", "hello"])
+NAMES = st.sampled_from(sorted(EVENTS))
 
 
 @settings(max_examples=300, deadline=None)
-@given(NAMES, st.sampled_from([frame.event for frame in frames_of(FULL)]), st.data())
+@given(NAMES, st.sampled_from([frame.event for frame in map(frame_of, events_of(FULL))]), st.data())
 def test_mutated_events_give_a_capture_or_the_error(name: str, event: dict[str, Any], data: Any) -> None:
     changed = {**event, "event": name}
     for key in data.draw(st.lists(st.sampled_from(sorted(changed)), max_size=2)):
         if key != "event":
             changed[key] = data.draw(VALUES)
     with suppress(CaptureError):
-        assert isinstance(fold(FULL, Frame(changed, b"\xff")), Capture)
+        assert isinstance(take(FULL, Frame(changed, b"\xff")), Capture)

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.capture.values import Probe
+from shardscope.inspector.capture.protocol.values import Probe
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.values.elements import shard_elements
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from shardscope.inspector.capture.values import Reference
+from shardscope.inspector.capture.protocol.values import Reference
 from shardscope.inspector.capture.worker.probes.blocks import assemble, split
 from shardscope.inspector.capture.worker.probes.reference import apart
 from shardscope.samples.catalogue import samples

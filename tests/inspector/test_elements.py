@@ -7,7 +7,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from shardscope.inspector.capture.values import Probe, Shard
+from shardscope.inspector.capture.protocol.values import Probe, Shard
 from shardscope.inspector.values.elements import decode
 from shardscope.inspector.values.written import array_lines, element_text
 

@@ -7,8 +7,9 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
 
+from .events import Level, Message, Phase
 from .workspace import COMPILER_LOG
 
 MOST_MESSAGES = 500
@@ -21,7 +22,7 @@ _LOGGED = re.compile(
     r"(?:[\w.-]+/)*(?P<place>[\w.-]+:\d+)\] ?",
     re.MULTILINE,
 )
-_LEVELS = {"I": "info", "W": "warning", "E": "error", "F": "error"}
+_LEVELS: dict[str, Level] = {"I": "info", "W": "warning", "E": "error", "F": "error"}
 
 
 @contextmanager
@@ -41,30 +42,29 @@ def diverted(workspace: str) -> Iterator[str]:
         os.close(kept)
 
 
-def read_messages(path: str, phase: str) -> list[dict[str, Any]]:
-    """The messages in such a file, as fields of `message` events; a message goes on until the next one's head."""
+def read_messages(path: str, phase: Phase) -> list[Message]:
+    """The messages in such a file; a message goes on until the next one's head."""
     try:
         with open(path, "rb") as file:
             text = file.read(MOST_MESSAGES * LONGEST_MESSAGE).decode("utf-8", "replace")
     except OSError:
         return []
-    messages = [message for _, message in split_log(text)]
-    unique = {(message["text"], message["location"]): message for message in messages}
-    return [{**m, "text": m["text"][:LONGEST_MESSAGE], "phase": phase} for m in unique.values()][:MOST_MESSAGES]
+    unique = {(message.text, message.location): message for _, message in split_log(text, phase)}
+    return [replace(m, text=m.text[:LONGEST_MESSAGE]) for m in unique.values()][:MOST_MESSAGES]
 
 
 def fatal_message(text: str) -> tuple[str, str] | None:
     """What a failed check of XLA's said before it ended the process, and where in XLA; None if none did."""
     found = [message for level, message in split_log(text) if level == "F"]
-    return (found[-1]["text"].partition("\n")[0], found[-1]["location"]) if found else None
+    return (found[-1].text.partition("\n")[0], found[-1].location or "") if found else None
 
 
-def split_log(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The log's own letter for the level, and the fields of a message, for each piece of a text."""
+def split_log(text: str, phase: Phase = "compile") -> Iterator[tuple[str, Message]]:
+    """The log's own letter for the level, and the message, for each piece of a text."""
     heads = list(_LOGGED.finditer(text))
     if before := text[: heads[0].start() if heads else None].strip():
-        yield "I", {"level": "info", "text": before, "location": None}
+        yield "I", Message("info", before, phase)
     ends = [*(head.start() for head in heads[1:]), len(text)]
     for head, end in zip(heads, ends, strict=False):
         level = head["level"] or head["old_level"]
-        yield level, {"level": _LEVELS[level], "text": text[head.end() : end].strip(), "location": head["place"]}
+        yield level, Message(_LEVELS[level], text[head.end() : end].strip(), phase, head["place"])

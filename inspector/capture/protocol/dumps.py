@@ -13,7 +13,7 @@ from pathlib import Path
 
 PASSES = "shardy-xla|spmd-partitioning"
 
-STAGE_FILES = {
+STAGE_FILES: dict[str, re.Pattern[str]] = {
     "sdy": re.compile(r"02\.after_propagation\.mlir"),
     "hlo-before": re.compile(r".*\.before_(?:tpu-)?spmd-partitioning\.txt"),
     "hlo-spmd": re.compile(r".*\.after_(?:tpu-)?spmd-partitioning\.before_.*\.txt"),

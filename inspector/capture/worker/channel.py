@@ -1,4 +1,4 @@
-"""The one way out of the capturing process: frames, written to a pipe as things become known."""
+"""The one way out of the capturing process: events, written to a pipe as things become known."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 from ..protocol import wire
+from ..protocol.events import Event, Level, Message, Phase, Progress, frame_of
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class Channel:
-    """Makes frames of what is learnt, and hands them to `deliver`; `phase` is what was last said to be going on."""
+    """Hands events on to `send`; `phase` is what was last said to be going on."""
 
-    def __init__(self, deliver: Callable[[wire.Frame], None]) -> None:
-        self.phase = "start"
-        self._deliver = deliver
+    def __init__(self, send: Callable[[Event], None]) -> None:
+        self.phase: Phase = "start"
+        self.send = send
         self._started = time.monotonic()
 
-    def send(self, event: str, text: bytes = b"", /, **fields: Any) -> None:
-        """Tell of one event."""
-        self._deliver(wire.Frame({"event": event, **fields}, text))
-
-    def enter(self, phase: str) -> None:
+    def enter(self, phase: Phase) -> None:
         """Say what is being done from now on."""
         self.phase = phase
-        self.send("progress", phase=phase, since=self.now())
+        self.send(Progress(phase, self.now()))
+
+    def tell(self, level: Level, text: str, location: str | None = None) -> None:
+        """Send a message about what is being done."""
+        self.send(Message(level, text, self.phase, location))
 
     def now(self) -> float:
         """Seconds since the start: the `since` of an event."""
@@ -39,7 +39,7 @@ class Channel:
 
 
 class Pipe:
-    """Writes frames to a file descriptor; only the process that made it does, whatever the script forks or executes."""
+    """Writes events to a file descriptor; only the process that made it does, whatever the script forks or executes."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -48,11 +48,11 @@ class Pipe:
         os.set_inheritable(descriptor, False)
         os.register_at_fork(before=self._before_fork, after_in_child=self._leave)
 
-    def write(self, frame: wire.Frame) -> None:
-        """Write one frame. A fork of this process that comes here has nothing to tell, and ends."""
+    def write(self, event: Event) -> None:
+        """Write one event. A fork of this process that comes here has nothing to tell, and ends."""
         if os.getpid() != self._owner:
             os._exit(0)
-        data = memoryview(wire.encode(frame))
+        data = memoryview(wire.encode(frame_of(event)))
         with self._lock:
             try:
                 while data:

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 from ..protocol.bootstrap import FOLDER
+from ..protocol.events import Failure, Phase, StackFrame
 from ..protocol.request import UsageError
 
 LONGEST = 20_000
@@ -27,10 +28,10 @@ _JAX_NOTES = ("For simplicity, JAX has removed its internal frames", "----------
 _HEADER = "Traceback (most recent call last):"
 
 
-def describe(error: BaseException, phase: str) -> dict[str, Any]:
-    """The fields of the `failure` event for an exception that ended the capture in `phase`."""
+def describe(error: BaseException, phase: Phase) -> Failure:
+    """The failure for an exception that ended the capture in `phase`."""
     if isinstance(error, UsageError):
-        return {"kind": "usage", "message": error.message, "phase": phase, "hint": error.hint}
+        return Failure("usage", error.message, phase, hint=error.hint)
     hint = None
     if isinstance(error, SystemExit):
         message = f"the script called sys.exit({'' if error.code is None else repr(error.code)})"
@@ -43,8 +44,7 @@ def describe(error: BaseException, phase: str) -> dict[str, Any]:
         message = f"{type(error).__name__}: {text}" if text else type(error).__name__
         if _raised_here(error):
             message = f"shardscope itself failed, please report it: {message}"
-    fields = {"kind": "function", "message": message, "phase": phase, "hint": hint}
-    return {**fields, "details": story(error), "stack": user_stack(error), "said": str(error)[:LONGEST]}
+    return Failure("function", message, phase, story(error), hint, str(error)[:LONGEST], user_stack(error))
 
 
 def story(error: BaseException) -> str:
@@ -64,21 +64,14 @@ def story(error: BaseException) -> str:
     return alone.partition("\n")[2].strip("\n")
 
 
-def user_stack(error: BaseException) -> list[dict[str, Any]]:
+def user_stack(error: BaseException) -> tuple[StackFrame, ...]:
     """The user's frames of the traceback, innermost first."""
     frames = traceback.extract_tb(error.__traceback__)
     users = [f for f in reversed(frames) if not is_internal(f.filename) and not is_pythons_own(f.filename)]
-    return [
-        {
-            "file": frame.filename,
-            "function": frame.name,
-            "line": frame.lineno or 0,
-            "end_line": frame.end_lineno or 0,
-            "column": frame.colno or 0,
-            "end_column": frame.end_colno or 0,
-        }
-        for frame in users[:MOST_FRAMES]
-    ]
+    return tuple(
+        StackFrame(f.filename, f.name, f.lineno or 0, f.end_lineno or 0, f.colno or 0, f.end_colno or 0)
+        for f in users[:MOST_FRAMES]
+    )
 
 
 def user_line(error: BaseException) -> str:

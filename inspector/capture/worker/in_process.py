@@ -16,8 +16,8 @@ from typing import Any
 import jax
 from jax.extend.source_info_util import register_exclusion
 
+from ..protocol.events import End, Event, Script
 from ..protocol.request import Request
-from ..protocol.wire import Frame
 from .channel import Channel
 from .inputs import callables
 from .inputs.callables import Arguments
@@ -28,9 +28,9 @@ CACHE = "jax_enable_compilation_cache"
 
 
 def record_call(
-    function: Any, arguments: Arguments, deliver: Callable[[Frame], None], workspace: str, own: Iterable[str]
+    function: Any, arguments: Arguments, deliver: Callable[[Event], None], workspace: str, own: Iterable[str]
 ) -> None:
-    """Trace, lower and compile a call for the devices that the process has; hand on each frame.
+    """Trace, lower and compile a call for the devices that the process has; hand on each event.
 
     The files in `own` are left out of what JAX tells of where operations come from. What the function, or its
     compilation, raises passes through.
@@ -43,7 +43,7 @@ def record_call(
     channel = Channel(deliver)
     file = _file(inner)
     if file is not None and (text := "".join(linecache.getlines(file))):
-        channel.send("script", text.encode(), name=file)
+        channel.send(Script(file, text.encode()))
     request = Request(f"{file or module.__name__}:{name}", target="local", live=False)
     cached = getattr(jax.config, CACHE, False)
     jax.config.update(CACHE, False)  # a compilation that comes from there writes no stages
@@ -51,7 +51,7 @@ def record_call(
         record(request, Resolved(function, name, module, module), channel, workspace, given=arguments)
     finally:
         jax.config.update(CACHE, cached)
-    channel.send("end", since=channel.now())
+    channel.send(End(channel.now()))
 
 
 @functools.cache

@@ -8,8 +8,10 @@ import json
 import os
 import platform
 import sys
+from dataclasses import replace
 from typing import Any
 
+from ..protocol.events import Devices, End, Script
 from ..protocol.overrides import read_overrides
 from ..protocol.request import Request, UsageError
 from ..protocol.workspace import FAULT_LOG
@@ -34,7 +36,7 @@ def main(workspace: str, descriptor: str, request_text: str, chosen_devices: str
     topology = Topology(**json.loads(topology_text)) if topology_text else None
     try:
         _capture(request, channel, workspace, topology)
-        channel.send("end", since=channel.now())
+        channel.send(End(channel.now()))
     except BaseException as error:
         _send_failure(error, channel, request.target, int(chosen_devices or 0))
     for stream in (sys.stdout, sys.stderr):
@@ -52,7 +54,7 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
     replaced.interpose(request.replaced)
     script = find_script(request.function)
     if script is not None:
-        channel.send("script", replaced.text_of(script), name=str(script))
+        channel.send(Script(str(script), replaced.text_of(script)))
     sys.argv = [str(script or request.function), *request.argv]
     prepare_path(request.function)
     if importlib.util.find_spec("jax") is None:
@@ -67,7 +69,7 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
     found = resolve(request.function)
     file = getattr(found.module, "__file__", None) or ""
     if script is None and file.endswith(".py"):
-        channel.send("script", replaced.text_of(file), name=file)
+        channel.send(Script(file, replaced.text_of(file)))
 
     # Here, and not above, because the script is to be the first that imports jax: it may set jax's environment.
     from .recording import record
@@ -82,19 +84,27 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
     count = _device_count() if devices.is_about_devices(message, line) else 0
     wanted = devices.wanted(message, line, count) if count and not isinstance(error, UsageError) else None
     if wanted is not None and count == chosen_devices:
-        channel.send("devices", wanted=wanted)
+        channel.send(Devices(wanted))
     elif wanted is not None and wanted > count:
-        failure["kind"] = "usage"
-        failure["message"] = f"{wanted} devices are needed, and there are {count}: {failure['message']}"
         other = f"a target of {wanted} devices, or a smaller mesh"
-        failure["hint"] = f"--devices {wanted}" if target == "cpu" else other
+        failure = replace(
+            failure,
+            kind="usage",
+            message=f"{wanted} devices are needed, and there are {count}: {failure.message}",
+            hint=f"--devices {wanted}" if target == "cpu" else other,
+        )
     elif devices.is_about_divisibility(message) and _device_count() == chosen_devices:
-        failure["hint"] = f"if the script takes all {chosen_devices} devices that there are, try fewer with --devices"
+        hint = f"if the script takes all {chosen_devices} devices that there are, try fewer with --devices"
+        failure = replace(failure, hint=hint)
     elif "RESOURCE_EXHAUSTED" in message and channel.phase == "compile":
-        failure["hint"] = "one device does not hold it: spread it over more of them, or compute more of it anew"
+        failure = replace(
+            failure, hint="one device does not hold it: spread it over more of them, or compute more of it anew"
+        )
     elif "Unknown backend" in message:
-        failure["hint"] = "scripts run on fake CPU devices; --target local leaves the choice of devices to JAX"
-    channel.send("failure", **failure, since=channel.now())
+        failure = replace(
+            failure, hint="scripts run on fake CPU devices; --target local leaves the choice of devices to JAX"
+        )
+    channel.send(replace(failure, since=channel.now()))
 
 
 def _device_count() -> int:

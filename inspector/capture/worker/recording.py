@@ -13,6 +13,7 @@ import jax
 from jax.extend.source_info_util import register_exclusion
 
 from ..protocol import compiler_log, dumps
+from ..protocol.events import Arguments, Equations, Memory, Message, Outputs, Peak, Stage
 from ..protocol.request import Request, UsageError
 from ..protocol.workspace import DUMP, PROFILE
 from . import equation_numbers, failures, ref_names, tagging
@@ -20,7 +21,7 @@ from .channel import Channel
 from .compiled import Compiled
 from .inputs import callables, jit_info
 from .inputs.arguments import find_arguments
-from .inputs.callables import Arguments, Traceable
+from .inputs.callables import Traceable
 from .inputs.resolve import Resolved
 from .patches.overrides import Overriding
 from .probes import live, watching
@@ -28,7 +29,7 @@ from .program import avals, jaxpr_facts, meshes, stacks, values
 from .program.jaxpr_facts import Table
 from .simulated.platform_branches import platform_branches
 from .simulated.topology import Topology
-from .subject import Subject
+from .subject import KnownSubject
 
 if TYPE_CHECKING:
     from .simulated.cross_compile import CrossCompiled
@@ -43,7 +44,7 @@ def record(
     workspace: str,
     topology: Topology | None = None,
     overrides: Overriding | None = None,
-    given: Arguments | None = None,
+    given: callables.Arguments | None = None,
 ) -> None:
     """Trace, lower, compile and run; each stage is sent as soon as it is there.
 
@@ -51,9 +52,9 @@ def record(
     """
     for path in (failures.HERE, "<string>"):  # our own frames: they must not be in source locations
         register_exclusion(path)
-    subject = Subject(request, found, channel, topology)
+    subject = KnownSubject(request, found, channel, topology)
     for problem in filter(None, (probe() for probe in (_old_jax, jit_info.probe, avals.probe, stacks.probe))):
-        _tell(channel, "warning", problem)
+        channel.tell("warning", problem)
 
     channel.enter("arguments")
     args, kwargs = find_arguments(request, found) if given is None else given
@@ -65,10 +66,10 @@ def record(
         if overrides is not None:
             overrides.complain()
         table = jaxpr_facts.Table(traced.jaxpr)
-        channel.send("stage", table.encode(), name="jaxpr", seconds=_since(started))
+        channel.send(Stage("jaxpr", _since(started), table.encode()))
         described = values.describe_arguments(call, traced), values.describe_results(call, traced)
-        channel.send("arguments", values=described[0])
-        channel.send("outputs", values=described[1])
+        channel.send(Arguments(described[0]))
+        channel.send(Outputs(described[1]))
         arguments = jax.tree.leaves(call.dynamic())
         subject.add_meshes([*meshes.in_jaxpr(traced.jaxpr), *meshes.in_shardings(arguments)])
 
@@ -79,21 +80,21 @@ def record(
             started = time.perf_counter()
             with equation_numbers.numbered(table.kept) as unnumbered:
                 lowered = _lower(traced, topology, channel)
-            names = ref_names.names_of(lowered, *([value["path"] for value in side] for side in described))
+            names = ref_names.names_of(lowered, *([value.path for value in side] for side in described))
             equations = equation_numbers.EquationNumbers()
             untaggable = tagging.tag(lowered.compiler_ir("stablehlo"), names, equations)
             stablehlo = lowered.as_text(debug_info=True).encode()
-        channel.send("stage", stablehlo, name="stablehlo", seconds=_since(started))
+        channel.send(Stage("stablehlo", _since(started), stablehlo))
 
-        channel.send("equations", equations.encode())
+        channel.send(Equations(equations.encode()))
         for problem in filter(None, (unnumbered, untaggable)):
-            _tell(channel, "info", problem)
+            channel.tell("info", problem)
 
         channel.enter("compile")
         compiled = _compile(lowered, channel, workspace, topology)
         subject.set_devices(compiled.devices)
         if memory := _memory(compiled):
-            channel.send("memory", **memory)
+            channel.send(memory)
         if topology is not None:
             _tell_what_differs(topology, traced.jaxpr, channel)
         elif request.live and isinstance(compiled, Compiled):
@@ -112,14 +113,14 @@ def _compile(lowered: Any, channel: Channel, workspace: str, topology: Topology 
             seconds = _since(started)
             stages = dumps.read_stages(folder)
             for name, stage in stages.items():
-                channel.send("stage", stage, name=name, seconds=None)
-    channel.send("stage", compiled.as_text().encode(), name="hlo", seconds=seconds)
+                channel.send(Stage(name, text=stage))
+    channel.send(Stage("hlo", seconds, compiled.as_text().encode()))
     if (peak := dumps.read_peak(folder)) is not None:
-        channel.send("peak", peak)
+        channel.send(Peak(peak))
     if "hlo-spmd" not in stages:
         alone = len(compiled.devices) == 1
         why = "with one device there is nothing to partition" if alone else "XLA wrote none"
-        _tell(channel, "info", f"no stages around the partitioner: {why}")
+        channel.tell("info", f"no stages around the partitioner: {why}")
     return compiled
 
 
@@ -129,7 +130,7 @@ def _lower(traced: Any, topology: Topology | None, channel: Channel) -> Any:
     from .simulated.callbacks import leave_out
 
     for place, what in leave_out(traced.jaxpr, topology.lowering):
-        _tell(channel, "warning", what, place)
+        channel.tell("warning", what, place)
     return traced.lower(lowering_platforms=(topology.lowering,))
 
 
@@ -147,16 +148,16 @@ def _compile_for(topology: Topology | None, lowered: Any, folder: str) -> Compil
 def _tell_what_differs(topology: Topology, jaxpr: Any, channel: Channel) -> None:
     """Say what was decided by the platform, and how."""
     for place in topology.asked:
-        _tell(channel, "info", f"jax.default_backend() was answered with {topology.platform!r}", place)
+        channel.tell("info", f"jax.default_backend() was answered with {topology.platform!r}", place)
     for where, branch in platform_branches(jaxpr, topology.lowering):
-        _tell(channel, "info", f"lax.platform_dependent: {branch}", where)
+        channel.tell("info", f"lax.platform_dependent: {branch}", where)
 
 
 def _run(
     call: Traceable, compiled: Any, request: Request, channel: Channel, workspace: str, traced: Any, table: Table
 ) -> None:
     if obstacle := live.obstacle(compiled):
-        _tell(channel, "info", f"no live run: {obstacle}")
+        channel.tell("info", f"no live run: {obstacle}")
         return
     try:
         inputs = live.inputs_of(call, compiled, request.seed)
@@ -165,22 +166,22 @@ def _run(
         if failures.user_line(error):
             raise
         # JAX does not take these arguments for this program: nothing that the user did, and nothing else is lost.
-        _tell(channel, "warning", f"no live run: {error}")
+        channel.tell("warning", f"no live run: {error}")
         return
-    channel.send("execution", **execution)
+    channel.send(execution)
     channel.enter("probe")
     try:
         # What the compiler says of the program with probes, it has said of the one without.
         with compiler_log.diverted(workspace) as path:
-            program = watching.Program(traced, compiled, table, inputs, outputs, min(execution["seconds"]))
+            program = watching.Program(traced, compiled, table, inputs, outputs, min(execution.seconds))
             watching.watch(request, program, channel, Path(workspace, PROFILE))
         Path(path).unlink()
     except Exception as error:  # whatever it is, it is not the user's: all that was asked for is there already
-        _tell(channel, "warning", f"no values inside the program: {type(error).__name__}: {error}")
+        channel.tell("warning", f"no values inside the program: {type(error).__name__}: {error}")
 
 
-def _memory(compiled: Any) -> dict[str, int | None] | None:
-    """Bytes per device; a figure that this backend or this JAX does not give is None."""
+def _memory(compiled: Any) -> Memory | None:
+    """Sizes; a figure that this backend or this JAX does not give is None."""
     try:
         stats = compiled.memory_analysis()
     except (NotImplementedError, AttributeError, jax.errors.JaxRuntimeError):
@@ -194,13 +195,13 @@ def _memory(compiled: Any) -> dict[str, int | None] | None:
         "peak": "peak_memory_in_bytes",
     }
     figures = {key: getattr(stats, name, None) for key, name in names.items()}
-    return figures if any(figure is not None for figure in figures.values()) else None
+    return Memory(**figures) if any(figure is not None for figure in figures.values()) else None
 
 
 @contextmanager
 def _compiler_messages(channel: Channel, workspace: str) -> Iterator[None]:
     """Send what the compiler writes meanwhile to file descriptor 2 as messages."""
-    messages: list[dict[str, Any]] = []
+    messages: list[Message] = []
     try:
         with compiler_log.diverted(workspace) as path:
             try:
@@ -210,7 +211,7 @@ def _compiler_messages(channel: Channel, workspace: str) -> Iterator[None]:
                 Path(path).unlink()
     finally:
         for message in messages:
-            channel.send("message", **message)
+            channel.send(message)
 
 
 @contextmanager
@@ -221,15 +222,11 @@ def _warnings_as_messages(channel: Channel) -> Iterator[None]:
         message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
     ) -> None:
         place = failures.line_being_run() or f"{filename}:{lineno}"
-        _tell(channel, "warning", f"{category.__name__}: {message}", place)
+        channel.tell("warning", f"{category.__name__}: {message}", place)
 
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
-
-
-def _tell(channel: Channel, level: str, text: str, location: str | None = None) -> None:
-    channel.send("message", level=level, text=text, phase=channel.phase, location=location)
 
 
 def _old_jax() -> str | None:

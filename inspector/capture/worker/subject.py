@@ -1,14 +1,16 @@
-"""What is captured, and where: the `subject` event."""
+"""What is captured, and where."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jaxlib
 
+from ..protocol.events import Device, Subject
 from ..protocol.request import Request, split_function
 from .channel import Channel
 from .inputs.resolve import Resolved
@@ -16,7 +18,7 @@ from .program import meshes
 from .simulated.topology import Topology
 
 
-class Subject:
+class KnownSubject:
     """What is known of the captured function; sent again whenever there is more."""
 
     def __init__(self, request: Request, found: Resolved, channel: Channel, topology: Topology | None = None) -> None:
@@ -25,7 +27,7 @@ class Subject:
         self._module = found.module
         self._channel = channel
         self._meshes: list[Any] = [*meshes.in_context(), *meshes.in_function(found.function)]
-        self._device_assignment: list[int] = []
+        self._device_assignment: tuple[int, ...] = ()
         self._send()
 
     def add_meshes(self, found: Iterable[Any]) -> None:
@@ -35,7 +37,7 @@ class Subject:
 
     def set_devices(self, devices: Iterable[Any]) -> None:
         """The devices that the compiled program runs on, in the order of its partitions."""
-        self._device_assignment = [int(device.id) for device in devices]
+        self._device_assignment = tuple(int(device.id) for device in devices)
         self._send()
 
     def _send(self) -> None:
@@ -45,9 +47,8 @@ class Subject:
         found = meshes.describe([*self._meshes, *meshes.in_namespace(namespace)], namespace)
         if topology is not None:
             ids = [int(device.id) for device in devices]
-            found = [{**mesh, "device_ids": [ids[stand_in] for stand_in in mesh["device_ids"]]} for mesh in found]
-        self._channel.send(
-            "subject",
+            found = [replace(mesh, device_ids=tuple(ids[stand_in] for stand_in in mesh.device_ids)) for mesh in found]
+        subject = Subject(
             function=split_function(self._request.function)[1],
             script=getattr(self._module, "__file__", None),
             target=self._request.target,
@@ -56,14 +57,15 @@ class Subject:
             jax=jax.__version__,
             jaxlib=jaxlib.__version__,
             python=platform.python_version(),
-            meshes=found,
+            meshes=tuple(found),
             device_assignment=self._device_assignment,
             device_kind=str(devices[0].device_kind),
-            devices=[place for device in devices if (place := _place(device)) is not None],
+            devices=tuple(place for device in devices if (place := _place(device)) is not None),
         )
+        self._channel.send(subject)
 
 
-def _place(device: Any) -> dict[str, Any] | None:
+def _place(device: Any) -> Device | None:
     """Where a device is; None for one that is nowhere in particular, as a fake CPU device.
 
     The coordinates of a GPU are slice, host and number (xla/pjrt/gpu/se_gpu_topology_description.cc).
@@ -72,10 +74,7 @@ def _place(device: Any) -> dict[str, Any] | None:
     if coords is None:
         return None
     island = coords[0] if device.platform == "gpu" else getattr(device, "slice_index", None)
-    return {
-        "id": int(device.id),
-        "coords": [int(c) for c in coords],
-        "core": int(getattr(device, "core_on_chip", None) or 0),
-        "slice": int(island or 0),
-        "process": int(device.process_index),
-    }
+    core = getattr(device, "core_on_chip", None)
+    return Device(
+        int(device.id), tuple(int(c) for c in coords), int(core or 0), int(island or 0), int(device.process_index)
+    )

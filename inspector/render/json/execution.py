@@ -6,7 +6,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from ...capture import model, values
+from ...capture import model
+from ...capture.protocol import values
 from ...report import PeakMemory, Report
 from .probe import Divergence, Probe, divergence_of, probes_of
 from .source import Source, source_of

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from rich.console import RenderableType
 
-from ...capture.values import Probe, Shard
+from ...capture.protocol.values import Probe, Shard
 from ...report import Divergence, ProbedValue, Report
 from ...units import plural
 from ...values.written import array_lines, coordinates_text

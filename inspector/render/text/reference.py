@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.text import Text
 
-from ...capture.values import Apart
+from ...capture.protocol.values import Apart
 from ...report import ProbedValue, Report
 from ...units import plural
 from .pieces import data, left_out, section, table

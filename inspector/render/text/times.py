@@ -6,7 +6,7 @@ from itertools import groupby
 
 from rich.console import RenderableType
 
-from ...capture.values import Timing
+from ...capture.protocol.values import Timing
 from ...report import Report, SourcePosition
 from ...units import format_seconds
 from .pieces import data, left_out, section, table

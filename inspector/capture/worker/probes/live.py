@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...protocol.events import Execution, OutputSummary
 from ..inputs import seeded
 from ..inputs.callables import Traceable
 from ..program.avals import is_ref, type_text
@@ -61,8 +63,8 @@ def inputs_of(call: Traceable, compiled: Any, seed: int) -> Inputs:
     return Inputs(placed, tree, donated, any(map(seeded.is_abstract, leaves)))
 
 
-def run(compiled: Any, inputs: Inputs, closely: bool = False) -> tuple[list[Any], dict[str, Any]]:
-    """The last run's outputs, and the fields of the `execution` event: them, and seconds per run after a warm-up.
+def run(compiled: Any, inputs: Inputs, closely: bool = False) -> tuple[list[Any], Execution]:
+    """The last run's outputs, and what the run gave.
 
     `closely` describes outputs so that they can be compared with those of another program.
     """
@@ -74,11 +76,8 @@ def run(compiled: Any, inputs: Inputs, closely: bool = False) -> tuple[list[Any]
         outputs, seconds = once(compiled, inputs)
         times.append(round(seconds, 9))
     leaves_out, _ = jax.tree_util.tree_flatten_with_path(outputs)
-    return [leaf for _, leaf in leaves_out], {
-        "outputs": [_summary(result_path(path), leaf, closely) for path, leaf in leaves_out],
-        "seconds": times,
-        "seeded_inputs": inputs.seeded,
-    }
+    summaries = tuple(_summary(result_path(path), leaf, closely) for path, leaf in leaves_out)
+    return [leaf for _, leaf in leaves_out], Execution(summaries, tuple(times), inputs.seeded)
 
 
 def once(compiled: Any, inputs: Inputs) -> tuple[Any, float]:
@@ -132,17 +131,16 @@ def _input_formats(compiled: Any, count: int) -> list[Any]:
     return known if len(known) == count else [None] * count
 
 
-def _summary(path: str, leaf: Any, closely: bool) -> dict[str, Any]:
-    spec = spec_text(getattr(leaf, "sharding", None))
-    summary: dict[str, Any] = {"path": path, "type": type_text(jax.typeof(leaf)), "spec": spec}
+def _summary(path: str, leaf: Any, closely: bool) -> OutputSummary:
+    summary = OutputSummary(path, type_text(jax.typeof(leaf)), spec_text(getattr(leaf, "sharding", None)))
     if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):
         return summary
     array = np.asarray(leaf)
     if array.size <= SMALL:
-        summary["values"] = np.array2string(array, separator=", ", max_line_width=100)
+        summary = replace(summary, values=np.array2string(array, separator=", ", max_line_width=100))
     if closely:
-        summary |= fingerprint(array)
-    return {**summary, **statistics(array)}
+        summary = replace(summary, **fingerprint(array))
+    return replace(summary, **statistics(array))
 
 
 def fingerprint(array: Any) -> dict[str, Any]:
@@ -159,17 +157,17 @@ def fingerprint(array: Any) -> dict[str, Any]:
     random = np.random.default_rng(0)
     products = [float(wide @ random.standard_normal(wide.size)) for _ in range(2)]
     norm = float(np.linalg.norm(wide))
-    return {**found, "projections": [norm, *products]} if all(map(math.isfinite, (norm, *products))) else found
+    return {**found, "projections": (norm, *products)} if all(map(math.isfinite, (norm, *products))) else found
 
 
-def statistics(array: Any) -> dict[str, int | float]:
+def statistics(array: Any) -> dict[str, Any]:
     """Minimum, mean and maximum of the finite elements, and how many are not; nothing for types that have none."""
     if jnp.issubdtype(array.dtype, jnp.complexfloating) or not array.size:
         return {}
     wide = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
     is_finite = np.isfinite(wide)
     finite = wide if is_finite.all() else wide[is_finite]
-    found: dict[str, int | float] = {"non_finite": int(wide.size - finite.size)}
+    found: dict[str, Any] = {"non_finite": int(wide.size - finite.size)}
     if finite.size:
         figures = {"minimum": finite.min(), "mean": finite.mean(dtype=np.float64), "maximum": finite.max()}
         found |= {name: float(figure) for name, figure in figures.items() if math.isfinite(figure)}

@@ -7,11 +7,13 @@ import math
 import time
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
 
+from ...protocol import values
+from ...protocol.values import Apart, Compared, Difference, Probe, Reference, Shard
 from ..program.avals import type_text
 from . import live
 from .chosen import census
@@ -32,6 +34,8 @@ QUICK = 1.0
 """Seconds below which the run is repeated, without what the first one has to do once."""
 
 MOST_DIFFERENCES = 1000
+LARGEST = 1e300
+"""Stands for distances that JSON has no number for."""
 
 
 class TooLargeError(Exception):
@@ -52,8 +56,8 @@ class Probed:
         self._arrays: dict[str, Any] = {}
         self._results: tuple[Any, ...] = ()
 
-    def run(self, inputs: live.Inputs) -> dict[str, Any]:
-        """Compile and run; gives the fields of the `probed` event: the collectives of this program and of the shown."""
+    def run(self, inputs: live.Inputs) -> values.Probed:
+        """Compile and run; gives the collectives of this program and of the shown."""
 
         def function(*values: Any) -> Any:
             results, probes = self.prober.run(self._traced.jaxpr, values)
@@ -70,7 +74,7 @@ class Probed:
         seconds = self._timed(probed, inputs)
         if seconds < QUICK:
             seconds = min(seconds, self._timed(probed, inputs))
-        return {"shown": self._shown, "probed": census(probed.as_text()), "seconds": round(seconds, 9)}
+        return values.Probed(self._shown, census(probed.as_text()), round(seconds, 9))
 
     def _timed(self, probed: Any, inputs: live.Inputs) -> float:
         leaves = live.fresh(inputs)
@@ -78,8 +82,8 @@ class Probed:
         self._results, self._arrays = jax.block_until_ready(probed(*leaves))
         return time.perf_counter() - started
 
-    def values(self) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """The fields and elements of the `probe` events, in the order of the program."""
+    def probes(self) -> Iterator[Probe]:
+        """The probes, in the order of the program."""
         run = Run(self.prober.sites, self._arrays)
         for key, site in sorted(self.prober.sites.items(), key=lambda item: _order(item[1])):
             if site.when in ("before", "after"):
@@ -89,24 +93,18 @@ class Probed:
                 else:
                     yield from self._by_shards(site, run, array)
 
-    def differences(self) -> list[dict[str, Any]]:
+    def differences(self) -> tuple[Compared, ...]:
         """For each result whose digests were kept: the axes along which its shards differ, and where they first do."""
         run = Run(self.prober.sites, self._arrays)
         found = []
         for key, site in sorted(self.prober.sites.items(), key=lambda item: _order(item[1])):
             if site.when == "digest":
-                found.append(
-                    {
-                        "path": list(site.path),
-                        "position": site.position,
-                        "axes": list(self._axes(site)),
-                        "differs": _differences(run, site, np.asarray(self._arrays[key]), self.assignment),
-                    }
-                )
-        return found
+                differs = _differences(run, site, np.asarray(self._arrays[key]), self.assignment)
+                found.append(Compared(site.path, site.position, _axes(site), differs))
+        return tuple(found)
 
-    def against(self, alone: Alone, inputs: live.Inputs) -> dict[str, Any]:
-        """The fields of the `reference` event: the values that differ from those of a run on one device."""
+    def against(self, alone: Alone, inputs: live.Inputs) -> Reference:
+        """The values that differ from those of a run on one device."""
         device = jax.local_devices()[0]
         leaves = [_alone(leaf, device) for leaf in inputs.leaves]
         results, arrays = jax.jit(lambda *values: alone.run(self._traced.jaxpr, values))(*leaves)
@@ -123,61 +121,59 @@ class Probed:
                     continue
                 distance = apart(sharded[reading.at], reference[reading.at])
                 if distance is not None:
-                    fields = {"path": list(site.path), "when": site.when, "position": site.position}
-                    where = {"iteration": list(reading.iteration), "coordinates": list(reading.coordinates.values())}
-                    differs.append({**fields, **where, "distance": min(distance, 1e300)})
+                    coordinates = tuple(reading.coordinates.values())
+                    where = (site.path, site.when, site.position, reading.iteration, coordinates)
+                    differs.append(Apart(*where, min(distance, LARGEST)))
         for number, (one, two) in enumerate(zip(self._results, results, strict=True)):
             count += 1
             if has_bits(jax.typeof(one)) and (distance := apart(plain(one), plain(two))) is not None:
-                fields = {"path": [], "when": "output", "position": number, "iteration": [], "coordinates": []}
-                differs.append({**fields, "distance": min(distance, 1e300)})
-        return {"compared": count, "differs": differs[:MOST_DIFFERENCES], "undefined": None}
+                differs.append(Apart((), "output", number, (), (), min(distance, LARGEST)))
+        return Reference(count, tuple(differs[:MOST_DIFFERENCES]))
 
-    def whole(self, when: str, position: int, array: Any) -> Iterator[tuple[dict[str, Any], bytes]]:
+    def whole(self, when: Literal["argument", "output"], position: int, array: Any) -> Iterator[Probe]:
         """The shards of an argument or an output, where it is an array on devices."""
         if not isinstance(array, jax.Array) or jax.numpy.issubdtype(array.dtype, jax.dtypes.extended):
             return
-        fields = {"path": [], "when": when, "position": position, "iteration": [], "loops": []}
-        yield from self._shards(fields, type_text(jax.typeof(array)), array, ())
+        site = Site((), when, position, (), type_text(jax.typeof(array)))
+        yield from self._shards(site, Reading({}, (), ()), array)
 
-    def _by_coordinates(self, site: Site, run: Run, array: Any) -> Iterator[tuple[dict[str, Any], bytes]]:
+    def _by_coordinates(self, site: Site, run: Run, array: Any) -> Iterator[Probe]:
         groups: dict[tuple[int, ...], list[Reading]] = {}
         for reading in run.readings(site):
             groups.setdefault(reading.iteration, []).append(reading)
         blocks = DeviceBlocks(array, max((len(r.at) for r in chain(*groups.values())), default=0))
         for iteration, readings in sorted(groups.items()):
             held = [
-                (device_ids(site, r.coordinates, self.assignment), list(r.coordinates.values()), "", blocks[r.at])
+                (device_ids(site, r.coordinates, self.assignment), tuple(r.coordinates.values()), "", blocks[r.at])
                 for r in readings
             ]
-            yield from self._event(_fields(site, iteration), site.type, list(self._axes(site)), held)
+            yield from self._probe(site, iteration, _axes(site), held)
 
-    def _by_shards(self, site: Site, run: Run, array: Any) -> Iterator[tuple[dict[str, Any], bytes]]:
+    def _by_shards(self, site: Site, run: Run, array: Any) -> Iterator[Probe]:
         for reading in run.readings(site):
-            yield from self._shards(_fields(site, reading.iteration), site.type, array, reading.at)
+            yield from self._shards(site, reading, array)
 
-    def _shards(
-        self, fields: dict[str, Any], type: str, array: Any, index: tuple[int, ...]
-    ) -> Iterator[tuple[dict[str, Any], bytes]]:
+    def _shards(self, site: Site, reading: Reading, array: Any) -> Iterator[Probe]:
+        index = reading.at
         mesh = getattr(array.sharding, "mesh", None)
-        places = {} if mesh is None else {d.id: list(map(int, place)) for place, d in np.ndenumerate(mesh.devices)}
-        axes = [] if mesh is None else list(map(str, mesh.axis_names))
+        places = {} if mesh is None else {d.id: tuple(map(int, place)) for place, d in np.ndenumerate(mesh.devices)}
+        axes = () if mesh is None else tuple(map(str, mesh.axis_names))
         held = [
             (
                 int(shard.device.id),
-                places.get(shard.device.id, []),
+                places.get(shard.device.id, ()),
                 _part(shard.index[len(index) :], array.shape[len(index) :]),
                 np.asarray(shard.data)[index],
             )
             for shard in sorted(
-                array.addressable_shards, key=lambda shard: places.get(shard.device.id, [shard.device.id])
+                array.addressable_shards, key=lambda shard: places.get(shard.device.id, (shard.device.id,))
             )
         ]
-        yield from self._event(fields, type, axes, held)
+        yield from self._probe(site, reading.iteration, axes, held)
 
-    def _event(
-        self, fields: dict[str, Any], type: str, axes: list[str], held: list[tuple[int, list[int], str, Any]]
-    ) -> Iterator[tuple[dict[str, Any], bytes]]:
+    def _probe(
+        self, site: Site, iteration: tuple[int, ...], axes: tuple[str, ...], held: list[tuple[int, Any, str, Any]]
+    ) -> Iterator[Probe]:
         if not held:
             return
         first = held[0][3]
@@ -190,36 +186,26 @@ class Probed:
         digests = [_digest(array) for *_, array in held]
         figures = {digest: held[number][3] for number, digest in enumerate(digests)}
         known = {digest: live.statistics(array) for digest, array in figures.items()}
-        shards = [
-            {"device": device, "coordinates": place, "part": part, "digest": digest, **known[digest]}
+        shards = tuple(
+            Shard(device, place, digest, part, **known[digest])
             for digest, (device, place, part, _) in zip(digests, held, strict=True)
-        ]
-        described = {"type": type, "dtype": str(first.dtype), "shape": list(first.shape), "axes": axes}
-        yield {**fields, **described, "start": start, "extent": extent, "shards": shards}, data
-
-    def _axes(self, site: Site) -> Iterator[str]:
-        for layer in site.layers:
-            if isinstance(layer, Mapped):
-                yield from layer.axes
+        )
+        when: Any = site.when  # neither a digest nor what a conditional chose: those are no probes
+        loops = tuple(layer.path[-1] for layer in site.layers if isinstance(layer, Looped))
+        described = (site.type, str(first.dtype), first.shape, axes, shards, iteration, loops, start, extent)
+        yield Probe(site.path, when, site.position, *described, data)
 
 
-def _fields(site: Site, iteration: tuple[int, ...]) -> dict[str, Any]:
-    loops = [layer.path[-1] for layer in site.layers if isinstance(layer, Looped)]
-    return {
-        "path": list(site.path),
-        "when": site.when,
-        "position": site.position,
-        "iteration": list(iteration),
-        "loops": loops,
-    }
+def _axes(site: Site) -> tuple[str, ...]:
+    return tuple(axis for layer in site.layers if isinstance(layer, Mapped) for axis in layer.axes)
 
 
-def _differences(run: Run, site: Site, digests: Any, assignment: list[int]) -> list[dict[str, Any]]:
+def _differences(run: Run, site: Site, digests: Any, assignment: list[int]) -> tuple[Difference, ...]:
     """For each axis along which any two shards differ, the first iteration in which they do, and two devices."""
     groups: dict[tuple[int, ...], list[Reading]] = {}
     for reading in run.readings(site):
         groups.setdefault(reading.iteration, []).append(reading)
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Difference] = {}
     for iteration, readings in sorted(groups.items()):
         for axis in readings[0].coordinates:
             if axis in found:
@@ -229,10 +215,10 @@ def _differences(run: Run, site: Site, digests: Any, assignment: list[int]) -> l
                 rest = tuple(place for name, place in reading.coordinates.items() if name != axis)
                 other = seen.setdefault(rest, reading)
                 if (digests[other.at] != digests[reading.at]).any():
-                    devices = [device_ids(site, r.coordinates, assignment) for r in (other, reading)]
-                    found[axis] = {"axis": axis, "iteration": list(iteration), "devices": devices}
+                    devices = tuple(device_ids(site, r.coordinates, assignment) for r in (other, reading))
+                    found[axis] = Difference(axis, iteration, devices)
                     break
-    return list(found.values())
+    return tuple(found.values())
 
 
 def _order(site: Site) -> tuple[Any, ...]:
@@ -240,7 +226,7 @@ def _order(site: Site) -> tuple[Any, ...]:
     return path, site.when != "before", site.position
 
 
-def _window(shape: tuple[int, ...], asked: tuple[int, ...]) -> tuple[list[int], list[int]]:
+def _window(shape: tuple[int, ...], asked: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Start and extent of what is recorded of a shard: all of a small one, else most of its last dimensions."""
     room, extent = WHOLE, []
     small = int(np.prod(shape, dtype=np.int64)) <= WHOLE
@@ -251,7 +237,7 @@ def _window(shape: tuple[int, ...], asked: tuple[int, ...]) -> tuple[list[int], 
     extent.reverse()
     begins = [0] * (len(shape) - len(asked)) + list(asked[-len(shape) :] if shape else ())
     start = [max(0, min(begin, size - taken)) for begin, size, taken in zip(begins, shape, extent, strict=True)]
-    return start, extent
+    return tuple(start), tuple(extent)
 
 
 def _digest(array: Any) -> str:

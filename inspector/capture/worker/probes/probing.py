@@ -22,7 +22,7 @@ from ..program import structure
 from ..program.avals import is_sharded, is_unreduced, type_text, varying
 from .digests import digest, has_bits, plain
 from .equations import Environment, bind, bodies, evaluated, opened
-from .sites import Layer, Looped, Mapped, Path, Site, Taken, slots_for
+from .sites import Layer, Looped, Mapped, Path, Site, Taken, When, slots_for
 from .summands import summands
 
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
@@ -89,7 +89,7 @@ class Prober:
         """Whether the innermost shard_map has its check on."""
         return next((layer.checked for layer in reversed(self.layers) if isinstance(layer, Mapped)), False)
 
-    def keep_all(self, probes: dict[str, Any], path: Path, when: str, values: Sequence[Any], atoms: Any) -> None:
+    def keep_all(self, probes: dict[str, Any], path: Path, when: When, values: Sequence[Any], atoms: Any) -> None:
         """Keep operands or results as they are."""
         for position, (value, atom) in enumerate(zip(values, atoms, strict=True)):
             if has_bits(atom.aval):
@@ -103,7 +103,7 @@ class Prober:
             if not self.checked or set(self.axes) - set(varying(value)):
                 self.keep(probes, path, "digest", position, digest(value), atom.aval)
 
-    def keep(self, probes: dict[str, Any], path: Path, when: str, position: int, value: Any, aval: Any = None) -> None:
+    def keep(self, probes: dict[str, Any], path: Path, when: When, position: int, value: Any, aval: Any = None) -> None:
         """Keep one value, with where it is from."""
         value = jnp.asarray(value)
         key = f"{'/'.join(path)}:{when}:{position}"

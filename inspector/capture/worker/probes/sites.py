@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 KEPT_AT_MOST = 64
 """Iterations that are kept of all loops around one value together."""
 
+When = Literal["argument", "before", "after", "output", "digest", "branch", "count"]
 Path = tuple[str, ...]
 """Ids of equations, outermost first; the last is the one that is meant."""
 
@@ -57,7 +58,7 @@ class Site:
     """
 
     path: Path
-    when: str
+    when: When
     position: int
     layers: tuple[Layer, ...]
     type: str

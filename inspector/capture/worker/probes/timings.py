@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import jax
 
+from ...protocol.values import Timing
+
 RUNS = 5
 LONGEST = 2.0
 """Seconds that the runs together may take; there is always one."""
@@ -39,14 +41,14 @@ def collective_names(text: str) -> set[str]:
     return {match[1] for match in _COLLECTIVE.finditer(text)}
 
 
-def measure(text: str, once: Callable[[], Any], seconds: float, folder: Path) -> list[dict[str, Any]]:
-    """The fields of each `Timing`: a few runs of the program whose text is given are profiled.
+def measure(text: str, once: Callable[[], Any], seconds: float, folder: Path) -> tuple[Timing, ...]:
+    """A few runs of the program whose text is given are profiled.
 
     `once` runs it to its end, in so many `seconds`. What the profiler writes goes to `folder`, which is removed.
     """
     names = collective_names(text)
     if not names or not hasattr(jax.profiler, "ProfileData"):
-        return []
+        return ()
     try:
         with jax.profiler.trace(str(folder)):
             for _ in range(max(1, min(RUNS, int(LONGEST / max(seconds, 1e-6))))):
@@ -72,7 +74,7 @@ def _read(path: Path, names: set[str]) -> Iterator[_Event]:
                         yield _Event(name, int(device), run, start, event.duration_ns / 1e9)
 
 
-def _summaries(events: list[_Event]) -> list[dict[str, Any]]:
+def _summaries(events: list[_Event]) -> tuple[Timing, ...]:
     """By instruction and device; `late` is how long after the first of the devices this one began."""
     grouped: dict[tuple[str, int], dict[int, list[_Event]]] = defaultdict(lambda: defaultdict(list))
     for event in sorted(events, key=lambda event: event.start):
@@ -83,17 +85,14 @@ def _summaries(events: list[_Event]) -> list[dict[str, Any]]:
             for number, event in enumerate(executed):
                 key = (name, run, number)
                 first[key] = min(event.start, first.get(key, event.start))
-    return [
-        {
-            "name": name,
-            "device": device,
-            "runs": len(runs),
-            "count": round(median(map(len, runs.values()))),
-            "seconds": round(median(sum(e.seconds for e in executed) for executed in runs.values()), 9),
-            "late": round(
-                median(e.start - first[name, run, n] for run, executed in runs.items() for n, e in enumerate(executed)),
-                9,
-            ),
-        }
+    return tuple(
+        Timing(
+            name,
+            device,
+            len(runs),
+            round(median(map(len, runs.values()))),
+            round(median(sum(e.seconds for e in executed) for executed in runs.values()), 9),
+            round(median(e.start - first[name, run, n] for run, each in runs.items() for n, e in enumerate(each)), 9),
+        )
         for (name, device), runs in sorted(grouped.items())
-    ]
+    )

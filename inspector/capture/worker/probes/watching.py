@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from ...protocol.events import CollectiveTimes, Differences
 from ...protocol.request import Request
+from ...protocol.values import Reference
 from ..channel import Channel
 from ..program.jaxpr_facts import Table
 from . import equations, live, timings
@@ -33,44 +35,40 @@ def watch(request: Request, program: Program, channel: Channel, folder: Path) ->
         text = program.compiled.as_text()
         once = partial(live.once, program.compiled, program.inputs)
         measured = timings.measure(text, once, program.seconds, folder)
-        channel.send("collective_times", values=measured)
+        channel.send(CollectiveTimes(measured))
         if not measured and timings.collective_names(text):
-            _tell(channel, "info", "collectives are not timed: this JAX's profiler does not tell them apart")
+            channel.tell("info", "collectives are not timed: this JAX's profiler does not tell them apart")
     except Exception as error:  # of the profiler, of which there can be one at a time
-        _tell(channel, "warning", f"collectives are not timed: {type(error).__name__}: {error}")
+        channel.tell("warning", f"collectives are not timed: {type(error).__name__}: {error}")
     if request.probe == "none":
         return
     if problem := equations.probe():
-        _tell(channel, "warning", problem)
+        channel.tell("warning", problem)
         return
     prober = Prober(program.table.indices, Chosen(request.probe), True, tuple(sorted(set(request.iterations))))
     probed = Probed(program.traced, program.compiled, prober, request.window)
-    for when, arrays in (("argument", program.inputs.leaves), ("output", program.outputs)):
+    sides: tuple[tuple[Literal["argument", "output"], list[Any]], ...]
+    sides = ("argument", program.inputs.leaves), ("output", program.outputs)
+    for when, arrays in sides:
         for position, array in enumerate(arrays):
-            for fields, data in probed.whole(when, position, array):
-                channel.send("probe", data, **fields)
+            for probe in probed.whole(when, position, array):
+                channel.send(probe)
     try:
         both = probed.run(program.inputs)
     except TooLargeError as error:
-        _tell(
-            channel, "warning", f"values inside the program are only compared: {error}; --probe takes single equations"
-        )
+        channel.tell("warning", f"values inside the program are only compared: {error}; --probe takes single equations")
         prober = Prober(program.table.indices, Chosen("none"), True, prober.iterations)
         probed = Probed(program.traced, program.compiled, prober, request.window)
         both = probed.run(program.inputs)
-    channel.send("probed", **both)
-    for fields, data in probed.values():
-        channel.send("probe", data, **fields)
-    channel.send("differences", values=probed.differences())
+    channel.send(both)
+    for probe in probed.probes():
+        channel.send(probe)
+    channel.send(Differences(probed.differences()))
     if request.reference:
         alone = Alone(program.table.indices, Chosen(request.probe), False, prober.iterations)
         try:
             found = probed.against(alone, program.inputs)
         except Exception as error:  # of JAX, which has no such collective among values of one device
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-            found = {"compared": 0, "differs": [], "undefined": reason}
-        channel.send("reference", **found)
-
-
-def _tell(channel: Channel, level: str, text: str) -> None:
-    channel.send("message", level=level, text=text, phase=channel.phase, location=None)
+            found = Reference(0, (), reason)
+        channel.send(found)

@@ -11,24 +11,26 @@ import jax
 import numpy as np
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
+from ...protocol import events
+
 DEEPEST = 8
 """How many closures, one in another, are searched."""
 
 
-def describe(meshes: Iterable[Any], namespace: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The distinct meshes as fields of the `subject` event, in the order given.
+def describe(meshes: Iterable[Any], namespace: Mapping[str, Any]) -> list[events.Mesh]:
+    """The distinct meshes as the subject has them, in the order given.
 
     A mesh without devices counts only where no mesh with devices has its axes.
     """
     names = {_key(value): name for name, value in reversed(list(namespace.items())) if _is_mesh(value)}
-    concrete: dict[Any, dict[str, Any]] = {}
-    abstract: dict[Any, dict[str, Any]] = {}
+    concrete: dict[Any, events.Mesh] = {}
+    abstract: dict[Any, events.Mesh] = {}
     for mesh in meshes:
         if mesh.axis_names:
             found = abstract if isinstance(mesh, AbstractMesh) else concrete
-            found.setdefault(_key(mesh), {**_fields(mesh), "name": names.get(_key(mesh))})
-    known = {_axes_key(fields) for fields in concrete.values()}
-    return [*concrete.values(), *(f for f in abstract.values() if _axes_key(f) not in known)]
+            found.setdefault(_key(mesh), _described(mesh, names.get(_key(mesh))))
+    known = {_axes_key(mesh) for mesh in concrete.values()}
+    return [*concrete.values(), *(each for each in abstract.values() if _axes_key(each) not in known)]
 
 
 def in_namespace(namespace: Mapping[str, Any]) -> Iterator[Any]:
@@ -101,14 +103,18 @@ def _is_mesh(value: Any) -> bool:
     return isinstance(value, (Mesh, AbstractMesh))
 
 
-def _fields(mesh: Any) -> dict[str, Any]:
+def _described(mesh: Any, name: str | None) -> events.Mesh:
     types = getattr(mesh, "axis_types", None) or ("Auto",) * len(mesh.axis_names)
-    axes = [
-        {"name": str(name), "size": int(mesh.shape[name]), "type": getattr(kind, "name", str(kind)).lower()}
-        for name, kind in zip(mesh.axis_names, types, strict=True)
-    ]
+    axes = tuple(
+        events.MeshAxis(str(axis), int(mesh.shape[axis]), _type(kind))
+        for axis, kind in zip(mesh.axis_names, types, strict=True)
+    )
     ids = range(mesh.size) if isinstance(mesh, AbstractMesh) else mesh.device_ids.flat
-    return {"axes": axes, "device_ids": [int(i) for i in ids]}
+    return events.Mesh(axes, tuple(int(i) for i in ids), name)
+
+
+def _type(kind: Any) -> Any:
+    return getattr(kind, "name", str(kind)).lower()
 
 
 def _key(mesh: Any) -> Any:
@@ -117,8 +123,8 @@ def _key(mesh: Any) -> Any:
     return mesh.axis_names, np.shape(mesh.devices), tuple(mesh.device_ids.flat)
 
 
-def _axes_key(fields: dict[str, Any]) -> Any:
-    return tuple((axis["name"], axis["size"]) for axis in fields["axes"])
+def _axes_key(mesh: events.Mesh) -> Any:
+    return tuple((axis.name, axis.size) for axis in mesh.axes)
 
 
 def _contents(cell: CellType) -> Any:

@@ -6,44 +6,40 @@ from typing import Any
 
 import jax
 
+from ...protocol.events import Value
 from ..inputs import jit_info
 from ..inputs.callables import Traceable
 from .avals import type_text
 from .specs import spec_text
 
 
-def describe_arguments(call: Traceable, traced: Any) -> list[dict[str, Any]]:
-    """The fields of each traced argument, in the order of the jaxpr's inputs."""
+def describe_arguments(call: Traceable, traced: Any) -> tuple[Value, ...]:
+    """Each traced argument, in the order of the jaxpr's inputs."""
     given = call.dynamic()
     told = _spread(jit_info.asked_shardings(call.jitted, "in"), given[0])
     donated = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(traced.args_info)]
     leaves, _ = jax.tree_util.tree_flatten_with_path(given)
     avals = list(traced.jaxpr.in_avals)[-len(leaves) :] if leaves else []
     names = call.dynamic_names()
-    return [
-        {
-            "path": _argument_path(path, names),
-            "type": type_text(aval),
-            "spec": spec_text(told[index] if index < len(told) else None) or spec_text(getattr(leaf, "sharding", None)),
-            "donated": donated[index] if index < len(donated) else False,
-        }
+    return tuple(
+        Value(
+            _argument_path(path, names),
+            type_text(aval),
+            spec_text(told[index] if index < len(told) else None) or spec_text(getattr(leaf, "sharding", None)),
+            donated[index] if index < len(donated) else False,
+        )
         for index, ((path, leaf), aval) in enumerate(zip(leaves, avals, strict=False))
-    ]
+    )
 
 
-def describe_results(call: Traceable, traced: Any) -> list[dict[str, Any]]:
-    """The fields of each result, in the order of the jaxpr's outputs."""
+def describe_results(call: Traceable, traced: Any) -> tuple[Value, ...]:
+    """Each result, in the order of the jaxpr's outputs."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(traced.out_info)
     told = _spread(jit_info.asked_shardings(call.jitted, "out"), traced.out_info)
-    return [
-        {
-            "path": result_path(path),
-            "type": type_text(aval),
-            "spec": spec_text(told[index] if index < len(told) else None),
-            "donated": False,
-        }
+    return tuple(
+        Value(result_path(path), type_text(aval), spec_text(told[index] if index < len(told) else None))
         for index, ((path, _), aval) in enumerate(zip(leaves, traced.jaxpr.out_avals, strict=False))
-    ]
+    )
 
 
 def result_path(path: Any) -> str:

@@ -1,0 +1,345 @@
+"""The events of a capture, as both processes know them: the worker sends them, and a saved capture holds them.
+
+Sizes are in bytes, times in seconds. An event's `bytes` are the text of its frame, the other fields its JSON object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Literal
+
+from .values import Compared, Probe, Probed, Reference, Timing
+from .wire import Frame
+
+Level = Literal["info", "warning", "error"]
+Phase = Literal["start", "import", "arguments", "trace", "lower", "compile", "propagation", "run", "probe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The first event of a file: the version of the format."""
+
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The interpreter runs; its version."""
+
+    python: str
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The script's file, and its source."""
+
+    name: str
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MeshAxis:
+    """One axis of a mesh; `type` as in `jax.sharding.AxisType`."""
+
+    name: str
+    size: int
+    type: Literal["auto", "explicit", "manual"] = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """A mesh as the user made it; `device_ids` run over it in row-major order of the axes."""
+
+    axes: tuple[MeshAxis, ...]
+    device_ids: tuple[int, ...]
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Where a device is: its chip's place in the torus of its slice, and its core on the chip.
+
+    GPUs of one slice share fast links; `process` is the host, or the part of one, that drives the device.
+    """
+
+    id: int
+    coords: tuple[int, ...]
+    core: int = 0
+    slice: int = 0
+    process: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What was captured, and where; sent again whenever more of it is known.
+
+    `function` is its name in the file `script`.
+
+    `device_assignment[p]` is the id of the device that runs partition `p` of the compiled program. `devices` are those
+    that are somewhere: none for fake ones. `device_kind` is what JAX calls them.
+    """
+
+    function: str
+    script: str | None
+    target: str
+    platform: str
+    device_count: int
+    jax: str | None = None
+    jaxlib: str | None = None
+    python: str | None = None
+    meshes: tuple[Mesh, ...] = ()
+    device_assignment: tuple[int, ...] = ()
+    device_kind: str | None = None
+    devices: tuple[Device, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What is being done, and since when, in seconds from the start of the capturing process."""
+
+    phase: Phase
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The text of the program at one point of its way through the compiler, and how long it took to get there."""
+
+    name: str
+    seconds: float | None = None
+    text: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Equations:
+    """Which operation of the StableHLO comes from which equation: see `worker/equation_numbers.py`."""
+
+    numbers: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An argument or a result of the captured function.
+
+    `path` is the place in the pytree as one would write it (`params[0]['w1']`, `result[1]`); `type` prints as
+    `jax.typeof` prints it, global shape; `spec` is the PartitionSpec asked for, or None where none was.
+    """
+
+    path: str
+    type: str
+    spec: str | None = None
+    donated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of the function."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Its results."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes per device, as the compiler accounts for them; None where it does not say."""
+
+    arguments: int | None = None
+    outputs: int | None = None
+    temporaries: int | None = None
+    aliased: int | None = None
+    code: int | None = None
+    peak: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """XLA's list of what is alive when most memory is taken."""
+
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something that the compiler, JAX or the script said; `phase` is what was being done.
+
+    `location` is a place in a source file, the script's or the compiler's, as `file:line`.
+    """
+
+    level: Level
+    text: str
+    phase: Phase
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSummary:
+    """One output of a live run. The statistics are over finite elements; None for types that have none.
+
+    `spec` is how it came out; `values` are all of them, where they are few. Where runs are to be compared, `digest` is
+    the same for the same bits, and `projections` are the norm and the products with two fixed random vectors.
+    """
+
+    path: str
+    type: str
+    spec: str | None
+    minimum: float | None = None
+    mean: float | None = None
+    maximum: float | None = None
+    non_finite: int | None = None
+    values: str | None = None
+    digest: str | None = None
+    projections: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What a live run gave: `seconds` per run after one warm-up.
+
+    `seeded_inputs` is true where arguments had types but no values, and were given pseudo-random ones.
+    """
+
+    outputs: tuple[OutputSummary, ...] = ()
+    seconds: tuple[float, ...] = ()
+    seeded_inputs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveTimes:
+    """How long each collective takes on each device."""
+
+    values: tuple[Timing, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """The results whose shards were compared."""
+
+    values: tuple[Compared, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """Another number of fake devices is needed."""
+
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class StackFrame:
+    """A frame of the user's in a traceback, as `parsers/source_frames.py` has it."""
+
+    file: str
+    function: str
+    line: int
+    end_line: int = 0
+    column: int = 0
+    end_column: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a capture ended before its last stage.
+
+    `kind`: `usage` (what was asked for cannot be done: no such file, function, arguments, interpreter, too few
+    devices), `function` (the user's code or its compilation raised), `died` (the process ended by itself, by a signal
+    or a limit). `details` is the traceback with JAX's own frames folded, or the process's last words; `hint` is what
+    to do next. `said` is the exception's own text, and `stack` are the user's frames, innermost first.
+    """
+
+    kind: Literal["usage", "function", "died"]
+    message: str
+    phase: Phase
+    details: str = ""
+    hint: str | None = None
+    said: str = ""
+    stack: tuple[StackFrame, ...] = ()
+    since: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Nothing more comes, and all went well."""
+
+    since: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stdout:
+    """What the script printed."""
+
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Stderr:
+    """What it printed to standard error."""
+
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Seconds by phase; only in files."""
+
+    seconds: dict[str, float]
+
+
+Event = (
+    Schema | Hello | Script | Subject | Progress | Stage | Equations | Arguments | Outputs | Memory | Peak | Message
+    | Execution | CollectiveTimes | Probe | Probed | Differences | Reference | Devices | Failure | End | Stdout | Stderr
+    | Timings
+)  # fmt: skip
+
+EVENTS: dict[str, type[Event]] = {
+    "capture": Schema,
+    "hello": Hello,
+    "script": Script,
+    "subject": Subject,
+    "progress": Progress,
+    "stage": Stage,
+    "equations": Equations,
+    "arguments": Arguments,
+    "outputs": Outputs,
+    "memory": Memory,
+    "peak": Peak,
+    "message": Message,
+    "execution": Execution,
+    "collective_times": CollectiveTimes,
+    "probe": Probe,
+    "probed": Probed,
+    "differences": Differences,
+    "reference": Reference,
+    "devices": Devices,
+    "failure": Failure,
+    "end": End,
+    "stdout": Stdout,
+    "stderr": Stderr,
+    "timings": Timings,
+}
+"""The events by the names that frames give them. One of another name is passed over: a later version may have more."""
+
+NAMES = {kind: name for name, kind in EVENTS.items()}
+
+TEXTS = {kind: field.name for kind in NAMES for field in fields(kind) if field.type == "bytes"}
+"""The field of an event that is the text of its frame."""
+
+
+def frame_of(event: Event) -> Frame:
+    """Return the frame of an event, whose JSON object holds nothing but dicts, lists and plain values."""
+    kind = type(event)
+    text = TEXTS.get(kind, "")
+    return Frame({"event": NAMES[kind], **_plain(event, text)}, getattr(event, text) if text else b"")
+
+
+def _plain(value: Any, left_out: str = "") -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.name != left_out}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value
