@@ -177,3 +177,38 @@ def test_the_mesh_in_force_and_the_functions_own_come_first(captured: Captured, 
     capture = captured(SCRIPT.format(default=1) + f"    {lines}\n", args=("f32[8]@x", "f32[8]@x"), live=False)
     assert capture.subject is not None
     assert capture.subject.meshes[0].axes[0].size == 2
+
+
+def test_requested_shardings_of_a_tree_with_lists(captured: Captured) -> None:
+    """`out_shardings` has the tree of the results: `jax.tree.leaves` gives one for each."""
+    capture = captured(
+        SCRIPT.format(default=1)
+        + """
+    w, s = NamedSharding(mesh, P("x", "y")), NamedSharding(mesh, P())
+    asked = [{"w": w}, {"w": s, "v": [w, None]}], s, (w, [s, w])
+    fn = jax.jit(lambda v: ([{"w": v}, {"w": v, "v": [v, v]}], v, (v, [v, v])), out_shardings=asked)
+    inputs = (np.ones((8, 8), "float32"),)
+"""
+    )
+    w, s = "P('x', 'y')", "P()"
+    leaves = jax.tree.leaves(([{"w": w}, {"w": s, "v": [w, ""]}], s, (w, [s, w])))
+    assert [value.spec or "" for value in capture.outputs] == leaves
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="reduced axes came with JAX 0.10")
+def test_reduced_and_unreduced_arguments(captured: Captured) -> None:
+    text = """
+    import jax, jax.numpy as jnp
+    from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    jax.set_mesh(mesh)
+    def like(spec):
+        return jax.ShapeDtypeStruct((8, 8), jnp.float32, sharding=NamedSharding(mesh, spec))
+    def fn(a, b):
+        return jax.sharding.reshard(b, P("x", None)), a * 2
+    inputs = (like(P("x", None, reduced={"y"})), like(P("x", None, unreduced={"y"})))
+    """
+    capture = captured(text)
+    assert capture.failure is None, capture.failure
+    asked = [value.spec for value in capture.arguments]
+    assert asked == ["P('x', None, reduced={'y'})", "P('x', None, unreduced={'y'})"]

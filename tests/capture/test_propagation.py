@@ -19,7 +19,17 @@ from .conftest import PROGRAMS, Captured
 
 AGREE = PROGRAMS.parent / "agreement.py"
 
-FUNCTIONS = ["sharded", "mapped", "looped", "nested", "branches", "rematerialized", "indivisible", "called_twice"]
+FUNCTIONS = [
+    "sharded",
+    "mapped",
+    "looped",
+    "nested",
+    "branches",
+    "rematerialized",
+    "indivisible",
+    "called_twice",
+    "special",
+]
 
 
 def lines(text: str, *wanted: str) -> list[str]:

@@ -8,6 +8,8 @@ and without importing jax. What has to be done for them, beyond naming the passe
 - the operand of a `sdy.manual_computation` (a shard_map) must not be what a loop carries, or what comes out of a loop,
   a branch or a barrier: Shardy keeps the sharding of such a value on a data-flow edge, looks for its origin in another
   place, and crashes (Shardy of JAX 0.10 and 0.12). An identity is put in between and taken away afterwards;
+- elementwise CHLO operations, which have no sharding rule, have stand-ins while Shardy runs: XLA makes elementwise
+  StableHLO of them before it does. `chlo.top_k` becomes StableHLO;
 - MLIR's verifier is off: it refuses the edges that Shardy itself records on loops with several sources (JAX 0.10).
 
 Sources: shardy/dialect/sdy/transforms/propagation/propagation_pipeline.cc and debugging/source_sharding.cc.
@@ -28,6 +30,10 @@ from jaxlib.mlir.passmanager import PassManager
 from .channel import die_with_parent
 
 IDENTITY = "shardscope.identity"
+STANDS_FOR = "shardscope.stands_for"
+
+STAND_INS = {1: "stablehlo.convert", 2: "stablehlo.add"}
+"""Elementwise operations by how many operands they have: all that a sharding rule depends on."""
 
 ORIGINS_OF = "sdy.sharding_origins"
 EDGES_OF = "sdy.propagation_edges"
@@ -54,8 +60,10 @@ def propagate(stablehlo_text: bytes, with_origins: bool) -> bytes:
     with _context(), ir.Location.unknown():
         module = ir.Module.parse(stablehlo_text)
         _inline_calls(module)
+        _stand_in(module)
         _run(
             module,
+            *((_pass("chlo-legalize-to-stablehlo"),) if _find(module.operation, {"chlo.top_k"}) else ()),
             _pass("symbol-dce"),
             _pass("sdy-lift-inlined-meshes"),
             _pass("sdy-constant-or-scalar-splitter"),
@@ -80,6 +88,7 @@ def propagate(stablehlo_text: bytes, with_origins: bool) -> bytes:
             _pass("sdy-close-shardings"),
         )
         _join_operands(module)
+        _put_back(module)
         text: bytes = module.operation.get_asm(enable_debug_info=True, assume_verified=True, binary=True)
         return text
 
@@ -93,6 +102,7 @@ def _context() -> ir.Context:
     for dialect in (sdy, stablehlo, chlo):
         dialect.register_dialect(context)
     mhlo.register_mhlo_dialect(context)
+    stablehlo.register_stablehlo_passes()
     context.allow_unregistered_dialects = True
     context.enable_multithreading(False)
     return context
@@ -143,6 +153,39 @@ def _inline_calls(module: ir.Module) -> None:
             result.replace_all_uses_with(value)
         call.erase()
         callee.erase()
+
+
+def _stand_in(module: ir.Module) -> None:
+    """Put an elementwise operation of StableHLO in the place of each elementwise one of CHLO."""
+    for operation in _find(module.operation, lambda name: name.startswith("chlo.")):
+        shapes = {tuple(ir.RankedTensorType(value.type).shape) for value in (*operation.operands, *operation.results)}
+        name = STAND_INS.get(len(operation.operands))
+        if name and len(operation.results) == 1 and not len(operation.regions) and len(shapes) == 1:
+            _replace(operation, name, {STANDS_FOR: ir.StringAttr.get(operation.name)})
+
+
+def _put_back(module: ir.Module) -> None:
+    for stand_in in _find(module.operation, set(STAND_INS.values())):
+        if STANDS_FOR in stand_in.attributes:
+            name = ir.StringAttr(stand_in.attributes[STANDS_FOR]).value
+            del stand_in.attributes[STANDS_FOR]
+            _replace(stand_in, name, {})
+
+
+def _replace(operation: ir.Operation, name: str, attributes: dict[str, ir.Attribute]) -> None:
+    """The same operation under another name, with more attributes."""
+    names = [each if isinstance(each, str) else each.name for each in operation.attributes]  # as the version has it
+    other = ir.Operation.create(
+        name,
+        results=[result.type for result in operation.results],
+        operands=list(operation.operands),
+        attributes={name: operation.attributes[name] for name in names} | attributes,
+        loc=operation.location,
+        ip=ir.InsertionPoint(operation),
+    )
+    for old, new in zip(operation.results, other.results, strict=True):
+        old.replace_all_uses_with(new)
+    operation.erase()
 
 
 def _separate_operands(module: ir.Module) -> None:
@@ -202,15 +245,15 @@ def _keep_records_of_edges(module: ir.Module) -> None:
         owner.attributes[f"shardscope.{side}_propagation_edges"] = ir.DictAttr.get(by_index)
 
 
-def _find(root: ir.Operation, names: Collection[str]) -> list[ir.Operation]:
+def _find(root: ir.Operation, names: Collection[str] | Callable[[str], bool]) -> list[ir.Operation]:
     found: list[ir.Operation] = []
-    root.walk(_collector(found, names))
+    root.walk(_collector(found, names if callable(names) else names.__contains__))
     return found
 
 
-def _collector(found: list[ir.Operation], names: Collection[str]) -> Callable[[Any], Any]:
+def _collector(found: list[ir.Operation], is_wanted: Callable[[str], bool]) -> Callable[[Any], Any]:
     def visit(operation: Any) -> Any:
-        if operation.name in names:
+        if is_wanted(operation.name):
             found.append(operation)
         return ir.WalkResult.ADVANCE
 

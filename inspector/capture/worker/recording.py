@@ -162,7 +162,7 @@ def _run(
     try:
         inputs = live.inputs_of(call, compiled, request.seed)
         outputs, execution = live.run(compiled, inputs, request.fingerprints)
-    except (TypeError, ValueError, AssertionError) as error:
+    except (TypeError, ValueError, AssertionError, NotImplementedError) as error:
         if failures.user_line(error):
             raise
         # JAX does not take these arguments for this program: nothing that the user did, and nothing else is lost.

@@ -86,3 +86,14 @@ def called_twice(a, b):
 
 
 called_twice_inputs = (like(8, 8, spec=("x", None)), like(8, 8, spec=(None, "y")))
+
+
+def special(x):
+    """What lowers to CHLO operations, which Shardy has no rules for."""
+    ones = [jnp.square, jnp.arcsinh, jnp.tan, jnp.isinf, lax.erf_inv, lax.digamma, lax.lgamma, lax.bessel_i1e]
+    twos = [jnp.nextafter, lax.zeta, lax.polygamma]
+    norms = jnp.var(x, axis=-1), jnp.linalg.norm(x, axis=0), jax.nn.gelu(x, approximate=False), lax.conj(x + 1j)
+    return [f(x) for f in ones], [f(x, x) for f in twos], norms, lax.top_k(x, 3)
+
+
+special_inputs = (like(16, 64, spec=("x", "y")),)

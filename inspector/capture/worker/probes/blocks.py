@@ -7,6 +7,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from ..program.specs import entries
+
 
 def split(value: Any, spec: Any, axes: tuple[str, ...], sizes: dict[str, int]) -> Any:
     """The blocks of all devices: a leading dimension for each of `axes`, in their order."""
@@ -43,5 +45,5 @@ def assemble(blocks: Any, spec: Any, axes: tuple[str, ...]) -> Any:
 
 def _entries(spec: Any, rank: int) -> list[tuple[str, ...]]:
     """For each dimension the axes that are named for it."""
-    entries = [e if isinstance(e, tuple) else () if e is None else (e,) for e in tuple(spec)]
-    return [*entries, *[()] * (rank - len(entries))]
+    named = [e if isinstance(e, tuple) else () if e is None else (e,) for e in entries(spec)]
+    return [*named, *[()] * (rank - len(named))]

@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .specs import entries
+
 
 def probe() -> str | None:
     """What cannot be known with this JAX, if its attributes have moved."""
@@ -52,7 +54,7 @@ def is_unreduced(value: Any) -> bool:
 def is_sharded(value: Any) -> bool:
     """Whether a traced value's type says that it lies on axes that are not manual here."""
     spec = getattr(getattr(jax.typeof(value), "sharding", None), "spec", ())
-    return any(entry is not None for entry in spec)
+    return any(entry is not None for entry in entries(spec))
 
 
 def is_ref(aval: Any) -> bool:

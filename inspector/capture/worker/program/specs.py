@@ -13,14 +13,23 @@ def spec_text(sharding: Any) -> str | None:
         sharding = sharding.spec
     if not isinstance(sharding, PartitionSpec):
         return None
-    parts = [_entry(entry) for entry in tuple(sharding)]
+    parts = [_entry(entry) for entry in entries(sharding)]
     for state in ("unreduced", "reduced"):
         if axes := getattr(sharding, state, None):
             parts.append(f"{state}={{{', '.join(repr(axis) for axis in sorted(map(str, axes)))}}}")
     kind = getattr(sharding, "unreduced_kind", None)
+    kind = getattr(kind, "name", kind)
     if kind not in (None, "sum") and getattr(sharding, "unreduced", None):
         parts.append(f"unreduced_kind={kind}")
     return f"P({', '.join(parts)})"
+
+
+def entries(spec: Any) -> tuple[Any, ...]:
+    """The entries of a PartitionSpec, one a dimension. JAX refuses to iterate over reduced or unreduced specs."""
+    for attribute in ("partitions", "_partitions"):
+        if (found := getattr(spec, attribute, None)) is not None:
+            return tuple(found)
+    return tuple(spec)
 
 
 def _entry(entry: Any) -> str:

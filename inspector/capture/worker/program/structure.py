@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .specs import entries
+
 
 def is_checked(equation: Any) -> bool:
     """Whether a shard_map checks which values vary."""
@@ -48,7 +50,7 @@ def loop(equation: Any) -> tuple[int, int] | None:
 
 
 def _axes(spec: Any) -> list[tuple[str, str]]:
-    named = [axis for entry in spec for axis in (entry if isinstance(entry, tuple) else (entry,))]
+    named = [axis for entry in entries(spec) for axis in (entry if isinstance(entry, tuple) else (entry,))]
     found = [(axis, "varying") for axis in named if isinstance(axis, str)]
     for state in ("unreduced", "reduced"):
         found += [(str(axis), state) for axis in sorted(map(str, getattr(spec, state, None) or ()))]

@@ -58,10 +58,14 @@ def _spread(prefix: Any, tree: Any) -> list[Any]:
     """One sharding per leaf of `tree`, from a tree prefix in which None says nothing; empty where it does not fit."""
     if prefix is None:
         return []
+    spread: list[Any] = []
     try:
-        spread = jax.tree.map(
-            lambda told, part: [told] * len(jax.tree.leaves(part)), prefix, tree, is_leaf=lambda told: told is None
+        jax.tree.map(
+            lambda asked, part: spread.extend([asked] * len(jax.tree.leaves(part))),
+            prefix,
+            tree,
+            is_leaf=lambda asked: asked is None,
         )
     except (ValueError, TypeError):
         return []
-    return [told for part in jax.tree.leaves(spread, is_leaf=lambda v: isinstance(v, list)) for told in part]
+    return spread
