@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from ..inspector.render.collective_rows import Row as Transfer
+from ..inspector.render.collective_rows import CollectiveRow as Transfer
 from ..inspector.render.collective_rows import rows_of, total_seconds
 from ..inspector.report import Collective, Report
 from ..inspector.units import format_bytes, format_seconds

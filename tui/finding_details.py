@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from textual.content import Content
 
 from ..inspector.findings.fixes.apply import diff_of
-from ..inspector.render.finding_facts import evidence, remedy
-from ..inspector.report import Finding, Report, file_and_line
+from ..inspector.render.finding_facts import evidence, remedy, suppressed_by
+from ..inspector.report import Finding, Report
 from .findings_listing import COLOURS
 from .pieces import data, folded, title
 
@@ -25,8 +25,7 @@ def finding_details(report: Report, found: Finding, width: int) -> Iterator[Cont
     )
     known = next((each.by for each in report.suppressed if each.finding == found), None)
     if known is not None:
-        place = file_and_line(known.file, known.line)
-        yield from folded(data(f"suppressed in {place}: {known.reason or 'no reason given'}", "$aside"), width)
+        yield from folded(data(f"suppressed {suppressed_by(known)}", "$aside"), width)
     yield Content("")
     yield from folded(data(found.message), width)
     yield from _labelled(remedy(found), width)

@@ -20,7 +20,7 @@ SHORT_PASS = {"forward": "fwd", "backward": "bwd", "recompute": "remat", "unknow
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CollectiveRow:
     """One kind of transfer from one place, `count` times; `wire_bytes` and `executions` are of each."""
 
     count: int
@@ -71,7 +71,7 @@ def total_wire(collectives: Iterable[Collective]) -> int | None:
     return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
-def rows_of(collectives: Iterable[Collective], report: Report) -> tuple[Row, ...]:
+def rows_of(collectives: Iterable[Collective], report: Report) -> tuple[CollectiveRow, ...]:
     """Rows in the order in which their first collective stands in the text."""
     groups: dict[tuple[object, ...], list[Collective]] = {}
     for collective in collectives:
@@ -79,11 +79,11 @@ def rows_of(collectives: Iterable[Collective], report: Report) -> tuple[Row, ...
     return tuple(_row(members, report) for members in groups.values())
 
 
-def _row(members: list[Collective], report: Report) -> Row:
+def _row(members: list[Collective], report: Report) -> CollectiveRow:
     first = members[0]
     moved = common_name([argument_of(member) or "" for member in members])
     source = source_text(first, report)
-    return Row(
+    return CollectiveRow(
         count=len(members),
         kind=kind_text(first),
         axes=axes_text(first),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..report import Finding, Report, Trial
+from ..report import Finding, Report, Suppression, Trial, file_and_line
 from ..severity import SEVERITIES
 from ..units import format_bytes, format_seconds, plural
 
@@ -68,3 +68,8 @@ def trial_text(trial: Trial) -> str:
 def where(found: Finding) -> str:
     """The line of a finding; without one, what it is about."""
     return found.place.source.text() or found.place.what
+
+
+def suppressed_by(by: Suppression) -> str:
+    """`in model.py:8: not on the critical path`."""
+    return f"in {file_and_line(by.file, by.line)}: {by.reason or 'no reason given'}"

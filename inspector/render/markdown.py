@@ -9,14 +9,14 @@ from ..diff.diff import Diff
 from ..diff.headline import headline
 from ..findings.fixes.apply import diff_of
 from ..report import Finding, Report
-from ..units import format_bytes, format_seconds
 from .change_rows import MOST as MOST_CHANGES
 from .change_rows import ChangeRow, amount_rows, border_rows, change_rows, concern_rows, inside_rows
-from .collective_rows import rows_of
 from .explanation_words import remedies_shown, verdict
 from .finding_facts import counted, facts, where
 from .markdown_text import code, plain, table
 from .subject_line import subject_line
+from .table import plain_text
+from .tables.collectives import collectives, programs
 from .text.verdict import summary
 
 MOST = 40
@@ -73,34 +73,16 @@ def _finding(found: Finding, report: Report) -> str:
 
 
 def _collectives(report: Report) -> Iterator[str]:
-    stage = next((name for name in ("hlo", "stablehlo") if report.capture.stage(name) is not None), None)
-    listed = [collective for collective in report.collectives if collective.stage == stage]
-    if stage is None:
+    shown = collectives(report)
+    if not programs(report):
         return
-    if not listed:
-        yield "Nothing is communicated."
+    columns, rows = shown.for_document()
+    if not rows:
+        yield plain(f"{shown.heading}: {shown.empty_text}")
         return
-    rows = rows_of(listed, report)
-    columns = ("", "kind", "axes", "per device", "wire", "runs", "est.", "by", "pass", "from")
-    cells = [
-        (
-            f"{row.count}×" if row.count > 1 else "",
-            row.kind,
-            row.axes,
-            row.types,
-            format_bytes(row.wire_bytes),
-            row.executions,
-            format_seconds(row.total_seconds),
-            row.origin,
-            row.direction,
-            row.source,
-        )
-        for row in rows[:MOST]
-    ]
-    total = sum(row.total_wire or 0 for row in rows)
-    title = f"{len(listed)} collectives, each device sends {format_bytes(total)}"
+    cells = [tuple(map(plain_text, row)) for row in rows[:MOST]]
     more = f"\n\nand {len(rows) - MOST} more rows" if len(rows) > MOST else ""
-    yield _folded(title, table(columns, cells) + more)
+    yield _folded(plain(shown.heading), table([column.title for column in columns], cells) + more)
 
 
 def diff_to_markdown(found: Diff) -> str:

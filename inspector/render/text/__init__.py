@@ -1,57 +1,47 @@
 """The Report as one reads it in a terminal, or pastes it into an issue.
 
-Each file of this folder is a section or two; a section is a function that gives None when there is nothing to say.
+What a table of it has in a cell or two, some sections spell out instead: they give None when there is nothing to say.
 """
 
 from __future__ import annotations
 
-from rich.console import Console
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.console import Console, RenderableType
 
 from ...report import Report
 from ..subject_line import subject_line
+from ..tables import TABLES
 from .causes import causes
-from .collectives import collectives
-from .cost import cost
-from .devices import devices, divergences
+from .devices import devices
 from .explanation import explanation
 from .findings import findings
-from .live import execution, memory
-from .messages import failure, messages, problems
-from .reference import reference
-from .shardings import shardings
-from .stages import stages
-from .times import times
-from .values import values
-from .variance import variance
+from .messages import failure, messages, unreadable
+from .tables import table_section
 
-SECTIONS = (
-    failure,
-    explanation,
-    findings,
-    divergences,
-    collectives,
-    causes,
-    cost,
-    shardings,
-    values,
-    variance,
-    devices,
-    reference,
-    memory,
-    execution,
-    times,
-    messages,
-    problems,
-    stages,
-)
-"""In the order in which they are printed."""
+Section = Callable[[Report], RenderableType | None]
+
+FIRST: Sequence[Section] = (failure, explanation)
+
+IN_FULL: Mapping[str, Sequence[Section]] = {
+    "findings": (findings,),
+    "causes": (causes,),
+    "devices": (devices,),
+    "problems": (messages, unreadable),
+}
+"""What is printed in place of a table, by the name of its function."""
 
 
 def print_report(report: Report, console: Console) -> None:
-    """Print all sections that have something to say."""
+    """Print everything that has something to say."""
     console.print(subject_line(report))
-    for section in SECTIONS:
-        shown = section(report)
-        if shown is not None:
+    shown = [section(report) for section in FIRST]
+    for table in TABLES:
+        if (sections := IN_FULL.get(table.__name__)) is not None:
+            shown += [section(report) for section in sections]
+        else:
+            shown.append(table_section(table(report)))
+    for part in shown:
+        if part is not None:
             console.print()
-            console.print(shown)
+            console.print(part)

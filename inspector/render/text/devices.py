@@ -1,4 +1,4 @@
-"""What each device holds, and what should be the same on all of them and is not."""
+"""What each device holds."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from itertools import groupby
 from rich.console import RenderableType
 
 from ...capture.protocol.values import Probe, Shard
-from ...report import Divergence, ProbedValue, Report
-from ...units import plural
+from ...report import ProbedValue, Report
 from ...values.written import array_lines, coordinates_text
-from .pieces import data, left_out, section, table
+from .pieces import data, left_out, section
 
 LONGEST = 120
 """Lines after which no further equation is begun."""
 
 MOST_ITERATIONS = 2
 MOST_DEVICES = 8
-MOST_DIVERGENCES = 12
 HEIGHT, WIDTH = 2, 8
 """Rows and columns of an array that are shown."""
 
@@ -38,22 +36,6 @@ def devices(report: Report) -> RenderableType | None:
             lines += _site(values, report.script)
             shown += 1
     return section("Values on each device", [*lines, *left_out(len(sites) - shown, "equation"), *_apart(report)])
-
-
-def divergences(report: Report) -> RenderableType | None:
-    """Values that are declared the same along an axis, and are not."""
-    first = [found for found in report.divergences if found.is_first]
-    if not first:
-        return None
-    shown = table("", "type", "over", "said by", "devices", "iteration", "from")
-    for found in first[:MOST_DIVERGENCES]:
-        shown.add_row(*map(data, _cells(found, report.script)))
-    rest = len(report.divergences) - len(first)
-    follow = (
-        [data(f"{plural(rest, 'more value')} {'follow' if rest > 1 else 'follows'} from these", "dim")] if rest else []
-    )
-    title = "Declared the same on all devices, but different"
-    return section(title, [shown, *left_out(len(first) - MOST_DIVERGENCES, "value"), *follow])
 
 
 def _apart(report: Report) -> Iterable[RenderableType]:
@@ -100,18 +82,3 @@ def _label(probe: Probe, shard: Shard) -> str:
 def _alike(probe: Probe) -> str:
     different = len({shard.digest for shard in probe.shards})
     return "all equal" if different == 1 else f"{different} different values in all"
-
-
-def _cells(found: Divergence, script: str | None) -> Iterable[str]:
-    said = {"type": "its type", "inferred": "our inference", "out_specs": "out_specs"}[found.declared]
-    iteration = ", ".join(map(str, found.iteration))
-    differ = " and ".join(map(str, found.devices))
-    return (
-        f"{found.value} = {found.primitive}",
-        found.type,
-        found.axis,
-        said,
-        differ,
-        iteration,
-        found.source.text(script),
-    )

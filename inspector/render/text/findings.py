@@ -6,8 +6,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ...findings.fixes.apply import diff_of
-from ...report import Finding, Report, Suppressed, file_and_line
-from ..finding_facts import counted, facts, where
+from ...report import Finding, Report, Suppressed
+from ..finding_facts import counted, facts, suppressed_by, where
 from .pieces import data, left_out, section
 
 MOST = 20
@@ -46,6 +46,5 @@ def _lines(found: Finding, report: Report) -> list[RenderableType]:
 
 
 def _suppressed(known: Suppressed) -> RenderableType:
-    found, by = known.finding, known.by
-    why = f"suppressed in {file_and_line(by.file, by.line)}: {by.reason or 'no reason given'}"
-    return data(f"{found.rule} {found.slug}  {where(found)}  {why}", "dim")
+    found = known.finding
+    return data(f"{found.rule} {found.slug}  {where(found)}  suppressed {suppressed_by(known.by)}", "dim")

@@ -44,7 +44,7 @@ def messages(report: Report) -> RenderableType | None:
     return section("Messages", [*lines, *left_out(len(said) - MOST, "message")])
 
 
-def problems(report: Report) -> RenderableType | None:
+def unreadable(report: Report) -> RenderableType | None:
     """What could not be read, each with its excerpt."""
     found = [problem for stage in report.stages for problem in stage.problems]
     damage = [data(f"the rest of the file: {report.capture.damage}")] if report.capture.damage else []

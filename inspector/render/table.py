@@ -1,0 +1,108 @@
+"""A table as a value, which text, Markdown, HTML and the screen paint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Role = Literal["", "strong", "aside", "good", "warning", "error", "added", "removed", "changed", "axis"]
+"""What a piece of text is, which a painter has a colour for; an axis has the colour of its mesh axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a cell's text, as it came from outside: painters make it safe."""
+
+    text: str
+    role: Role = ""
+
+
+Cell = str | Piece | tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`least` is the width to which it may be cut. Where not even that fits, what is least important is left out.
+
+    Some columns are only in documents, which have the width for them, or say by text what the screen says otherwise.
+    """
+
+    title: str
+    least: int = 4
+    importance: int = 0
+    align: Literal["left", "right"] = "left"
+    where: Literal["everywhere", "documents", "screen"] = "everywhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """More about what a row stands for: a labelled text, or lines of a diff or of a program."""
+
+    label: str
+    text: str
+    is_code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The cells, and the `value` of the report that they are about. Only the screen lists `minor` rows."""
+
+    cells: tuple[Cell, ...]
+    value: object = None
+    minor: bool = False
+
+
+def _itself(value: object) -> object:
+    return value
+
+
+def _nothing(value: object) -> Sequence[Detail]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`title` is what a tab is called, `key` what chooses it on the screen; without one the screen has no such tab.
+
+    A document prints the `heading`, the lines `above`, at most `most` rows (each a `unit`), and what `notes` returns;
+    nothing where there are neither rows nor a heading. `empty_text` says why there are no rows. `selection` is what the
+    screen selects for a row's value, `details` is what else is known of it. An `early` table needs no analysis.
+    """
+
+    id: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...] = ()
+    key: str = ""
+    heading: str = ""
+    empty_text: str = ""
+    above: tuple[Cell, ...] = ()
+    notes: Callable[[], Iterable[Cell]] = tuple
+    most: int | None = None
+    unit: str = "row"
+    selection: Callable[[object], object] = _itself
+    details: Callable[[object], Sequence[Detail]] = _nothing
+    early: bool = False
+
+    def for_document(self) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
+        """The columns and the rows of cells that a document shows, however many."""
+        shown = [number for number, column in enumerate(self.columns) if column.where != "screen"]
+        rows = tuple(tuple(row.cells[number] for number in shown) for row in self.rows if not row.minor)
+        return tuple(self.columns[number] for number in shown), rows
+
+
+def pieces(cell: Cell) -> tuple[Piece, ...]:
+    """The pieces of any cell."""
+    return (Piece(cell),) if isinstance(cell, str) else (cell,) if isinstance(cell, Piece) else cell
+
+
+def plain_text(cell: Cell) -> str:
+    """A cell's text."""
+    return "".join(piece.text for piece in pieces(cell))
+
+
+def axes_cell(axes: Iterable[str]) -> tuple[Piece, ...]:
+    """Names of mesh axes, separated by commas."""
+    named = [piece for axis in axes for piece in (Piece(", "), Piece(axis, "axis"))]
+    return tuple(named[1:])

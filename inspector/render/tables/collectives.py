@@ -1,0 +1,109 @@
+"""The collectives of what runs; where it was not compiled, of what the user wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ...report import Collective, Report
+from ...units import format_bytes, format_seconds
+from ..collective_rows import CollectiveRow, rows_of, total_seconds
+from ..table import Cell, Column, Piece, Row, Table, axes_cell
+
+TITLES = {
+    "hlo": "Collectives in the compiled program",
+    "stablehlo": "Collectives in StableHLO, before partitioning",
+}
+"""The stages whose collectives are listed, the preferred one first."""
+
+Key = tuple[str, int]
+
+
+def key_of(collective: Collective) -> Key:
+    """Stage and offset, which tell a collective from all others."""
+    return collective.stage, collective.span.start
+
+
+def programs(report: Report) -> list[str]:
+    """The stages whose collectives can be listed."""
+    return [stage for stage in TITLES if report.capture.stage(stage) is not None]
+
+
+def collectives(
+    report: Report, program: str | None = None, unfolded: Collection[Key] = (), by_bytes: bool = False
+) -> Table:
+    """Those of one program. Collectives that differ in nothing shown are one row, unless that row is unfolded.
+
+    The value of a row are its collectives.
+    """
+    stage = program or next(iter(programs(report)), None)
+    listed = [collective for collective in report.collectives if collective.stage == stage]
+    groups = rows_of(listed, report)
+    if by_bytes:
+        groups = tuple(sorted(groups, key=lambda group: -(group.total_wire or 0)))
+    estimated = any(collective.estimate is not None for collective in listed)
+    rows: list[Row] = []
+    for group in groups:
+        if group.count > 1 and key_of(group.collectives[0]) in unfolded:
+            rows += [_row(group, estimated, number) for number in range(group.count)]
+        else:
+            rows.append(_row(group, estimated))
+    return Table(
+        id="collectives",
+        title="Collectives",
+        key="c",
+        columns=(
+            Column("", 2, 5, "right"),
+            Column("kind", 14, 10),
+            Column("axes", 5, 9),
+            Column("per device", 12, 6),
+            Column("wire", 8, 8, "right"),
+            Column("runs", 4, 7, "right"),
+            *([Column("est.", 6, 8, "right")] if estimated else []),
+            Column("by", 4, 3),
+            Column("pass", 4, 2),
+            Column("from", 12, 4),
+        ),
+        rows=tuple(rows),
+        heading=_heading(report, stage, groups),
+        empty_text=_empty(report, stage),
+        selection=lambda value: value[0] if isinstance(value, tuple) else None,
+    )
+
+
+def _row(group: CollectiveRow, estimated: bool, member: int | None = None) -> Row:
+    """All collectives that are alike, or one of them by its name."""
+    these = group.collectives if member is None else group.collectives[member : member + 1]
+    one = these[0]
+    sign = "" if group.count == 1 else f"{group.count}×" if member is None else "┌" if member == 0 else "│"
+    name = "" if member is None else f"{one.name}  "
+    cells: tuple[Cell, ...] = (
+        Piece(sign, "aside" if member else "strong"),
+        group.kind,
+        axes_cell(one.axes) if one.axes else group.axes,
+        group.types,
+        format_bytes(group.wire_bytes),
+        group.executions,
+        *([format_seconds(total_seconds(these))] if estimated else []),
+        Piece(group.origin, "warning" if group.origin in ("partitioner", "compiler") else ""),
+        group.direction,
+        f"{name}{group.source}",
+    )
+    return Row(cells, these)
+
+
+def _heading(report: Report, stage: str | None, groups: Collection[CollectiveRow]) -> str:
+    if stage is None:
+        return "Collectives" if report.capture.stages else ""
+    if not groups:
+        return TITLES[stage]
+    count = sum(group.count for group in groups)
+    total = sum(group.total_wire or 0 for group in groups)
+    is_known = report.could_be_read(stage) and all(group.total_wire is not None for group in groups)
+    at_least = "" if is_known else "at least "
+    return f"{TITLES[stage]}: {count:,}, each device sends {at_least}{format_bytes(total)}"
+
+
+def _empty(report: Report, stage: str | None) -> str:
+    if stage is None:
+        return "not known: neither StableHLO nor the compiled program is here"
+    return "none: nothing is communicated" if report.could_be_read(stage) else "none in what could be read"

@@ -1,0 +1,123 @@
+"""How arguments, outputs and what is constrained are sharded: asked, got, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+
+from ...report import Report, ShardedValue
+from ...shardings.conflicts import conflicts
+from ...shardings.explained import why
+from ...shardings.table import values
+from ...units import format_bytes, plural
+from ..collective_rows import common_name
+from ..table import Cell, Column, Piece, Row, Table
+from ..why_lines import conflict_lines, why_line
+
+MOST_CHAINS = 12
+MOST_REPLICATED = 5
+MOST_CONFLICTS = 8
+"""Lines of each part under the table."""
+
+EMPTY = "Nothing is known of shardings: the program has no mesh, or its propagation was not recorded."
+
+
+def shardings(report: Report) -> Table:
+    """What is at the borders, alike values as one, and the ways on which shardings came that nobody asked for."""
+    rows = list(_alike(report.shardings, report))
+    differing = sum(value.agrees is False for value in report.shardings)
+    title = "Shardings after propagation" + (f": {differing} not as asked (✗)" if differing else "")
+    made = [_row(count, value, name, report) for count, value, name in rows]
+    return _table(made, title if rows else "", lambda: _under(rows, report))
+
+
+def values_table(
+    report: Report, listed: Iterable[ShardedValue], spec: Callable[[ShardedValue], str] | None = None
+) -> Table:
+    """The values that are listed, one by one; `spec` is what each has at a step of the propagation, instead of got."""
+    return _table([_row(1, value, value.name, report, spec) for value in listed])
+
+
+def _table(rows: Sequence[Row], heading: str = "", notes: Callable[[], Iterable[Cell]] = tuple) -> Table:
+    return Table(
+        id="shardings",
+        title="Shardings",
+        key="h",
+        columns=(
+            Column("", where="documents"),
+            Column("", 6, 4),
+            Column("value", 20, 10),
+            Column("type", 8, 5, where="screen"),
+            Column("asked", 8, 7),
+            Column("got", 14, 9),
+            Column("per device", 8, 6),
+            Column("replicated", 8, 8, "right"),
+            Column("from", 8, 3, where="screen"),
+        ),
+        rows=tuple(rows),
+        heading=heading,
+        empty_text=EMPTY,
+        notes=notes,
+        most=40,
+    )
+
+
+def _row(
+    count: int, value: ShardedValue, name: str, report: Report, spec: Callable[[ShardedValue], str] | None = None
+) -> Row:
+    got = value.spec or "?" if spec is None else spec(value)
+    same = Piece(got, "aside" if spec is not None and got != value.spec else "")
+    cells: tuple[Cell, ...] = (
+        f"{count}×" if count > 1 else "",
+        Piece(value.role, "aside"),
+        name,
+        value.type,
+        value.asked or "",
+        Piece(f"{got} ✗", "error") if value.agrees is False else same,
+        value.local_type or value.type,
+        format_bytes(value.replicated_bytes),
+        value.source.text(report.script),
+    )
+    return Row(cells, value)
+
+
+def _under(rows: Sequence[tuple[int, ShardedValue, str]], report: Report) -> Iterable[Cell]:
+    """Why what was not asked for is as it is, what takes most for copies, and what did not go together."""
+    unasked = [
+        why_line(found, name, report)
+        for _, value, name in rows
+        if value.role in ("argument", "output") and (value.asked is None or value.agrees is False)
+        for found in why(report.capture, value)
+    ]
+    yield from (Piece(line, "aside") for line in unasked[:MOST_CHAINS])
+    if (more := len(unasked) - MOST_CHAINS) > 0:
+        yield Piece(f"and {more:,} more of which the JSON report tells why", "aside")
+    found = [value for value in values(report.capture) if value.replicated_bytes]
+    found.sort(key=lambda value: -(value.replicated_bytes or 0))
+    for value in found[:MOST_REPLICATED]:
+        name = f"{value.name}{_place(value, report)}"
+        copies = format_bytes(value.replicated_bytes)
+        yield Piece(f"{copies} of copies: {name}, {value.type} as {value.spec}", "aside")
+    distinct = list(dict.fromkeys(tuple(conflict_lines(each, report)) for each in conflicts(report.capture)))
+    for lines in distinct[:MOST_CONFLICTS]:
+        yield from lines
+    if (more := len(distinct) - MOST_CONFLICTS) > 0:
+        yield Piece(f"and {plural(more, 'more conflict')}", "aside")
+
+
+def _alike(found: Iterable[ShardedValue], report: Report) -> Iterable[tuple[int, ShardedValue, str]]:
+    """Neighbours that differ only in the indices in their names as one, `layers[*]['w']`, in the order of the first."""
+    groups: dict[tuple[object, ...], list[tuple[ShardedValue, str]]] = {}
+    for value in found:
+        place = "" if value.role == "argument" else _place(value, report)
+        stem = "".join(part for part, _ in groupby("".join("#" if c.isdigit() else c for c in value.name)))
+        key = (value.role, stem, place, value.asked, value.spec, value.type, value.agrees, value.replicated_bytes)
+        groups.setdefault(key, []).append((value, place))
+    for members in groups.values():
+        first, place = members[0]
+        yield len(members), first, f"{common_name([member.name for member, _ in members])}{place}"
+
+
+def _place(value: ShardedValue, report: Report) -> str:
+    line = value.source.text(report.script)
+    return f" ({line})" if line else ""
