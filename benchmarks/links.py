@@ -17,12 +17,11 @@ from pathlib import Path
 
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.ir.program import jaxpr_of, read
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.links.equation_ids import operations_of, spans_of_equations
 from shardscope.inspector.links.operation_ids import spans_of_tags, tags_at, tags_in
 from shardscope.inspector.links.source_positions import spans_of
-from shardscope.parsers.hlo import HloModule
-from shardscope.parsers.mlir import MlirModule, frames
+from shardscope.parsers.mlir import frames
 from shardscope.samples.catalogue import samples
 
 STEP = Path(__file__).parent.parent / "tests" / "inspector" / "shardings" / "transformer_step.py"
@@ -52,21 +51,21 @@ def main() -> None:
         show(f"{program}: equations", equations(found))
 
 
-def captured(function: str) -> Capture:
+def captured(function: str) -> Program:
     *_, found = capture(Request(function, live=False))
     assert found.complete, found.failure
-    return found
+    return Program(found)
 
 
-def instructions(captures: list[Capture]) -> Counter[tuple[str, str]]:
+def instructions(programs: list[Program]) -> Counter[tuple[str, str]]:
     """How many instructions there are of each confidence and opcode."""
     found: Counter[tuple[str, str]] = Counter()
-    for each in captures:
+    for each in programs:
         stage, written = each.stage("hlo"), each.stage("stablehlo")
         assert stage is not None
         assert written is not None
-        module = read(stage)
-        assert isinstance(module, HloModule)
+        module = stage.hlo
+        assert module is not None
         for computation in module.computations:
             for instruction in computation.instructions:
                 exact = spans_of_tags(written, tags_in(stage, instruction.span))
@@ -76,16 +75,16 @@ def instructions(captures: list[Capture]) -> Counter[tuple[str, str]]:
     return found
 
 
-def operations(captures: list[Capture]) -> Counter[tuple[str, str]]:
+def operations(programs: list[Program]) -> Counter[tuple[str, str]]:
     """The same for operations of the StableHLO and equations; what only holds others, a function or a region, is left
     out."""
     found: Counter[tuple[str, str]] = Counter()
-    for each in captures:
-        stage, text = each.stage("stablehlo"), jaxpr_of(each)
+    for each in programs:
+        stage, text = each.stage("stablehlo"), each.jaxpr
         assert stage is not None
         assert text is not None
-        module = read(stage)
-        assert isinstance(module, MlirModule)
+        module = stage.mlir
+        assert module is not None
         for operation in module.walk():
             if operation.text is module.text and operation.results:
                 exact = spans_of_equations(each, text, tags_at(stage, operation.span))
@@ -94,11 +93,11 @@ def operations(captures: list[Capture]) -> Counter[tuple[str, str]]:
     return found
 
 
-def equations(captures: list[Capture]) -> Counter[tuple[str, str]]:
+def equations(programs: list[Program]) -> Counter[tuple[str, str]]:
     """How many equations there are of each confidence and primitive."""
     found: Counter[tuple[str, str]] = Counter()
-    for each in captures:
-        stage, text = each.stage("stablehlo"), jaxpr_of(each)
+    for each in programs:
+        stage, text = each.stage("stablehlo"), each.jaxpr
         assert stage is not None
         assert text is not None
         for place in text.equations:

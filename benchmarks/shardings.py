@@ -55,6 +55,7 @@ def made(folder: Path, layers: int) -> tuple[Path, Path]:
 def measured(before: Path, after: Path) -> list[tuple[str, float, str]]:
     """What is done, how long it takes, and what comes of it."""
     from shardscope.inspector.capture.model import Capture, Stage
+    from shardscope.inspector.ir.program import Program
     from shardscope.inspector.pipeline import inspect
     from shardscope.inspector.shardings.conflicts import conflicts
     from shardscope.inspector.shardings.explained import why
@@ -64,7 +65,9 @@ def measured(before: Path, after: Path) -> list[tuple[str, float, str]]:
     from shardscope.parsers.source import Source
 
     sources = {stage: Source(stage, path.read_bytes()) for stage, path in (("stablehlo", before), ("sdy", after))}
-    capture = Capture(stages=tuple(Stage(name, "mlir", source) for name, source in sources.items()), complete=True)
+    program = Program(
+        Capture(stages=tuple(Stage(name, "mlir", source) for name, source in sources.items()), complete=True)
+    )
     found: list[tuple[str, float, str]] = []
 
     def timed(what: str, work: Callable[[], object], told: Callable[[object], str] = lambda _: "") -> object:
@@ -77,17 +80,17 @@ def measured(before: Path, after: Path) -> list[tuple[str, float, str]]:
         return f"{len(result):,}"  # type: ignore[arg-type]
 
     timed("read every operation's results, name and types", lambda: parse_module(sources["sdy"]).rows(), many)
-    timed("arguments, outputs, constraints", lambda: borders(capture), many)
-    timed("all values", lambda: values(capture), many)
-    listed = values(capture)
-    timed("the first way back", lambda: why(capture, listed[-1], 200))
+    timed("arguments, outputs, constraints", lambda: borders(program), many)
+    timed("all values", lambda: values(program), many)
+    listed = values(program)
+    timed("the first way back", lambda: why(program, listed[-1], 200))
     some = listed[:: max(len(listed) // 1000, 1)]
-    timed(f"{len(some):,} further ones", lambda: [why(capture, value, 200) for value in some])
-    timed("all conflicts", lambda: conflicts(capture), many)
-    _, flow = propagated(capture)
+    timed(f"{len(some):,} further ones", lambda: [why(program, value, 200) for value in some])
+    timed("all conflicts", lambda: conflicts(program), many)
+    _, flow = propagated(program)
     assert flow is not None
     timed("the replay", lambda: replay_of(flow), lambda replay: f"{len(replay.steps):,} steps")  # type: ignore[attr-defined]
-    timed("the report, with all findings", lambda: inspect(capture))
+    timed("the report, with all findings", lambda: inspect(program))
     return found
 
 

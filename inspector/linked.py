@@ -8,14 +8,14 @@ from typing import TypeVar
 
 from ..parsers.source import Span
 from ..parsers.source_frames import Frame
-from .capture.model import Capture, Stage
 from .collectives.kinds import PRIMITIVES
+from .collectives.stage import collectives_of
 from .ir.jaxpr_text import EquationPlace, JaxprText
-from .ir.program import jaxpr_of, read
+from .ir.program import Program
+from .ir.stage import ParsedStage
 from .links.equation_ids import operations_of, spans_of_equations
 from .links.operation_ids import spans_of_tags, tags_at
 from .links.source_positions import frames_at, spans_of
-from .pipeline import collectives_of
 from .report import Collective, Confidence, Finding, Report, ShardedValue
 from .shardings.collective_causes import causes_of
 from .shardings.conflicts import Conflict, conflicts_of
@@ -76,36 +76,36 @@ class Linked:
     causes: tuple[CollectiveCause, ...] = ()
 
 
-def linked(report: Report, place: Place, stage: Stage) -> Linked:
+def linked(report: Report, place: Place, stage: ParsedStage) -> Linked:
     """Everything that belongs to a place, with its places in the text of one stage."""
     found = _placed(report, place, stage)
     if isinstance(place, ShardedValue):
-        met = conflicts_of(report.capture, place)
-        return replace(found, why=why(report.capture, place, MOST_STEPS), conflicts=met)
+        met = conflicts_of(report.program, place)
+        return replace(found, why=why(report.program, place, MOST_STEPS), conflicts=met)
     if found.collective is not None:
-        return replace(found, causes=causes_of(report.capture, found.collective))
+        return replace(found, causes=causes_of(report.program, found.collective))
     return found
 
 
-def _operations(capture: Capture, stage: Stage, offset: int) -> tuple[int, ...]:
+def _operations(program: Program, stage: ParsedStage, offset: int) -> tuple[int, ...]:
     """The numbers of the operations of the StableHLO that what stands at an offset belongs to."""
-    text = read(stage)
+    text = stage.syntax
     if isinstance(text, JaxprText):
-        return operations_of(capture, text, offset)
+        return operations_of(program, text, offset)
     data = stage.source.data
     start, end = data.rfind(b"\n", 0, offset) + 1, data.find(b"\n", offset)
     return tags_at(stage, Span(start, len(data) if end < 0 else end))
 
 
-def _exactly(capture: Capture, operations: Sequence[int], stage: Stage) -> tuple[Span, ...]:
+def _exactly(program: Program, operations: Sequence[int], stage: ParsedStage) -> tuple[Span, ...]:
     """What operations with these numbers are in a stage."""
-    text = read(stage)
+    text = stage.syntax
     if isinstance(text, JaxprText):
-        return spans_of_equations(capture, text, operations)
+        return spans_of_equations(program, text, operations)
     return spans_of_tags(stage, operations)
 
 
-def _placed(report: Report, place: Place, stage: Stage) -> Linked:
+def _placed(report: Report, place: Place, stage: ParsedStage) -> Linked:
     match place:
         case SourceLine(file, line):
             frame = Frame(file, "", line)
@@ -113,15 +113,14 @@ def _placed(report: Report, place: Place, stage: Stage) -> Linked:
             spans = tuple(dict.fromkeys((*first, *spans_of(stage, file, line))))
             return Linked(place, (frame,), None, _of_line(report, frame), spans)
         case StagePlace(name, offset):
-            origin = report.capture.stage(name)
+            origin = report.program.stage(name)
             stack = () if origin is None else frames_at(origin, offset)
             here = () if origin is None else collectives_in(report, origin)
             collective = next((c for c in here if c.span.start <= offset < c.span.end), None)
             if collective is not None:
                 return Linked(place, stack or collective.source.stack, *_around(report, collective, stage))
-            capture = report.capture
-            known = () if origin is None or origin is stage else _operations(capture, origin, offset)
-            exact = _exactly(capture, known, stage)
+            known = () if origin is None or origin is stage else _operations(report.program, origin, offset)
+            exact = _exactly(report.program, known, stage)
             spans = exact or (() if origin is stage else _first_known(stage, stack))
             around = _of_line(report, stack[0]) if stack else ()
             return Linked(place, stack, None, around, spans, "exact" if exact else "name" if spans else "none")
@@ -140,12 +139,12 @@ def _placed(report: Report, place: Place, stage: Stage) -> Linked:
             return _of_finding(report, place, stage)
 
 
-def collectives_in(report: Report, stage: Stage) -> tuple[Collective, ...]:
+def collectives_in(report: Report, stage: ParsedStage) -> tuple[Collective, ...]:
     """The collectives in the text of any stage, whether the report lists them or not."""
-    return collectives_of(stage, report.capture)
+    return collectives_of(report.program, stage)
 
 
-def counterparts(report: Report, collective: Collective, stage: Stage) -> tuple[Collective, ...]:
+def counterparts(report: Report, collective: Collective, stage: ParsedStage) -> tuple[Collective, ...]:
     """The collectives of a stage that a collective of another stage corresponds to, as far as that can be told.
 
     They are of its kind and from its line; of those, the ones of the same operation, in its direction, over its axes,
@@ -161,7 +160,7 @@ def counterparts(report: Report, collective: Collective, stage: Stage) -> tuple[
         for other in collectives_in(report, stage)
         if other.kind == collective.kind and _starts_at(other.source.stack, frame)
     ]
-    origin = report.capture.stage(collective.stage)
+    origin = report.program.stage(collective.stage)
     numbers = frozenset() if origin is None else frozenset(tags_at(origin, collective.span))
     alike = _narrowed(alike, lambda other: not numbers.isdisjoint(tags_at(stage, other.span)))
     alike = _narrowed(alike, lambda other: other.direction == collective.direction)
@@ -171,12 +170,12 @@ def counterparts(report: Report, collective: Collective, stage: Stage) -> tuple[
 
 def equation_offset(report: Report, equation: str) -> int | None:
     """Where an equation, by the id that `VariableVariance.equation` holds, stands in the text of the jaxpr."""
-    text = jaxpr_of(report.capture)
+    text = report.program.jaxpr
     equations = () if text is None else text.equations
     return next((place.span.start for place in equations if place.id == equation), None)
 
 
-def _of_probe(report: Report, place: ProbePlace, stage: Stage) -> Linked:
+def _of_probe(report: Report, place: ProbePlace, stage: ParsedStage) -> Linked:
     """What belongs to the equation of a probe."""
     path = report.probes[place.number].probe.path
     offset = equation_offset(report, path[-1]) if path else None
@@ -187,7 +186,7 @@ def _of_probe(report: Report, place: ProbePlace, stage: Stage) -> Linked:
     return replace(inner, place=place, collective=None, spans=here)
 
 
-def _of_finding(report: Report, found: Finding, stage: Stage) -> Linked:
+def _of_finding(report: Report, found: Finding, stage: ParsedStage) -> Linked:
     """What belongs to the place that a finding is about: in the text where it was found, or else at its line."""
     place, stack = found.place, found.place.source.stack
     if place.stage is not None and place.span is not None:
@@ -200,19 +199,19 @@ def _of_finding(report: Report, found: Finding, stage: Stage) -> Linked:
 
 
 def _around(
-    report: Report, collective: Collective, stage: Stage
+    report: Report, collective: Collective, stage: ParsedStage
 ) -> tuple[Collective, tuple[Collective, ...], tuple[Span, ...]]:
     listed = dict.fromkeys(other.stage for other in report.collectives)
-    stages = [found for name in listed if (found := report.capture.stage(name)) is not None]
+    stages = [found for name in listed if (found := report.program.stage(name)) is not None]
     same = tuple(other for one in stages for other in counterparts(report, collective, one))
     return collective, same, _spans(report, collective, stage)
 
 
-def _spans(report: Report, collective: Collective, stage: Stage) -> tuple[Span, ...]:
-    text, origin = read(stage), report.capture.stage(collective.stage)
+def _spans(report: Report, collective: Collective, stage: ParsedStage) -> tuple[Span, ...]:
+    text, origin = stage.syntax, report.program.stage(collective.stage)
     if isinstance(text, JaxprText):
         numbers = () if origin is None else tags_at(origin, collective.span)
-        found = spans_of_equations(report.capture, text, numbers)
+        found = spans_of_equations(report.program, text, numbers)
         found = found or tuple(place.span for place in _equations(text, collective))
     else:
         found = tuple(other.span for other in counterparts(report, collective, stage))
@@ -231,7 +230,7 @@ def _equations(text: JaxprText, collective: Collective) -> list[EquationPlace]:
     return _narrowed(found, lambda place: place.equation.axes == collective.axes)
 
 
-def _first_known(stage: Stage, stack: Iterable[Frame]) -> tuple[Span, ...]:
+def _first_known(stage: ParsedStage, stack: Iterable[Frame]) -> tuple[Span, ...]:
     """The places from the innermost line of a stack that the stage knows of."""
     return next(filter(None, (spans_of(stage, frame.file, frame.line) for frame in stack)), ())
 

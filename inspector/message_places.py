@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
-from ..parsers.hlo import HloModule
 from ..parsers.source_frames import Frame
-from .capture.model import Capture, Message, Stage
+from .capture.model import Message
 from .collectives.neighbours import neighbours_of
+from .ir.derived import derived
 from .ir.jaxpr_text import JaxprText
-from .ir.program import jaxpr_of, read
+from .ir.program import Program
+from .ir.stage import ParsedStage
 from .report import PlacedMessage, SourcePosition
 
 STAGES = ("hlo-before", "hlo-spmd", "hlo")
@@ -32,15 +32,15 @@ _SOURCE = re.compile(r'source_file="([^"]*)"(?:,? source_line=(\d+))')
 _DONATED = re.compile(r"donated buffers were not usable")
 
 
-def placed_messages(capture: Capture) -> tuple[PlacedMessage, ...]:
+def placed_messages(program: Program) -> tuple[PlacedMessage, ...]:
     """All messages of a capture, those with a place that have one."""
-    messages = capture.messages
-    return (*(_placed(capture, message) for message in messages[:MOST]), *map(PlacedMessage, messages[MOST:]))
+    messages = program.capture.messages
+    return (*(_placed(program, message) for message in messages[:MOST]), *map(PlacedMessage, messages[MOST:]))
 
 
-def _placed(capture: Capture, message: Message) -> PlacedMessage:
+def _placed(program: Program, message: Message) -> PlacedMessage:
     if _DONATED.search(message.text):
-        return _donation(capture, message)
+        return _donation(program, message)
     written = _SOURCE.search(message.text)
     op_name = _OP_NAME.search(message.text)
     about = op_name[1] if op_name else None
@@ -51,22 +51,22 @@ def _placed(capture: Capture, message: Message) -> PlacedMessage:
     instruction = _INSTRUCTION.search(message.text)
     named = instruction[1] if instruction else None
     for name in STAGES:
-        stage = capture.stage(name)
+        stage = program.stage(name)
         found = None if stage is None else _place_in(stage, named, about)
         if found is not None:
             return PlacedMessage(message, about or named, found)
     return PlacedMessage(message, about or named)
 
 
-@lru_cache(maxsize=256)
-def _place_in(stage: Stage, named: str | None, op_name: str | None) -> SourcePosition | None:
-    """The lines of an instruction by its own name or by what JAX calls it, or of what uses it; stages do not change."""
+@derived
+def _place_in(stage: ParsedStage, named: str | None, op_name: str | None) -> SourcePosition | None:
+    """The lines of an instruction by its own name or by what JAX calls it, or of what uses it."""
     return next(_places(stage, named, op_name), None)
 
 
-def _places(stage: Stage, named: str | None, op_name: str | None) -> Iterator[SourcePosition]:
-    module = read(stage)
-    if not isinstance(module, HloModule):
+def _places(stage: ParsedStage, named: str | None, op_name: str | None) -> Iterator[SourcePosition]:
+    module = stage.hlo
+    if module is None:
         return
     patterns = []
     if op_name is not None:
@@ -87,11 +87,11 @@ def _places(stage: Stage, named: str | None, op_name: str | None) -> Iterator[So
                 yield around.source
 
 
-def _donation(capture: Capture, message: Message) -> PlacedMessage:
+def _donation(program: Program, message: Message) -> PlacedMessage:
     """The donated arguments, and where the first of them is used."""
+    capture, text = program.capture, program.jaxpr
     donated = [number for number, value in enumerate(capture.arguments) if value.donated]
     names = ", ".join(capture.arguments[number].path for number in donated)
-    text = jaxpr_of(capture)
     stack = _first_use(text, donated[0]) if text is not None and donated else ()
     return PlacedMessage(
         message, f"donated: {names}" if names else None, SourcePosition(stack, "name" if stack else "none")

@@ -7,14 +7,15 @@ XLA writes it beside the optimized program, one value a line: `    copy-start{0}
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from ..parsers.hlo import HloModule, Instruction
-from .capture.model import Capture, Stage
+from .capture.model import Capture
 from .collectives.op_name import direction_of
 from .cost.places import machine_of
 from .ir import hlo_types
-from .ir.program import read
+from .ir.derived import derived
+from .ir.program import Program
+from .ir.stage import ParsedStage
 from .report import LiveValue, PeakMemory, SourcePosition
 
 MOST = 1000
@@ -23,16 +24,18 @@ MOST = 1000
 _VALUE = re.compile(rb"^\s+(?P<name>[^\s{]+)\{(?P<index>[\d,\s]*)\}:\s(?P<size>\d{1,18}) bytes", re.MULTILINE)
 
 
-def peak_memory(capture: Capture) -> PeakMemory | None:
+def peak_memory(program: Program) -> PeakMemory | None:
     """The peak by the compiler's account; None where it gives none.
 
     The capacity is that of the device on a target that there are figures for.
     """
+    capture, stage = program.capture, program.stage("hlo")
     account = capture.memory.peak if capture.memory is not None else None
-    alive = () if capture.peak is None else _alive(capture.peak.data, capture.stage("hlo"))
+    listed = b"" if capture.peak is None else capture.peak.data
+    alive = _made_by(listed, None) if stage is None else _alive(stage, listed)
     if not account and not alive:
         return None
-    machine = machine_of(capture.subject)
+    machine = machine_of(program)
     capacity = None if machine is None else int(machine.chip.figure("hbm_bytes") * machine.share)
     return PeakMemory(_most(capture, account, alive), capacity, alive)
 
@@ -46,15 +49,18 @@ def _most(capture: Capture, account: int | None, alive: tuple[LiveValue, ...]) -
     return max(account or 0, held, sum(value.bytes for value in alive))
 
 
-@lru_cache(maxsize=8)
-def _alive(listed: bytes, stage: Stage | None) -> tuple[LiveValue, ...]:
-    module = None if stage is None else read(stage)
-    known = _instructions(module) if isinstance(module, HloModule) else {}
+@derived
+def _alive(stage: ParsedStage, listed: bytes) -> tuple[LiveValue, ...]:
+    return _made_by(listed, stage.hlo if listed else None)
+
+
+def _made_by(listed: bytes, module: HloModule | None) -> tuple[LiveValue, ...]:
+    known = {} if module is None else _instructions(module)
     found = []
     for match in _VALUE.finditer(listed):
         name = match["name"].decode("utf-8", "replace")
         if int(match["size"]):
-            made_by = known.get(name) or (_renamed(name, module) if isinstance(module, HloModule) else None)
+            made_by = known.get(name) or (None if module is None else _renamed(name, module))
             found.append(_value(name, match["index"].decode(), int(match["size"]), made_by))
     return tuple(sorted(found, key=lambda value: -value.bytes)[:MOST])
 

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
 
 from ..parsers.errors import Problem
 from ..parsers.hlo import HloModule
 from ..parsers.mlir import MlirModule
-from .capture.model import Stage
+from .ir.derived import derived
 from .ir.jaxpr_text import JaxprText, walk
-from .ir.program import read
+from .ir.stage import ParsedStage
 from .report import StageSummary
 
 
-@lru_cache(maxsize=64)
-def summarize(stage: Stage) -> StageSummary:
+@derived
+def summarize(stage: ParsedStage) -> StageSummary:
     """Size, distribution of operations, and what could not be read."""
-    data = stage.source.data
+    data = stage.text.data
     problems: tuple[Problem, ...] = ()
-    match read(stage):
+    match stage.syntax:
         case HloModule() | MlirModule() as module:
             opcodes = module.opcode_counts()
             problems = module.problems
-        case JaxprText(program, source):
+        case JaxprText(program):
             opcodes = Counter(equation.primitive for _, _, equation in walk(program))
-            data = source.data
         case Problem() as problem:
             opcodes = {}
             problems = (problem,)
@@ -36,6 +34,6 @@ def summarize(stage: Stage) -> StageSummary:
         lines=data.count(b"\n") + (not data.endswith(b"\n")),
         instructions=sum(opcodes.values()),
         opcodes=dict(sorted(opcodes.items(), key=lambda item: (-item[1], item[0]))),
-        seconds=stage.seconds,
+        seconds=stage.stage.seconds,
         problems=problems,
     )

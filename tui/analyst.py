@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from ..inspector.capture.model import Capture
 from ..inspector.findings.policy import Policy
+from ..inspector.ir.program import Program
 from ..inspector.linked import Linked, Place, StagePlace, collectives_in, linked
-from ..inspector.links.source_positions import text_of
 from ..inspector.pipeline import first_look, inspect
 from ..inspector.report import Collective, Report
 from ..inspector.source_files import source_of
@@ -86,8 +85,8 @@ class Analyst:
         self._post = post
         self._policy = policy
         self._improve = improve
-        self._capture: Capture | None = None
-        self._rest: Capture | None = None
+        self._program: Program | None = None
+        self._rest: Program | None = None
         self._wanted: tuple[Report, str, Place | None] | None = None
         self._asked: dict[str, Analyst.Asked] = {}
         self._awake = threading.Condition()
@@ -103,10 +102,10 @@ class Analyst:
             self._over = True
             self._awake.notify()
 
-    def report(self, capture: Capture) -> None:
-        """Ask for the report on a capture."""
+    def report(self, program: Program) -> None:
+        """Ask for the report on a program."""
         with self._awake:
-            self._capture = capture
+            self._program = program
             self._awake.notify()
 
     def view(self, report: Report, stage: str, place: Place | None) -> None:
@@ -126,17 +125,17 @@ class Analyst:
         with self._awake:
             # After a first look, what is asked for because of it goes before the rest.
             self._awake.wait_for(
-                lambda: self._over or self._capture or self._wanted or self._asked,
+                lambda: self._over or self._program or self._wanted or self._asked,
                 timeout=None if self._rest is None else PATIENCE,
             )
             if self._over:
                 return None
-            if self._capture is not None:
-                capture, self._capture = self._capture, None
-                self._rest = capture if _is_large(capture) else None
+            if self._program is not None:
+                program, self._program = self._program, None
+                self._rest = program if _is_large(program) else None
                 if self._rest is not None:
-                    return lambda: self.Reported(first_look(capture), whole=False), self._post
-                return lambda: self.Reported(inspect(capture, self._policy)), self._post
+                    return lambda: self.Reported(first_look(program), whole=False), self._post
+                return lambda: self.Reported(inspect(program, self._policy)), self._post
             if self._wanted is not None:
                 wanted, self._wanted = self._wanted, None
                 return lambda: self.Viewed(view_of(*wanted)), self._post
@@ -174,8 +173,8 @@ class Analyst:
             self._post(answer)
 
 
-def _is_large(capture: Capture) -> bool:
-    return sum(len(stage.source.data) for stage in capture.stages) > LARGE
+def _is_large(program: Program) -> bool:
+    return sum(len(stage.source.data) for stage in program.stages) > LARGE
 
 
 def _is_over(report: Report) -> bool:
@@ -184,7 +183,7 @@ def _is_over(report: Report) -> bool:
 
 def view_of(report: Report, stage: str, place: Place | None) -> View:
     """The stage, which the capture must have, as it is to be shown."""
-    found = report.capture.stage(stage)
+    found = report.program.stage(stage)
     if found is None:
         raise KeyError(stage)
     links = None if place is None else linked(report, place, found)
@@ -192,7 +191,7 @@ def view_of(report: Report, stage: str, place: Place | None) -> View:
     return View(
         stage=stage,
         place=place,
-        text=text_of(found),
+        text=found.text,
         collectives=collectives_in(report, found),
         linked=links,
         line=_line_at(report, place) if isinstance(place, StagePlace) else "",
@@ -202,9 +201,9 @@ def view_of(report: Report, stage: str, place: Place | None) -> View:
 
 def _line_at(report: Report, place: StagePlace) -> str:
     """The line of a stage's text in which a place lies."""
-    stage = report.capture.stage(place.stage)
+    stage = report.program.stage(place.stage)
     if stage is None:
         return ""
-    data = text_of(stage).data
+    data = stage.text.data
     start, end = data.rfind(b"\n", 0, place.offset) + 1, data.find(b"\n", place.offset)
     return data[start : len(data) if end < 0 else end].decode("utf-8", "replace")

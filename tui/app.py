@@ -17,6 +17,7 @@ from ..inspector.capture.spawn import Begun
 from ..inspector.diff.diff import diff
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.improved import improved
+from ..inspector.ir.program import Program
 from ..inspector.pipeline import inspect
 from ..inspector.render.printable import printable
 from ..inspector.report import Report
@@ -116,7 +117,7 @@ class ShardscopeApp(App[None]):
         self._diff(self.feeds[0].latest, self.feeds[self._shown or 1].latest)
 
     @work(thread=True, exclusive=True)
-    def _diff(self, before: Capture, after: Capture) -> None:
+    def _diff(self, before: Program, after: Program) -> None:
         try:
             found = diff(inspect(before, self._policy), inspect(after, self._policy))
         except CaptureError as error:  # one of them has not come so far

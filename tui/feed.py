@@ -8,13 +8,17 @@ from collections.abc import Callable, Iterable
 from textual.message import Message
 
 from ..inspector.capture.model import Capture
+from ..inspector.ir.program import Program
 
 ENOUGH = 5.0
 """Seconds to wait, at the end, for a capturing process that was told to stop."""
 
 
 class Feed:
-    """Of the captures that have come since the screen last looked it gets only the latest."""
+    """Of the captures that have come since the screen last looked it gets only the latest.
+
+    What is read of one is kept for those that grow out of it.
+    """
 
     class Arrived(Message):
         """There is something to be taken."""
@@ -22,7 +26,7 @@ class Feed:
     def __init__(self, captures: Iterable[Capture], cancel: Callable[[], None]) -> None:
         self._captures = captures
         self._cancel = cancel
-        self._latest = Capture()
+        self._latest = Program(Capture())
         self._announced = False
         self._post: Callable[[Message], object] = lambda message: None
         self._thread = threading.Thread(target=self._run, name="shardscope-feed", daemon=True)
@@ -37,12 +41,12 @@ class Feed:
             post(self.Arrived())
 
     @property
-    def latest(self) -> Capture:
-        """The latest capture, whether it was taken or not."""
+    def latest(self) -> Program:
+        """The latest program, whether it was taken or not."""
         return self._latest
 
-    def take(self) -> Capture:
-        """The latest capture."""
+    def take(self) -> Program:
+        """The latest program."""
         self._announced = False
         return self._latest
 
@@ -51,11 +55,11 @@ class Feed:
         self._cancel()
         if self._thread.ident is not None:
             self._thread.join(ENOUGH)
-        return self._latest
+        return self._latest.capture
 
     def _run(self) -> None:
         for capture in self._captures:
-            self._latest = capture
+            self._latest = self._latest.grown(capture)
             if not self._announced:
                 self._announced = True
                 self._post(self.Arrived())

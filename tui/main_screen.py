@@ -97,14 +97,15 @@ class MainScreen(PromptedScreen):
 
     @on(Feed.Arrived)
     def _arrived(self) -> None:
-        before, self.capture = self.capture, self._feed.take()
+        before, program = self.capture, self._feed.take()
+        self.capture = program.capture
         if self.capture.script_text is not None and before.script_text is None:
             self.query_one(SourcePane).show(self.capture.script_text, captured=True)
         if not self._stage_chosen and self.capture.stages:
             self.stage = self.capture.stages[-1].name
         if _analysed(self.capture) != _analysed(before) or self.report is None:
             self.query_one(TitleBar).analysing = True
-            self._analyst.report(self.capture)
+            self._analyst.report(program)
 
     @on(Analyst.Reported)
     def _reported(self, event: Analyst.Reported) -> None:

@@ -89,7 +89,7 @@ def _cells(report: Report, value: ShardedValue, step: int | None) -> tuple[Conte
 
 def spec_after(report: Report, value: ShardedValue, step: int) -> str:
     """The sharding of a value after a step of the propagation."""
-    _, flow = propagated(report.capture)
+    _, flow = propagated(report.program)
     node = None if flow is None else node_of(flow, value)
     sharding = None if flow is None or node is None else replay_of(flow).after(node, step)
     if flow is None or sharding is None:

@@ -92,11 +92,11 @@ class ShardingsPane(Vertical):
             self._values = self.report.shardings
             report = self.report
             self._reads_steps, self._met = False, None
-            if self._replay is not None and propagated(report.capture)[1] is not self._replay.flow:
+            if self._replay is not None and propagated(report.program)[1] is not self._replay.flow:
                 self._replay = None
                 self.choice = replace(self.choice, step=None)
             self._fill()
-            self._ask("values", lambda: self.Read(report, values(report.capture)))
+            self._ask("values", lambda: self.Read(report, values(report.program)))
 
     def watch_choice(self) -> None:
         self._fill()
@@ -132,7 +132,7 @@ class ShardingsPane(Vertical):
     def action_step(self, direction: int) -> None:
         """Go to another step of the propagation; the first time all steps are read."""
         report = self.report
-        _, flow = (None, None) if report is None else propagated(report.capture)
+        _, flow = (None, None) if report is None else propagated(report.program)
         if report is None or flow is None:
             return
         if self._replay is not None:
@@ -165,7 +165,7 @@ class ShardingsPane(Vertical):
             return
         if choice.shown == IN_CONFLICT and self._met is None:
             found = self._values
-            self._ask("conflicts", lambda: self.Met(found, in_conflict(report.capture, found)))
+            self._ask("conflicts", lambda: self.Met(found, in_conflict(report.program, found)))
         listed = chosen(self._values, choice, self._met or frozenset())
         self.count = len(self._values)
         self.query_one("#shardings-summary", Static).update(self._summary(report, choice, len(listed)))
@@ -211,4 +211,4 @@ class ShardingsPane(Vertical):
 
 
 def _last_ways(report: Report, found: tuple[ShardedValue, ...]) -> tuple[Why, ...]:
-    return why(report.capture, found[-1], 1) if found else ()
+    return why(report.program, found[-1], 1) if found else ()

@@ -14,8 +14,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ..inspector.capture.model import Capture
 from ..inspector.compare import CauseRow, Comparison, compare
+from ..inspector.ir.program import Program
 from ..inspector.pipeline import inspect
 from ..inspector.render.collective_rows import SHORT_PASS, cause_text, total_wire
 from ..inspector.units import format_bytes, format_seconds, plural
@@ -29,9 +29,9 @@ class SideBySide(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,T,q", "dismiss", "close")]
 
-    def __init__(self, captures: Sequence[Capture]) -> None:
+    def __init__(self, programs: Sequence[Program]) -> None:
         super().__init__()
-        self._captures = captures
+        self._programs = programs
         self._comparison: Comparison | None = None
 
     def compose(self) -> ComposeResult:
@@ -45,8 +45,8 @@ class SideBySide(ModalScreen[None]):
 
     @work(thread=True)
     def _compare(self) -> None:
-        targets = [_target(capture) for capture in self._captures]
-        comparison = compare(targets, list(map(inspect, self._captures)))
+        targets = list(map(_target, self._programs))
+        comparison = compare(targets, list(map(inspect, self._programs)))
         self.app.call_from_thread(self._show, comparison)
 
     def _show(self, comparison: Comparison) -> None:
@@ -71,8 +71,9 @@ class SideBySide(ModalScreen[None]):
             self.query_one("#side-by-side-row", Static).update(_whole(targets, row))
 
 
-def _target(capture: Capture) -> str:
-    return capture.subject.target if capture.subject is not None else "not captured yet"
+def _target(program: Program) -> str:
+    subject = program.capture.subject
+    return "not captured yet" if subject is None else subject.target
 
 
 def _whole(targets: Sequence[str], row: CauseRow) -> Content:

@@ -42,7 +42,7 @@ def judge(name: str, report: Report, golden: Outline | None, budgets: Sequence[B
         CaptureError: the report has no such stage.
     """
     names = STAGES if golden is None else (golden.stage,)
-    stage = next(filter(None, map(report.capture.stage, names)), None)
+    stage = next(filter(None, map(report.program.stage, names)), None)
     if stage is None:
         raise CaptureError(f"{name} has no text of {' or '.join(names)} to check")
     found = outline(report, stage)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...parsers.mesh_syntax import MeshSyntax
 from ..capture.model import Device
+from ..ir.stage import ParsedStage
 from .origin import Partitioning
 
 
@@ -17,7 +18,7 @@ class Setting:
     `partitions` is how many there are, which empty groups stand for.
     `devices` are those of the partitions, in their order; none where they are fake, or nothing says where they are.
     `partitioning` is None where the stages around the partitioner were not recorded. `differentiated` is whether any
-    operation of the program belongs to a backward pass.
+    operation of the program belongs to a backward pass. `jaxpr` and `stablehlo` are these stages, where there are any.
     """
 
     meshes: tuple[MeshSyntax, ...]
@@ -25,3 +26,5 @@ class Setting:
     partitioning: Partitioning | None = None
     differentiated: bool = False
     devices: tuple[Device, ...] = ()
+    jaxpr: ParsedStage | None = None
+    stablehlo: ParsedStage | None = None

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ..capture.model import Stage
+from ..ir.stage import ParsedStage
 from ..links.operation_ids import spans_of_tags, tags_in
 from ..links.source_positions import frames_at
 from ..report import Collective, SourcePosition
 
 
-def with_stacks(collectives: Iterable[Collective], stage: Stage, stablehlo: Stage) -> Iterator[Collective]:
+def with_stacks(collectives: Iterable[Collective], stage: ParsedStage, stablehlo: ParsedStage) -> Iterator[Collective]:
     """The same collectives of HLO; those with a mere line have the stack of their operation, where it agrees."""
     for collective in collectives:
         source = collective.source

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 
-from ..capture.model import Device, Subject
-from ..ir.meshes import devices_of
+from ..capture.model import Device
+from ..ir.derived import derived
+from ..ir.program import Program
 from ..targets.chips import Chip, chip_of_kind
 from ..targets.topology import wraps
 from .paths import MOST_PAIRS, Load, Torus, all_pairs, load_of, ring_pairs
@@ -64,12 +64,12 @@ class Route:
         return max(1, self.size // self.far)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Machine:
     """The devices that a program runs on, by the numbers of its partitions."""
 
-    chip: Chip
-    devices: tuple[Device, ...]
+    chip: Chip = field(hash=False)
+    devices: tuple[Device, ...] = field(hash=False)
     shape: tuple[int, ...]
 
     @property
@@ -140,12 +140,13 @@ def _islands(members: Iterable[Device]) -> tuple[tuple[Device, ...], ...]:
     return tuple(map(tuple, islands.values()))
 
 
-@lru_cache(maxsize=8)
-def machine_of(subject: Subject | None) -> Machine | None:
-    """The machine of a capture; None where its devices are fake, or of a kind that there are no figures for."""
+@derived
+def machine_of(program: Program) -> Machine | None:
+    """The machine of a program; None where its devices are fake, or of a kind that there are no figures for."""
+    subject, devices = program.capture.subject, program.devices
     if subject is None or subject.device_kind is None:
         return None
-    chip, devices = chip_of_kind(subject.device_kind), devices_of(subject)
+    chip = chip_of_kind(subject.device_kind)
     if chip is None or not devices:
         return None
     axes = range(min(len(device.coords) for device in subject.devices))

@@ -113,7 +113,7 @@ def diff(before: Report, after: Report) -> Diff:
     Raises:
         CaptureError: there is no stage that both have.
     """
-    stages = common_stages(before.capture, after.capture)
+    stages = common_stages(before.program, after.program)
     return compare_outlines(outline(before, stages[0]), outline(after, stages[1]))
 
 

@@ -37,7 +37,7 @@ def insides(report: Report, lines: Lines) -> tuple[tuple[Inside, int], ...]:
     """All of a program that stand somewhere, each with how often it is there; arguments and outputs are left out."""
     counted: Counter[Inside] = Counter()
     inner = (value for value in report.shardings if value.role not in ("argument", "output"))
-    for value in (*inner, *values(report.capture)):
+    for value in (*inner, *values(report.program)):
         frame = value.source.frame
         if frame is None and value.role == "value":
             continue

@@ -10,10 +10,11 @@ from itertools import zip_longest
 
 from ...parsers.source import Span
 from ..capture.errors import CaptureError
-from ..capture.model import Capture, Stage
 from ..collectives.op_name import last_components
+from ..collectives.stage import collectives_of
 from ..findings.support.shapes import elements_of
-from ..pipeline import collectives_of
+from ..ir.program import Program
+from ..ir.stage import ParsedStage
 from ..render.collective_rows import argument_of, types_text
 from ..report import Collective, Kind, Origin, Pass, Report, ShardedValue
 from .concerns import Concern, concerns
@@ -126,7 +127,7 @@ class Outline:
     sizes: dict[str, int] = field(default_factory=dict)
     costs: dict[str, float] = field(default_factory=dict)
     opcodes: dict[str, int] = field(default_factory=dict)
-    text: Stage | None = None
+    text: ParsedStage | None = None
 
     @property
     def count(self) -> int:
@@ -145,7 +146,7 @@ def total_wire(transfers: Counted) -> int | None:
     return None if None in totals else sum(total for total in totals if total is not None)
 
 
-def common_stages(before: Capture, after: Capture) -> tuple[Stage, Stage]:
+def common_stages(before: Program, after: Program) -> tuple[ParsedStage, ParsedStage]:
     """The stage to compare: the last that both have, else the last ones of each that are in one language.
 
     Raises:
@@ -160,12 +161,11 @@ def common_stages(before: Capture, after: Capture) -> tuple[Stage, Stage]:
     return (same or pairs)[0]
 
 
-def outline(report: Report, stage: Stage) -> Outline:
+def outline(report: Report, stage: ParsedStage) -> Outline:
     """The outline of one side at one of its stages."""
-    capture = report.capture
-    lines = Lines(capture)
+    lines = Lines(report.capture)
     counted: dict[Transfer, int] = {}
-    for collective in collectives_of(stage, capture):
+    for collective in collectives_of(report.program, stage):
         transfer = _transfer(collective, report, lines)
         counted[transfer] = counted.get(transfer, 0) + 1
     summary = next((each for each in report.stages if each.name == stage.name), None)
@@ -258,7 +258,7 @@ def _costs(report: Report) -> dict[str, float]:
     return {**times, "communication": cost.communication, "waiting": cost.waiting}
 
 
-def _title(report: Report, stage: Stage) -> str:
+def _title(report: Report, stage: ParsedStage) -> str:
     """`step, cpu × 8, jax 0.12.0`; the text's name, where nothing else is known."""
     subject = report.capture.subject
     if subject is None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from ...parsers.hlo import HloModule
 from ...parsers.mlir import MlirModule
 from ...parsers.source import Span
-from ..ir.program import read
 from . import hlo_graph, mlir_graph
 from .diff import Change, Diff
 from .node_matching import Facing, facings
@@ -54,7 +53,7 @@ def _placed(side: Outline, transfer: Transfer | None) -> tuple[Graph, Node] | No
 
 
 def _graph(side: Outline, span: Span) -> Graph | None:
-    match None if side.text is None else read(side.text):
+    match None if side.text is None else side.text.syntax:
         case HloModule() as module:
             return hlo_graph.graph_around(module, span.start)
         case MlirModule() as module:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..capture.model import Capture
-from ..ir.program import jaxpr_of
+from ..ir.program import Program
 from ..report import Finding, Report, Suppressed, Suppression
 from ..source_files import source_of
 from .fixes.table import changes
@@ -37,7 +37,7 @@ def with_findings(report: Report, policy: Policy) -> Report:
             suppressed.append(Suppressed(found, by))
         else:
             told.append(_with_change(report, replace(found, severity="error") if _is_worse(found, policy) else found))
-    idle = tuple(_idle(comments.all() - used, policy, _lines(report.capture)))
+    idle = tuple(_idle(comments.all() - used, policy, _lines(report.program)))
     report = replace(report, suppressed=tuple(suppressed), idle=idle)
     rule = ss00_useless_suppression.RULE
     more = rule.check(report) if policy.wants(rule.id) else ()
@@ -103,8 +103,8 @@ def _ids(names: Iterable[str]) -> list[str]:
     return [rule.id for rule in map(rule_named, names) if rule is not None]
 
 
-def _lines(capture: Capture) -> set[tuple[str, int]]:
+def _lines(program: Program) -> set[tuple[str, int]]:
     """The lines that something in the program comes from."""
-    text = jaxpr_of(capture)
+    text = program.jaxpr
     frames = () if text is None else text.program.frames
     return {(os.path.normpath(frame.file), frame.line) for frame in frames}

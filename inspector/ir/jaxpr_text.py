@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from ...parsers.source import Source, Span
 from ...parsers.source_frames import Frame
@@ -39,6 +39,7 @@ class JaxprText:
     program: JaxprProgram
     source: Source
     equations: tuple[EquationPlace, ...]
+    derived: dict[Hashable, object] = field(default_factory=dict, compare=False, repr=False)
 
     def stack(self, equation: Equation) -> tuple[Frame, ...]:
         """The equation's frames, innermost first; indices that name no frame are left out."""

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ...parsers.errors import Problem
 from ...parsers.hlo import HloModule
 from ...parsers.mesh_syntax import MeshSyntax
 from ...parsers.mlir import MlirModule
-from ..capture.model import Capture, Device, Mesh, Subject
+from ..capture.model import Device, Mesh, Subject
 from .jaxpr_text import JaxprText
-from .program import read
+from .stage import ParsedStage
 
 
-def meshes_of(capture: Capture) -> tuple[MeshSyntax, ...]:
+def meshes_of(subject: Subject | None, stages: Sequence[ParsedStage]) -> tuple[MeshSyntax, ...]:
     """The user's meshes, each once; for a capture made of bare texts, the meshes that the texts tell of.
 
     Those that the texts declare come first: a script may have several over the same devices.
     """
-    subject = capture.subject
     if subject is None or not subject.meshes:
-        return tuple(dict.fromkeys(_declared(capture))) or tuple(dict.fromkeys(_used(capture)))
+        return tuple(dict.fromkeys(_declared(stages))) or tuple(dict.fromkeys(_used(stages)))
     mapped = (_over_partitions(mesh, subject) for mesh in subject.meshes)
     found = dict.fromkeys(mesh for mesh in mapped if mesh is not None)
     if len(found) < 2:
         return tuple(found)
-    used = {mesh.axes for mesh in _declared(capture)}
+    used = {mesh.axes for mesh in _declared(stages)}
     return tuple(sorted(found, key=lambda mesh: mesh.axes not in used))
 
 
-def partition_count(capture: Capture) -> int:
+def partition_count(subject: Subject | None, stages: Sequence[ParsedStage], meshes: Iterable[MeshSyntax]) -> int:
     """How many partitions the program runs on; 1 where nothing says so."""
-    if capture.subject is not None and capture.subject.device_assignment:
-        return len(capture.subject.device_assignment)
-    for stage in reversed(capture.stages):
-        match read(stage):
+    if subject is not None and subject.device_assignment:
+        return len(subject.device_assignment)
+    for stage in reversed(stages):
+        match stage.syntax:
             case HloModule(attributes=attributes):
                 counts = [attributes.get(key, "1") for key in ("num_partitions", "replica_count")]
             case MlirModule(attributes=attributes):
@@ -44,7 +43,7 @@ def partition_count(capture: Capture) -> int:
         partitions, replicas = (int(count) if count.isdecimal() and len(count) < 10 else 1 for count in counts)
         if partitions * replicas > 1:
             return partitions * replicas
-    return max((mesh.size for mesh in meshes_of(capture)), default=1)
+    return max((mesh.size for mesh in meshes), default=1)
 
 
 def devices_of(subject: Subject | None) -> tuple[Device, ...]:
@@ -69,16 +68,14 @@ def _over_partitions(mesh: Mesh, subject: Subject) -> MeshSyntax | None:
         return None
 
 
-def _declared(capture: Capture) -> Iterator[MeshSyntax]:
-    for stage in capture.stages:
-        match read(stage):
-            case MlirModule(meshes=meshes):
-                yield from (mesh for mesh in meshes.values() if mesh.axes)
+def _declared(stages: Iterable[ParsedStage]) -> Iterator[MeshSyntax]:
+    for module in (stage.mlir for stage in stages):
+        if module is not None:
+            yield from (mesh for mesh in module.meshes.values() if mesh.axes)
 
 
-def _used(capture: Capture) -> Iterator[MeshSyntax]:
+def _used(stages: Iterable[ParsedStage]) -> Iterator[MeshSyntax]:
     """HLO declares no meshes, but has them where it uses them."""
-    for stage in capture.stages:
-        match read(stage):
-            case HloModule(meshes=meshes):
-                yield from meshes
+    for module in (stage.hlo for stage in stages):
+        if module is not None:
+            yield from module.meshes

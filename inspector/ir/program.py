@@ -1,42 +1,67 @@
-"""The stages of a capture, read: one place where a stage's text becomes syntax."""
+"""The program that a capture recorded: the owner of all that is parsed and derived of it."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Hashable, Iterable
+from functools import cached_property
 
-from ...parsers.errors import ParseError, Problem
 from ...parsers.hlo import HloModule
-from ...parsers.hlo import parse_module as parse_hlo
+from ...parsers.mesh_syntax import MeshSyntax
 from ...parsers.mlir import MlirModule
-from ...parsers.mlir import parse_module as parse_mlir
-from ...parsers.source import Span
-from ..capture.errors import CaptureError
-from ..capture.model import Capture, Stage
-from .jaxpr import read_program
-from .jaxpr_text import JaxprText, print_jaxpr
-
-Syntax = HloModule | MlirModule | JaxprText | Problem
+from ..capture.model import Capture, Device
+from .jaxpr_text import JaxprText
+from .meshes import devices_of, meshes_of, partition_count
+from .stage import ParsedStage
 
 
-@lru_cache(maxsize=32)
-def read(stage: Stage) -> Syntax:
-    """The syntax of a stage; a Problem if it is not in its language at all. The same stage is read once."""
-    try:
-        match stage.dialect:
-            case "hlo":
-                return parse_hlo(stage.source)
-            case "mlir":
-                return parse_mlir(stage.source)
-            case "jaxpr":
-                return print_jaxpr(read_program(stage.source))
-    except ParseError as error:
-        return error.problem
-    except CaptureError as error:
-        return Problem(str(error), stage.source, Span(0, 1))
+class Program:
+    """All that is read of one capture. Nothing is read before it is asked for, nothing twice, and all is freed with it.
 
+    Analyses keep their results in `derived`, or in that of the stage that they are about: see `derived.py`.
+    """
 
-def jaxpr_of(capture: Capture) -> JaxprText | None:
-    """The jaxpr of a capture; None where there is none that can be read."""
-    stage = capture.stage("jaxpr")
-    text = None if stage is None else read(stage)
-    return text if isinstance(text, JaxprText) else None
+    def __init__(self, capture: Capture, read: Iterable[ParsedStage] = ()) -> None:
+        """`read` are stages that were read before; those that the capture has are taken as they are."""
+        self.capture = capture
+        self.derived: dict[Hashable, object] = {}
+        known = {id(each.stage): each for each in read}
+        self.stages = tuple(known.get(id(stage)) or ParsedStage(stage) for stage in capture.stages)
+
+    def grown(self, capture: Capture) -> Program:
+        """The program of a later state of the same capture. The stages that both have are read once."""
+        return self if capture is self.capture else Program(capture, self.stages)
+
+    def stage(self, name: str) -> ParsedStage | None:
+        """The stage of that name, if it was reached."""
+        return next((stage for stage in self.stages if stage.name == name), None)
+
+    def hlo(self, name: str) -> HloModule | None:
+        """The module of HLO of that stage, if there is one that can be read."""
+        stage = self.stage(name)
+        return None if stage is None else stage.hlo
+
+    def mlir(self, name: str) -> MlirModule | None:
+        """The module of MLIR of that stage, if there is one that can be read."""
+        stage = self.stage(name)
+        return None if stage is None else stage.mlir
+
+    @property
+    def jaxpr(self) -> JaxprText | None:
+        """The jaxpr, if there is one that can be read."""
+        stage = self.stage("jaxpr")
+        return None if stage is None else stage.jaxpr
+
+    @cached_property
+    def meshes(self) -> tuple[MeshSyntax, ...]:
+        """The meshes, over partition numbers."""
+        return meshes_of(self.capture.subject, self.stages)
+
+    @cached_property
+    def partitions(self) -> int:
+        """How many partitions it runs on; 1 where nothing says so."""
+        return partition_count(self.capture.subject, self.stages, self.meshes)
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """The device of each partition; none where they are fake."""
+        return devices_of(self.capture.subject)

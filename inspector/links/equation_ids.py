@@ -5,23 +5,23 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 
 from ...parsers.source import Span
-from ..capture.model import Capture
+from ..ir.derived import derived
 from ..ir.jaxpr_text import EquationPlace, JaxprText
+from ..ir.program import Program
 
 EquationNumber = tuple[int, int]
 """The index of a jaxpr, and that of an equation in it."""
 
 
-def operations_of(capture: Capture, text: JaxprText, offset: int) -> tuple[int, ...]:
+def operations_of(program: Program, text: JaxprText, offset: int) -> tuple[int, ...]:
     """The numbers of the operations that the equation at an offset of the printed jaxpr became.
 
     One that stands for others, as a call does, may be nothing by itself: then they are those of its bodies.
     """
     place = equation_at(text, offset)
-    by_equation = _by_equation(capture.equations)
+    by_equation = _by_equation(program)
     waiting = [] if place is None else [(place.jaxpr, place.index)]
     seen: set[EquationNumber] = set()
     while waiting and not (found := [number for each in waiting for number in by_equation.get(each, ())]):
@@ -30,9 +30,9 @@ def operations_of(capture: Capture, text: JaxprText, offset: int) -> tuple[int, 
     return tuple(dict.fromkeys(found)) if waiting else ()
 
 
-def spans_of_equations(capture: Capture, text: JaxprText, operations: Iterable[int]) -> tuple[Span, ...]:
+def spans_of_equations(program: Program, text: JaxprText, operations: Iterable[int]) -> tuple[Span, ...]:
     """Where the equations are printed that operations with these numbers come from."""
-    by_operation = _by_operation(capture.equations)
+    by_operation = _by_operation(program)
     wanted = {by_operation[number] for number in operations if number in by_operation}
     return tuple(place.span for place in text.equations if (place.jaxpr, place.index) in wanted) if wanted else ()
 
@@ -52,15 +52,15 @@ def _inside(text: JaxprText, equations: Iterable[EquationNumber]) -> Iterable[Eq
                 yield from ((body, position) for position in range(len(inner)))
 
 
-@lru_cache(maxsize=8)
-def _by_operation(equations: bytes) -> Mapping[int, EquationNumber]:
-    numbers = array("I", equations)
+@derived
+def _by_operation(program: Program) -> Mapping[int, EquationNumber]:
+    numbers = array("I", program.capture.equations)
     return dict(zip(numbers[::3], zip(numbers[1::3], numbers[2::3], strict=True), strict=True))
 
 
-@lru_cache(maxsize=8)
-def _by_equation(equations: bytes) -> Mapping[EquationNumber, tuple[int, ...]]:
+@derived
+def _by_equation(program: Program) -> Mapping[EquationNumber, tuple[int, ...]]:
     found: dict[EquationNumber, list[int]] = {}
-    for number, equation in _by_operation(equations).items():
+    for number, equation in _by_operation(program).items():
         found.setdefault(equation, []).append(number)
     return {equation: tuple(numbers) for equation, numbers in found.items()}

@@ -6,10 +6,10 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from ...parsers.source import Span
-from ..capture.model import Stage
+from ..ir.derived import derived
+from ..ir.stage import ParsedStage
 
 _ALIAS = re.compile(rb"(#loc\d*) = ")
 _TRAILING = re.compile(rb"loc\((#loc\d*)\)$", re.MULTILINE)
@@ -17,7 +17,7 @@ _LAST_LOCATION = re.compile(rb"loc\(#loc\d*\)(?=\s*\Z)")
 _USED = re.compile(r"loc\((#loc\d*)\)")
 
 
-def tags_in(stage: Stage, span: Span) -> tuple[int, ...]:
+def tags_in(stage: ParsedStage, span: Span) -> tuple[int, ...]:
     """The numbers of the operations that an HLO instruction comes from: several where XLA made one of several."""
     offsets, numbers = _columns(stage)
     first = bisect_left(offsets, span.start)
@@ -25,20 +25,20 @@ def tags_in(stage: Stage, span: Span) -> tuple[int, ...]:
     return tuple(dict.fromkeys(numbers[first:last]))
 
 
-def tag_of_location(stage: Stage, location: str | None) -> int | None:
+def tag_of_location(stage: ParsedStage, location: str | None) -> int | None:
     """The number of an operation of MLIR with that location, `loc(#loc13)`."""
     used = None if location is None else _USED.fullmatch(location)
     return None if used is None else _aliases(stage).get(used[1])
 
 
-@lru_cache(maxsize=16)
-def _columns(stage: Stage) -> tuple[array[int], array[int]]:
-    pairs = array("I", stage.tags)
+@derived
+def _columns(stage: ParsedStage) -> tuple[array[int], array[int]]:
+    pairs = array("I", stage.stage.tags)
     return pairs[::2], pairs[1::2]
 
 
-@lru_cache(maxsize=16)
-def _aliases(stage: Stage) -> Mapping[str, int]:
+@derived
+def _aliases(stage: ParsedStage) -> Mapping[str, int]:
     """The numbers by the aliases of locations."""
     data = stage.source.data
     found = {}
@@ -50,13 +50,13 @@ def _aliases(stage: Stage) -> Mapping[str, int]:
     return found
 
 
-def spans_of_tags(stage: Stage, tags: Sequence[int]) -> tuple[Span, ...]:
+def spans_of_tags(stage: ParsedStage, tags: Sequence[int]) -> tuple[Span, ...]:
     """The lines of a stage's text that come from operations of these numbers, in text order."""
     lines = _lines(stage)
     return tuple(sorted({span for tag in tags for span in lines.get(tag, ())}))
 
 
-def tags_at(stage: Stage, span: Span) -> tuple[int, ...]:
+def tags_at(stage: ParsedStage, span: Span) -> tuple[int, ...]:
     """The numbers of the operations that a line, or an instruction, comes from."""
     if stage.dialect == "hlo":
         return tags_in(stage, span)
@@ -65,8 +65,8 @@ def tags_at(stage: Stage, span: Span) -> tuple[int, ...]:
     return () if tag is None else (tag,)
 
 
-@lru_cache(maxsize=16)
-def _lines(stage: Stage) -> Mapping[int, tuple[Span, ...]]:
+@derived
+def _lines(stage: ParsedStage) -> Mapping[int, tuple[Span, ...]]:
     data = stage.source.data
     found: dict[int, list[Span]] = {}
     if stage.dialect == "hlo":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from ...parsers.errors import Problem
 from ...parsers.hlo import HloModule
@@ -16,23 +15,17 @@ from ...parsers.mlir import MlirModule
 from ...parsers.mlir import frames as location_frames
 from ...parsers.source import Source, Span
 from ...parsers.source_frames import Frame
-from ..capture.model import Stage
+from ..ir.derived import derived
 from ..ir.jaxpr_text import JaxprText
-from ..ir.program import read
+from ..ir.stage import ParsedStage
 
 _FRAME_ID = re.compile(rb"\bstack_frame_id=(\d++)")
 _FRAME = re.compile(rb'\bsource_file="[^"\n]*+"')
 
 
-def text_of(stage: Stage) -> Source:
-    """The text of a stage as it is shown; of the jaxpr, which is recorded as data, how it prints."""
-    syntax = read(stage)
-    return syntax.source if isinstance(syntax, JaxprText) else stage.source
-
-
-def frames_at(stage: Stage, offset: int) -> tuple[Frame, ...]:
+def frames_at(stage: ParsedStage, offset: int) -> tuple[Frame, ...]:
     """The call stack of what stands at an offset of the shown text, innermost first; empty if nothing is known."""
-    match read(stage):
+    match stage.syntax:
         case HloModule() as module:
             instruction = module.instruction_at(offset)
             return () if instruction is None else instruction.frames
@@ -46,13 +39,13 @@ def frames_at(stage: Stage, offset: int) -> tuple[Frame, ...]:
             return ()
 
 
-def spans_of(stage: Stage, file: str, line: int) -> tuple[Span, ...]:
+def spans_of(stage: ParsedStage, file: str, line: int) -> tuple[Span, ...]:
     """The lines of the shown text that come from a source line, those closest to it first."""
     return _index(stage).get((file, line), ())
 
 
-@lru_cache(maxsize=16)
-def _index(stage: Stage) -> dict[tuple[str, int], tuple[Span, ...]]:
+@derived
+def _index(stage: ParsedStage) -> dict[tuple[str, int], tuple[Span, ...]]:
     nearest: dict[tuple[str, int], dict[Span, int]] = {}
     for span, stack in _stacks(stage):
         for depth, frame in enumerate(stack):
@@ -61,10 +54,10 @@ def _index(stage: Stage) -> dict[tuple[str, int], tuple[Span, ...]]:
     return {place: tuple(sorted(spans, key=lambda s: (spans[s], s))) for place, spans in nearest.items()}
 
 
-def _stacks(stage: Stage) -> Iterator[tuple[Span, tuple[Frame, ...]]]:
+def _stacks(stage: ParsedStage) -> Iterator[tuple[Span, tuple[Frame, ...]]]:
     """Each line of the shown text that has a call stack, with it."""
-    source = text_of(stage)
-    match read(stage):
+    source = stage.text
+    match stage.syntax:
         case HloModule() as module:
             for match in _FRAME_ID.finditer(source.data):
                 yield _line(source, match.start()), module.frames(int(match[1]))

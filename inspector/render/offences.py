@@ -52,7 +52,7 @@ def _lines(collective: Collective, count: int, report: Report) -> Iterator[str]:
         yield f"  {frame.file}:{frame.line}, in {frame.function}{f': {text}' if text else ''}"
     elif collective.op_name:
         yield f"  for {collective.op_name}"
-    for cause in causes_of(report.capture, collective)[:MOST_CAUSES]:
+    for cause in causes_of(report.program, collective)[:MOST_CAUSES]:
         yield f"  because {cause_line(cause, report)}"
         if remedy := remedy_line(cause, report):
             yield f"  {remedy}"

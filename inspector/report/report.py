@@ -12,6 +12,7 @@ from ...parsers.errors import Problem
 from ...parsers.mesh_syntax import MeshSyntax
 from ..capture.model import Capture, Dialect
 from ..cost.estimate import FunctionCost
+from ..ir.program import Program
 from .collectives import Collective
 from .explanations import Explanation, PlacedMessage
 from .findings import Finding, Suppressed, Suppression
@@ -43,7 +44,7 @@ class Report:
     by id; `idle` are suppressions that suppress nothing.
     """
 
-    capture: Capture
+    program: Program
     meshes: tuple[MeshSyntax, ...] = ()
     partitions: int = 1
     stages: tuple[StageSummary, ...] = ()
@@ -65,6 +66,11 @@ class Report:
     def script(self) -> str | None:
         """The file of the inspected function; None of a capture that was not made from one."""
         return None if self.capture.subject is None else self.capture.subject.script
+
+    @property
+    def capture(self) -> Capture:
+        """What was recorded."""
+        return self.program.capture
 
     def could_be_read(self, stage: str) -> bool:
         """Whether all of a stage's text could: if not, there may be more in it than is known."""

@@ -7,12 +7,13 @@ among those that use what is moved. `situation.py` tells what it does for that o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from ...parsers.mlir import names
-from ..capture.model import Capture, Stage
 from ..collectives.kinds import PRIMITIVES
 from ..collectives.op_name import last_components, merged_parts
+from ..ir.derived import derived
+from ..ir.program import Program
+from ..ir.stage import ParsedStage
 from ..links.operation_ids import tag_of_location, tags_in
 from ..report import Collective, Confidence
 from .dataflow import Dataflow, Node
@@ -39,13 +40,13 @@ def is_inserted(collective: Collective) -> bool:
     )
 
 
-def causes_of(capture: Capture, collective: Collective) -> tuple[CollectiveCause, ...]:
+def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause, ...]:
     """Why a collective of HLO is there, for each of the operations that it was merged from.
 
     Empty for one that the user wrote, and where propagation was not recorded.
     """
-    stage, flow = propagated(capture)
-    text = capture.stage(collective.stage)
+    stage, flow = propagated(program)
+    text = program.stage(collective.stage)
     if stage is None or flow is None or text is None or text.dialect != "hlo" or not is_inserted(collective):
         return ()
     rows, confidence = _rows(stage, flow, text, collective)
@@ -109,10 +110,12 @@ def _at_a_source(flow: Dataflow, row: int, collective: Collective, confidence: C
     return None
 
 
-def _rows(stage: Stage, flow: Dataflow, text: Stage, collective: Collective) -> tuple[Sequence[int], Confidence]:
+def _rows(
+    stage: ParsedStage, flow: Dataflow, text: ParsedStage, collective: Collective
+) -> tuple[Sequence[int], Confidence]:
     """The operations that a collective belongs to, by their numbers, else by name and line."""
     tags = tags_in(text, collective.span)
-    by_tag = _rows_by_tag(stage, flow)
+    by_tag = _rows_by_tag(flow, stage)
     exact = [row for tag in tags for row in by_tag.get(tag, ())[:1]]
     if exact:
         return exact, "exact"
@@ -122,8 +125,8 @@ def _rows(stage: Stage, flow: Dataflow, text: Stage, collective: Collective) -> 
     return named[:1], "name" if len(named) == 1 else "shape"
 
 
-@lru_cache(maxsize=8)
-def _rows_by_tag(stage: Stage, flow: Dataflow) -> Mapping[int, tuple[int, ...]]:
+@derived
+def _rows_by_tag(flow: Dataflow, stage: ParsedStage) -> Mapping[int, tuple[int, ...]]:
     found: dict[int, list[int]] = {}
     for number, row in enumerate(flow.rows):
         tag = tag_of_location(stage, row.location)
@@ -133,7 +136,7 @@ def _rows_by_tag(stage: Stage, flow: Dataflow) -> Mapping[int, tuple[int, ...]]:
     return {tag: tuple(rows) for tag, rows in found.items()}
 
 
-@lru_cache(maxsize=8)
+@derived
 def _rows_by_name(flow: Dataflow) -> Mapping[tuple[str, tuple[str, int] | None], tuple[int, ...]]:
     wording = wording_of(flow)
     found: dict[tuple[str, tuple[str, int] | None], list[int]] = {}

@@ -15,7 +15,8 @@ from ...parsers.garbage import collection_paused
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import Sharding, ShardingRule
 from ...parsers.source import Span
-from ..capture.model import Capture
+from ..ir.derived import derived
+from ..ir.program import Program
 from ..report import ShardedValue, SourcePosition
 from .dataflow import Dataflow, Node
 from .explained import Why, why_axis, wording_of
@@ -53,15 +54,15 @@ class Conflict:
     lost: tuple[Side, ...]
 
 
-def conflicts(capture: Capture) -> tuple[Conflict, ...]:
+def conflicts(program: Program) -> tuple[Conflict, ...]:
     """All of them, in text order."""
-    _, flow = propagated(capture)
+    _, flow = propagated(program)
     return () if flow is None else _conflicts(flow)
 
 
-def conflicts_of(capture: Capture, value: ShardedValue) -> tuple[Conflict, ...]:
+def conflicts_of(program: Program, value: ShardedValue) -> tuple[Conflict, ...]:
     """Those at the operations that make or use a value, and in which it is a side."""
-    _, flow = propagated(capture)
+    _, flow = propagated(program)
     node = None if flow is None else node_of(flow, value)
     if flow is None or node is None:
         return ()
@@ -71,23 +72,23 @@ def conflicts_of(capture: Capture, value: ShardedValue) -> tuple[Conflict, ...]:
     return tuple(each for each in found if any(side.value.startswith(own) for side in (each.won, *each.lost)))
 
 
-def in_conflict(capture: Capture, values: Sequence[ShardedValue]) -> frozenset[int]:
+def in_conflict(program: Program, values: Sequence[ShardedValue]) -> frozenset[int]:
     """Which of some values, by number, are sides of conflicts."""
-    _, flow = propagated(capture)
+    _, flow = propagated(program)
     if flow is None:
         return frozenset()
     sides = _sides(flow)
     return frozenset(number for number, value in enumerate(values) if node_of(flow, value) in sides)
 
 
-@lru_cache(maxsize=4)
+@derived
 def _sides(flow: Dataflow) -> frozenset[Node]:
     with collection_paused():
         met = (cuts for row in range(len(flow.rows)) for _, cuts in _met(flow, row))
         return frozenset(node for cuts in met for node, _ in cuts)
 
 
-@lru_cache(maxsize=4)
+@derived
 def _conflicts(flow: Dataflow) -> tuple[Conflict, ...]:
     with collection_paused():
         return tuple(conflict for row in range(len(flow.rows)) for conflict in _at(flow, row))

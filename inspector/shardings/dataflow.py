@@ -7,8 +7,8 @@ own.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
 from typing import Literal, NamedTuple, TypeVar
 
 from ...parsers.errors import ParseError
@@ -16,6 +16,8 @@ from ...parsers.garbage import collection_paused
 from ...parsers.mlir import Function, MlirModule, Operation
 from ...parsers.mlir.row_records import RowRecords
 from ...parsers.mlir.value_rows import ValueRow, value_rows
+from ..ir.derived import derived
+from ..ir.stage import ParsedStage
 
 T = TypeVar("T")
 Kind = Literal["argument", "result", "block", "output"]
@@ -38,6 +40,7 @@ class Dataflow:
         self.module = module
         self.text = function.operation.text
         self.function = function
+        self.derived: dict[Hashable, object] = {}
         self._notes: dict[tuple[str, int], object] = {}
 
     @cached_property
@@ -86,10 +89,9 @@ class Dataflow:
             index -= 1
         return index if index >= 0 else None
 
-    @lru_cache(maxsize=1024)  # noqa: B019
     def operation(self, row: int) -> Operation:
         """The operation of a row."""
-        return self.records.operation(self.rows[row])
+        return self.noted(("operation", row), lambda: self.records.operation(self.rows[row]))
 
     @cached_property
     def _names(self) -> Mapping[str, Sequence[tuple[int, Node]]]:
@@ -199,8 +201,11 @@ class Dataflow:
         return {row.regions[-1]: number for number, row in enumerate(self.rows)}
 
 
-@lru_cache(maxsize=8)
-def dataflow_of(module: MlirModule) -> Dataflow | None:
-    """The dataflow of the function that a module starts with; None if it has none."""
+@derived
+def dataflow_of(stage: ParsedStage) -> Dataflow | None:
+    """The dataflow of the function that a module of MLIR starts with; None if it has none."""
+    module = stage.mlir
+    if module is None:
+        return None
     function = module.function("main") or next(iter(module.functions), None)
     return None if function is None else Dataflow(module, function)

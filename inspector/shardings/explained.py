@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import Origin, ShardingRule
 from ...parsers.source import Span
-from ..capture.model import Capture
+from ..ir.derived import derived
+from ..ir.program import Program
 from ..report import ShardedValue, SourcePosition
 from .dataflow import Dataflow, Node
 from .places import Places
@@ -56,12 +56,12 @@ class Why:
     omitted: int = 0
 
 
-def why(capture: Capture, value: ShardedValue, most: int | None = None) -> tuple[Why, ...]:
+def why(program: Program, value: ShardedValue, most: int | None = None) -> tuple[Why, ...]:
     """Why a value is sharded as it is, axis by axis, with at most so many steps.
 
     Empty for one that is not sharded, or of which nothing is known.
     """
-    _, flow = propagated(capture)
+    _, flow = propagated(program)
     node = None if flow is None else node_of(flow, value)
     if flow is None or node is None:
         return ()
@@ -179,13 +179,13 @@ class Wording:
         return _named_rows(self.flow)
 
 
-@lru_cache(maxsize=8)
+@derived
 def wording_of(flow: Dataflow) -> Wording:
     """The names of a dataflow's values."""
     return Wording(flow)
 
 
-@lru_cache(maxsize=8)
+@derived
 def _named_rows(flow: Dataflow) -> Mapping[str, int]:
     """The constraints and shard_maps by the names that origins call them by."""
     found = {}

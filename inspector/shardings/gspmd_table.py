@@ -8,22 +8,22 @@ are found from the tiles where a mesh is known, and else the attribute is shown 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from ...parsers import gspmd
 from ...parsers.errors import ParseError
-from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction
+from ...parsers.hlo import ArrayShape, HloType, Instruction
 from ...parsers.mesh_syntax import MeshSyntax
-from ...parsers.mlir import Annotations, MlirModule, MlirType, Operation, TensorType, frames, names
+from ...parsers.mlir import Annotations, MlirType, Operation, TensorType, frames, names
 from ...parsers.mlir.lists import unquote
 from ...parsers.source import Span
-from ..capture.model import Capture, Stage, Value
+from ..capture.model import Value
+from ..ir.derived import derived
 from ..ir.hlo_types import dtype_name as hlo_dtype
 from ..ir.hlo_types import leaves
 from ..ir.hlo_types import short as hlo_short
-from ..ir.meshes import meshes_of, partition_count
 from ..ir.mlir_types import dtype_name, short
-from ..ir.program import read
+from ..ir.program import Program
+from ..ir.stage import ParsedStage
 from ..report import Role, ShardedValue, SourcePosition
 from ..units import bytes_of
 from .asked import agrees, asked_of
@@ -42,37 +42,36 @@ MARK = b"sharding="
 WRITTEN = b"mhlo.sharding"
 
 
-def gspmd_borders(capture: Capture) -> tuple[ShardedValue, ...]:
+def gspmd_borders(program: Program) -> tuple[ShardedValue, ...]:
     """Arguments, outputs and constraints."""
-    meshes, partitions = meshes_of(capture), partition_count(capture)
-    hlo, stablehlo = _marked(capture.stage(STAGE), MARK), _marked(capture.stage("stablehlo"), WRITTEN)
-    told = (capture.arguments, capture.outputs)
+    meshes, partitions = program.meshes, program.partitions
+    hlo, stablehlo = _marked(program.stage(STAGE), MARK), _marked(program.stage("stablehlo"), WRITTEN)
+    told = (program.capture.arguments, program.capture.outputs)
     return (
         *(_of_hlo(hlo, *told, meshes, partitions) if hlo is not None else ()),
         *(_of_stablehlo(stablehlo, *told, meshes, partitions, hlo is not None) if stablehlo is not None else ()),
     )
 
 
-def gspmd_values(capture: Capture) -> tuple[ShardedValue, ...]:
+def gspmd_values(program: Program) -> tuple[ShardedValue, ...]:
     """The results of all other instructions that say how they are sharded, in text order."""
-    stage = _marked(capture.stage(STAGE), MARK)
-    return () if stage is None else _values(stage, meshes_of(capture), partition_count(capture))
+    stage = _marked(program.stage(STAGE), MARK)
+    return () if stage is None else _values(stage, program.meshes, program.partitions)
 
 
-def _marked(stage: Stage | None, mark: bytes) -> Stage | None:
+def _marked(stage: ParsedStage | None, mark: bytes) -> ParsedStage | None:
     return stage if stage is not None and mark in stage.source.data else None
 
 
-@lru_cache(maxsize=8)
+@derived
 def _of_hlo(
-    stage: Stage,
+    stage: ParsedStage,
     arguments: tuple[Value, ...],
     outputs: tuple[Value, ...],
     meshes: tuple[MeshSyntax, ...],
     partitions: int,
 ) -> tuple[ShardedValue, ...]:
-    module = read(stage)
-    entry = module.entry if isinstance(module, HloModule) else None
+    entry = None if stage.hlo is None else stage.hlo.entry
     if entry is None:
         return ()
     maker = _Maker(meshes, partitions)
@@ -98,10 +97,10 @@ def _arguments(maker: _Maker, parameters: Sequence[Instruction], told: dict[str,
             yield maker.row("argument", f"%{each.name}", own, each.span, type, sharding, told.get(own))
 
 
-@lru_cache(maxsize=8)
-def _values(stage: Stage, meshes: tuple[MeshSyntax, ...], partitions: int) -> tuple[ShardedValue, ...]:
-    module = read(stage)
-    if not isinstance(module, HloModule):
+@derived
+def _values(stage: ParsedStage, meshes: tuple[MeshSyntax, ...], partitions: int) -> tuple[ShardedValue, ...]:
+    module = stage.hlo
+    if module is None:
         return ()
     maker = _Maker(meshes, partitions)
     return tuple(
@@ -132,18 +131,18 @@ def _shardings(instruction: Instruction, count: int) -> tuple[gspmd.Sharding | N
     return (found,) * count
 
 
-@lru_cache(maxsize=8)
+@derived
 def _of_stablehlo(
-    stage: Stage,
+    stage: ParsedStage,
     arguments: tuple[Value, ...],
     outputs: tuple[Value, ...],
     meshes: tuple[MeshSyntax, ...],
     partitions: int,
     only_constraints: bool,
 ) -> tuple[ShardedValue, ...]:
-    module = read(stage)
-    main = (module.function("main") or next(iter(module.functions), None)) if isinstance(module, MlirModule) else None
-    if not isinstance(module, MlirModule) or main is None:
+    module = stage.mlir
+    main = None if module is None else module.function("main") or next(iter(module.functions), None)
+    if module is None or main is None:
         return ()
     maker = _Maker(meshes, partitions, stage.name)
     rows: list[ShardedValue] = []

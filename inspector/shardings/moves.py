@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import PropagationStep, Result, ValueRef
 from ...parsers.mlir.lists import entries
 from ...parsers.mlir.sdy_parser import parse_propagation
 from ...parsers.readable import readable
+from ..ir.derived import derived
 from .dataflow import Dataflow, Node
 
 EDGES = b"shardscope."
@@ -143,7 +144,7 @@ def _resolved(
                 yield Move(step.index, edge.axis, source, targets, row)
 
 
-@lru_cache(maxsize=8)
+@derived
 def moves_of(flow: Dataflow) -> Moves:
     """The moves between the values of a dataflow."""
     return Moves(flow)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
+from ..ir.derived import derived
 from .dataflow import Dataflow, Node
 from .moves import Move, moves_of
 from .recorded import sharding_at
@@ -57,7 +57,7 @@ class Replay:
         return replace(final, dims=tuple(dims))
 
 
-@lru_cache(maxsize=4)
+@derived
 def replay_of(flow: Dataflow) -> Replay:
     """The replay of a dataflow; the first one reads every step."""
     return Replay(flow)

@@ -7,7 +7,6 @@ shard_maps), then the result of every operation.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from ...parsers.errors import ParseError
 from ...parsers.mesh_syntax import AxisRef, MeshSyntax
@@ -15,11 +14,12 @@ from ...parsers.mlir import Annotations, Argument, MlirModule, MlirType, OtherTy
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.readable import readable
 from ...parsers.source import Span
-from ..capture.model import Capture, Stage, Value
+from ..capture.model import Value
 from ..capture.propagation import has_mesh
-from ..ir.meshes import meshes_of
+from ..ir.derived import derived
 from ..ir.mlir_types import dtype_name, short
-from ..ir.program import read
+from ..ir.program import Program
+from ..ir.stage import ParsedStage
 from ..report import Role, ShardedValue, SourcePosition
 from ..units import bytes_of
 from .asked import agrees, asked_of
@@ -35,57 +35,50 @@ SILENT = frozenset({"sdy.constant", "stablehlo.constant", "stablehlo.return", "s
 """Operations whose results nobody asks about."""
 
 
-def borders(capture: Capture) -> tuple[ShardedValue, ...]:
+def borders(program: Program) -> tuple[ShardedValue, ...]:
     """Arguments, outputs, constraints and the specs of shard_maps; without a record of Shardy's, what GSPMD says."""
-    stage, flow = propagated(capture)
-    if stage is None or flow is None:
-        return gspmd_borders(capture) if _has_no_shardy(capture) else ()
-    return _borders(stage, capture.arguments, capture.outputs, meshes_of(capture), capture.stage("stablehlo"))
+    _, flow = propagated(program)
+    if flow is None:
+        return gspmd_borders(program) if _has_no_shardy(program) else ()
+    capture = program.capture
+    return _borders(flow, capture.arguments, capture.outputs, program.meshes, program.stage("stablehlo"))
 
 
-def values(capture: Capture) -> tuple[ShardedValue, ...]:
+def values(program: Program) -> tuple[ShardedValue, ...]:
     """The result of every operation, in text order."""
-    stage, flow = propagated(capture)
-    if stage is None or flow is None:
-        return gspmd_values(capture) if _has_no_shardy(capture) else ()
-    return _values(stage)
+    _, flow = propagated(program)
+    if flow is None:
+        return gspmd_values(program) if _has_no_shardy(program) else ()
+    return _values(flow)
 
 
-def _has_no_shardy(capture: Capture) -> bool:
+def _has_no_shardy(program: Program) -> bool:
     """Whether no record of Shardy's will come."""
-    stablehlo = capture.stage("stablehlo")
-    return capture.complete or (stablehlo is not None and not has_mesh(stablehlo.source.data))
+    stablehlo = program.stage("stablehlo")
+    return program.capture.complete or (stablehlo is not None and not has_mesh(stablehlo.source.data))
 
 
-def propagated(capture: Capture) -> tuple[Stage | None, Dataflow | None]:
+def propagated(program: Program) -> tuple[ParsedStage | None, Dataflow | None]:
     """The stage that holds the shardings after propagation, and the dataflow in it."""
-    stage = capture.stage(STAGE)
-    syntax = None if stage is None else read(stage)
-    return stage, dataflow_of(syntax) if isinstance(syntax, MlirModule) else None
+    stage = program.stage(STAGE)
+    return stage, None if stage is None else dataflow_of(stage)
 
 
-@lru_cache(maxsize=8)
-def _values(stage: Stage) -> tuple[ShardedValue, ...]:
-    syntax = read(stage)
-    flow = dataflow_of(syntax) if isinstance(syntax, MlirModule) else None
-    return () if flow is None else tuple(_Maker(flow).values())
+@derived
+def _values(flow: Dataflow) -> tuple[ShardedValue, ...]:
+    return tuple(_Maker(flow).values())
 
 
-@lru_cache(maxsize=8)
+@derived
 def _borders(
-    stage: Stage,
+    flow: Dataflow,
     arguments: tuple[Value, ...],
     outputs: tuple[Value, ...],
     meshes: tuple[MeshSyntax, ...],
-    stablehlo: Stage | None,
+    stablehlo: ParsedStage | None,
 ) -> tuple[ShardedValue, ...]:
-    syntax = read(stage)
-    flow = dataflow_of(syntax) if isinstance(syntax, MlirModule) else None
-    if flow is None:
-        return ()
     maker = _Maker(flow, meshes)
-    before = None if stablehlo is None else read(stablehlo)
-    written = before if isinstance(before, MlirModule) else None
+    written = None if stablehlo is None else stablehlo.mlir
     return (
         *maker.arguments(arguments),
         *maker.outputs(outputs),

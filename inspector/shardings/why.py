@@ -8,10 +8,10 @@ sharding of its own, a constraint, a shard_map's specs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import Origin, Origins
+from ..ir.derived import derived
 from .dataflow import Dataflow, Node
 from .moves import Move, moves_of
 from .recorded import origin_name, origins_at, sharding_at
@@ -170,7 +170,7 @@ class _Ways:
         return Node("output", -1, origin.index) if is_returned else None
 
 
-@lru_cache(maxsize=8)
+@derived
 def _ways_of(flow: Dataflow) -> _Ways:
     return _Ways(flow)
 

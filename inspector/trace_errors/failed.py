@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ..capture.model import Capture, Failure
 from ..findings.fixes.changes import imports
 from ..ir.jaxpr_text import EquationPlace
-from ..ir.program import jaxpr_of
 from ..report import Report, StoryStep
 from ..source_files import source_of
 from .story import story_of
@@ -44,7 +43,7 @@ class Failed:
     def story_at(self, primitives: tuple[str, ...], axis: str) -> tuple[StoryStep, ...]:
         """How what a loop at the line of the failure carries came to vary over an axis."""
         report = self.unchecked()
-        text = None if report is None else jaxpr_of(report.capture)
+        text = None if report is None else report.program.jaxpr
         lines = {(frame.file, frame.line) for frame in self.failure.stack}
         if report is None or text is None:
             return ()
@@ -60,7 +59,7 @@ class Failed:
 
 
 def _shard_map_of(report: Report, function: str) -> tuple[EquationPlace, tuple[str, ...]] | None:
-    text = jaxpr_of(report.capture)
+    text = report.program.jaxpr
     if text is None:
         return None
     mapped = [place for place in text.equations if place.equation.shard_map is not None]

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..collectives.table import State, rule_of
+from ..ir.derived import derived
 from ..ir.jaxpr import Equation, JaxprProgram, ShardMap
+from ..ir.jaxpr_text import JaxprText
 from .held import SHARED, Held, Value, join, same_axes, value_of, without
 
 Reading = Literal["types", "values"]
@@ -41,11 +43,12 @@ class Inferred:
     unchecked: set[str] = field(default_factory=set)
 
 
-def infer(program: JaxprProgram, reading: Reading) -> Inferred:
+@derived
+def infer(text: JaxprText, reading: Reading) -> Inferred:
     """Variance of everything inside the shard_maps of a program."""
-    walker = _Walker(program, reading)
-    if program.jaxprs:
-        walker.call(0, [SHARED] * len(program.jaxprs[0].inputs), None)
+    walker = _Walker(text.program, reading)
+    if text.program.jaxprs:
+        walker.call(0, [SHARED] * len(text.program.jaxprs[0].inputs), None)
     return walker.found
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
+from ..ir.derived import derived
 from ..ir.jaxpr import Variable
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..report import AxisEntry, SourcePosition, VariableVariance
@@ -12,7 +12,7 @@ from .held import Held, Value, axes_of, join
 from .inference import infer
 
 
-@lru_cache(maxsize=8)
+@derived
 def variance_of(text: JaxprText) -> tuple[VariableVariance, ...]:
     """What each equation inside a shard_map gives, in the order in which the equations print."""
     return tuple(_Variables(text).all())
@@ -22,8 +22,8 @@ class _Variables:
     def __init__(self, text: JaxprText) -> None:
         self.text = text
         self.places = {place.id: place for place in text.equations}
-        self.typed = infer(text.program, "types")
-        self.real = infer(text.program, "values")
+        self.typed = infer(text, "types")
+        self.real = infer(text, "values")
 
     def all(self) -> Iterator[VariableVariance]:
         for place in self.text.equations:

@@ -16,10 +16,8 @@ from shardscope.inspector.capture import events
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol import bootstrap
 from shardscope.inspector.capture.tags import pairs_of, plain, tagged, untagged
-from shardscope.inspector.ir.program import read
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.links.operation_ids import tag_of_location, tags_in
-from shardscope.parsers.hlo import HloModule
-from shardscope.parsers.mlir import MlirModule
 from shardscope.samples.catalogue import samples
 
 from tests.conftest import SampleCapture
@@ -119,13 +117,13 @@ def shape(text: str) -> list[str]:
 
 def test_numbers_lead_from_the_compiled_program_to_the_stablehlo(sample: SampleCapture) -> None:
     """A dot of one of two layers that share lines and names has the number of the dot of that layer."""
-    captured = sample("transformer:train_step")
+    captured = Program(sample("transformer:train_step"))
     compiled, written = captured.stage("hlo"), captured.stage("stablehlo")
     assert compiled is not None
     assert written is not None
-    hlo, mlir = read(compiled), read(written)
-    assert isinstance(hlo, HloModule)
-    assert isinstance(mlir, MlirModule)
+    hlo, mlir = compiled.hlo, written.mlir
+    assert hlo is not None
+    assert mlir is not None
     dots = {
         tag_of_location(written, operation.statement.location): operation
         for operation in mlir.operations({"stablehlo.dot_general", "stablehlo.transpose"})

@@ -15,6 +15,7 @@ from jsonschema import Draft7Validator
 from markdown_it import MarkdownIt
 from shardscope.inspector.capture.model import Capture, Failure, Subject
 from shardscope.inspector.findings.policy import Policy
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.github import command, to_github
 from shardscope.inspector.render.markdown import to_markdown
@@ -54,7 +55,7 @@ def report_with(text: str, file: str) -> Report:
     found = found_with(text, file)
     subject = Subject(text, file, "cpu", "cpu", 8)
     known = Suppressed(found, Suppression(file, 3, ("SS01",), text, 3, 3))
-    return Report(Capture(subject=subject), findings=(found,), suppressed=(known,))
+    return Report(Program(Capture(subject=subject)), findings=(found,), suppressed=(known,))
 
 
 # SARIF 2.1.0, what code scanning asks of it; section numbers are those of the standard.
@@ -152,7 +153,7 @@ def test_sarif_of_a_suppressed_finding(sample: SampleCapture) -> None:
 
 
 def test_sarif_of_a_failure() -> None:
-    run = sarif(Report(Capture(failure=Failure("function", "ValueError: no", "trace", hint="try"))))
+    run = sarif(Report(Program(Capture(failure=Failure("function", "ValueError: no", "trace", hint="try")))))
     (invocation,) = run["invocations"]
     assert not invocation["executionSuccessful"]
     assert invocation["toolExecutionNotifications"][0]["message"]["text"] == "ValueError: no\ntry"
@@ -209,7 +210,7 @@ def test_github_of_a_finding(sample: SampleCapture) -> None:
 def test_github_of_a_failure() -> None:
     failure = Failure("function", "ValueError: no", "trace", hint="try", stack=(Frame("f,g.py", "f", 7),))
     explanation = Explanation("why", remedies=(Remedy("cast it", works=True), Remedy("or not", works=False)))
-    report = Report(Capture(failure=failure), explanation=explanation)
+    report = Report(Program(Capture(failure=failure)), explanation=explanation)
     ((name, properties, data),) = commands(to_github((report,)))
     assert (name, data) == ("error", "ValueError: no\ntry\nwhy\ntraces: cast it")
     assert (properties["file"], properties["line"]) == ("f,g.py", "7")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.file import load, save
-from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.ir.jaxpr_text import JaxprText
-from shardscope.inspector.ir.program import jaxpr_of, read
+from shardscope.inspector.ir.program import Program
+from shardscope.inspector.ir.stage import ParsedStage
 from shardscope.inspector.linked import StagePlace, linked
 from shardscope.inspector.links.equation_ids import operations_of, spans_of_equations
 from shardscope.inspector.links.operation_ids import spans_of_tags, tags_at
@@ -23,23 +23,22 @@ SAMPLES = ("fsdp_tp:grad", "pipeline:grad", "moe:grad", "grad_accumulation:autom
 
 
 @pytest.fixture(scope="module", params=["step", *SAMPLES])
-def captured(request: pytest.FixtureRequest, sample: SampleCapture) -> Capture:
+def captured(request: pytest.FixtureRequest, sample: SampleCapture) -> Program:
     if request.param != "step":
-        return sample(request.param)
+        return Program(sample(request.param))
     *_, found = capture(Request(f"{STEP}:step", live=False))
-    return found
+    return Program(found)
 
 
-def parts(captured: Capture) -> tuple[JaxprText, Stage, MlirModule]:
-    text, stage = jaxpr_of(captured), captured.stage("stablehlo")
+def parts(program: Program) -> tuple[JaxprText, ParsedStage, MlirModule]:
+    text, stage = program.jaxpr, program.stage("stablehlo")
     assert text is not None
     assert stage is not None
-    module = read(stage)
-    assert isinstance(module, MlirModule)
-    return text, stage, module
+    assert stage.mlir is not None
+    return text, stage, stage.mlir
 
 
-def test_what_an_operation_comes_from_is_on_its_line(captured: Capture) -> None:
+def test_what_an_operation_comes_from_is_on_its_line(captured: Program) -> None:
     text, stage, module = parts(captured)
     compared = 0
     for operation in module.walk():
@@ -53,7 +52,7 @@ def test_what_an_operation_comes_from_is_on_its_line(captured: Capture) -> None:
     assert compared > 10
 
 
-def test_products_are_those_of_their_equations(captured: Capture) -> None:
+def test_products_are_those_of_their_equations(captured: Program) -> None:
     """They have the arguments that their equations have: layers that share a line have weights of their own."""
     text, stage, module = parts(captured)
     main = module.function("main")
@@ -70,7 +69,7 @@ def test_products_are_those_of_their_equations(captured: Capture) -> None:
                     assert operand == main.arguments[inputs.index(name)].name
 
 
-def test_every_operation_has_an_equation(captured: Capture) -> None:
+def test_every_operation_has_an_equation(captured: Program) -> None:
     """But for constants, which JAX shares, and what ends a region; and functions that JAX makes while it lowers."""
     text, stage, module = parts(captured)
     main = module.function("main")
@@ -85,11 +84,11 @@ def test_every_operation_has_an_equation(captured: Capture) -> None:
     assert all(b"~eq" not in each.source.data for each in captured.stages if each.name != "jaxpr")
 
 
-def test_links_from_instructions_to_equations_are_exact(captured: Capture, tmp_path: Path) -> None:
-    save(captured, tmp_path / "capture")
+def test_links_from_instructions_to_equations_are_exact(captured: Program, tmp_path: Path) -> None:
+    save(captured.capture, tmp_path / "capture")
     report = inspect(load(tmp_path / "capture"))
-    stages = [report.capture.stage(name) for name in ("jaxpr", "hlo")]
-    text = jaxpr_of(report.capture)
+    stages = [report.program.stage(name) for name in ("jaxpr", "hlo")]
+    text = report.program.jaxpr
     assert text is not None
     assert all(stages)
     jaxpr, hlo = (stage for stage in stages if stage is not None)

@@ -8,6 +8,7 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture, Message
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.message_places import placed_messages
 
 from tests.conftest import SampleCapture
@@ -35,7 +36,7 @@ fn_inputs = (
 
 @pytest.mark.skipif(jax.__version_info__ < (0, 7, 2), reason="XLA does not say it")
 def test_full_rematerialization(sample: SampleCapture) -> None:
-    found = [placed for placed in placed_messages(sample("full_rematerialization:faulty")) if placed.about]
+    found = [placed for placed in placed_messages(Program(sample("full_rematerialization:faulty"))) if placed.about]
     assert [(placed.about, placed.source.frame.line) for placed in found if placed.source.frame] == [("x", 21)]
 
 
@@ -44,7 +45,7 @@ def test_donation_and_warnings(tmp_path: Path) -> None:
     script.write_text(PROGRAM)
     *_, last = capture(Request(f"{script}:fn", live=False))
     assert last.complete, last.failure
-    said = {placed.message.text.partition(":")[2].strip()[:20]: placed for placed in placed_messages(last)}
+    said = {placed.message.text.partition(":")[2].strip()[:20]: placed for placed in placed_messages(Program(last))}
     donation = said["Some donated buffers"]
     assert donation.source.frame is not None
     assert (donation.about, donation.source.frame.line) == ("donated: a", 11)
@@ -58,7 +59,7 @@ def test_what_names_nothing_that_is_there(sample: SampleCapture) -> None:
         "%" * 50_000 + ' op_name="' + "\\" * 50_000,
     )
     messages = tuple(Message("warning", text, "compile") for text in texts)
-    one, two, three = placed_messages(Capture(stages=sample("psum:psum").stages, messages=messages))
+    one, two, three = placed_messages(Program(Capture(stages=sample("psum:psum").stages, messages=messages)))
     assert (one.about, one.source.stack) == ("jit(f)/nowhere", ())
     assert two.source.frame is not None
     assert (two.source.frame.file, two.source.frame.line) == ("/a/model.py", 12)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import jax
 import pytest
 from shardscope.inspector.capture.model import Capture, Memory
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.peak_memory import peak_memory
 from shardscope.inspector.pipeline import inspect
 from shardscope.parsers.source import Source
@@ -45,9 +46,9 @@ def test_every_value_has_its_instruction_and_size(trained: Capture) -> None:
 
 
 def test_accounts_of_all_kinds() -> None:
-    assert peak_memory(Capture()) is None
-    assert peak_memory(Capture(memory=Memory())) is None
-    held = peak_memory(Capture(memory=Memory(arguments=10, outputs=5, temporaries=7, aliased=5, peak=12)))
+    assert peak_memory(Program(Capture())) is None
+    assert peak_memory(Program(Capture(memory=Memory()))) is None
+    held = peak_memory(Program(Capture(memory=Memory(arguments=10, outputs=5, temporaries=7, aliased=5, peak=12))))
     assert held is not None
     assert held.bytes == 17
 
@@ -56,7 +57,7 @@ def test_a_broken_list_is_no_error(trained: Capture) -> None:
     broken = Source(
         "peak", b"Live ranges at 5\n    a{0: 12\n    %{}: x bytes\n    \xff{}: 8 bytes (cumulative: 8 bytes)\n"
     )
-    peak = peak_memory(replace(trained, peak=broken))
+    peak = peak_memory(Program(replace(trained, peak=broken)))
     assert peak is not None
     assert [value.bytes for value in peak.alive] == [8]
     assert peak.alive[0].source.frame is None

@@ -11,7 +11,9 @@ from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.collectives.hlo import hlo_collectives
 from shardscope.inspector.collectives.setting import Setting
 from shardscope.inspector.collectives.slices import Transfer, transfer_of
-from shardscope.inspector.pipeline import collectives_of, inspect
+from shardscope.inspector.collectives.stage import collectives_of
+from shardscope.inspector.ir.program import Program
+from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Collective
 from shardscope.parsers.hlo import parse_module
 from shardscope.parsers.mesh_syntax import MeshSyntax
@@ -111,14 +113,16 @@ def test_compiled_for_two_slices(tmp_path: Path) -> None:
     capture = last_capture(Request(f"{tmp_path}/program.py:fn", target="tpu:v5p:2x2x1*2", live=False))
     assert capture.complete, capture.failure
 
+    program = Program(capture)
+
     def told(stage: str) -> list[tuple[object, ...]]:
-        found = capture.stage(stage)
+        found = program.stage(stage)
         assert found is not None
         return sorted(
             (c.kind, c.axes, sorted(map(sorted, c.groups)), sorted(c.pairs), c.bytes_in, c.bytes_out, c.reduction)
-            for c in collectives_of(found, capture)
+            for c in collectives_of(program, found)
         )
 
     assert told("hlo") == told("hlo-spmd")
-    links = {c.axes: c.estimate.link for c in inspect(capture).collectives if c.stage == "hlo" and c.estimate}
+    links = {c.axes: c.estimate.link for c in inspect(program).collectives if c.stage == "hlo" and c.estimate}
     assert links == {("s",): "network", ("x",): "torus axes"}

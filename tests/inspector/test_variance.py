@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.ir.jaxpr_text import JaxprText
-from shardscope.inspector.ir.program import read
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import VariableVariance
 from shardscope.inspector.variance.held import axes_of
@@ -15,17 +15,15 @@ from ..conftest import SAMPLE_FUNCTIONS, SampleCapture
 
 
 def jaxpr_of(capture: Capture) -> JaxprText:
-    stage = capture.stage("jaxpr")
-    assert stage is not None
-    text = read(stage)
-    assert isinstance(text, JaxprText)
+    text = Program(capture).jaxpr
+    assert text is not None
     return text
 
 
 @pytest.mark.parametrize("function", SAMPLE_FUNCTIONS)
 def test_inferred_types_are_those_of_jax(function: str, sample: SampleCapture) -> None:
     text = jaxpr_of(sample(function))
-    inferred = infer(text.program, "types")
+    inferred = infer(text, "types")
     compared = 0
     for place in text.equations:
         for number, output in enumerate(place.equation.outputs):

@@ -120,7 +120,7 @@ async def test_of_a_large_program_the_table_is_there_first(
 ) -> None:
     monkeypatch.setattr(analyst, "LARGE", 0)
     looked = []
-    monkeypatch.setattr(analyst, "first_look", lambda capture: looked.append(first_look(capture)) or looked[-1])
+    monkeypatch.setattr(analyst, "first_look", lambda program: looked.append(first_look(program)) or looked[-1])
     async with opened(sample("predict:predict")) as driver:
         await shown(driver)
         # Findings and collectives come with the whole report.
@@ -140,15 +140,15 @@ async def test_values_in_conflict(sample: SampleCapture, opened: Opened) -> None
         await driver.until(lambda: len(table(driver).rows) > 0)
         assert pane.choice.shown == "in conflict"
         shown = [pane.value(row.key) for row in table(driver).rows]
-        capture = driver.screen.capture
+        program = driver.screen.report.program
         every = [pane.value(number) for number in range(pane.count)]
-        assert shown == [value for value in every if value is not None and conflicts_of(capture, value)]
+        assert shown == [value for value in every if value is not None and conflicts_of(program, value)]
 
 
 def test_conflicts_stand_with_the_values_that_they_are_about(sample: SampleCapture) -> None:
     report = inspect(sample("transformer:train_step"))
     value = next(value for value in report.shardings if value.name == "state[0]['embedding']")
-    stage = report.capture.stage("sdy")
+    stage = report.program.stage("sdy")
     assert stage is not None
     lines = sharding_details(report, value, linked(report, value, stage), 60)
     text = " ".join(" ".join(line.plain.split()) for line in lines)

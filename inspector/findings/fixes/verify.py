@@ -74,7 +74,8 @@ def _before(report: Report, request: Request, policy: Policy, tell: Callable[[st
         return report
     tell("running it as it is")
     again = last_capture(_lean(request))
-    return replace(report, capture=replace(report.capture, execution=again.execution or run))
+    changed = replace(report.capture, execution=again.execution or run)
+    return replace(report, program=report.program.grown(changed))
 
 
 def _tried(

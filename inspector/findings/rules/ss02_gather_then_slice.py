@@ -32,8 +32,8 @@ def check(report: Report) -> Iterator[Finding]:
                 block = own_block(report, flow, place, number)
                 if block is not None:
                     yield from _written(report, flow, place, number, block)
-    _, shardings = propagated(report.capture)
-    for detour in detours(report.capture):
+    _, shardings = propagated(report.program)
+    for detour in detours(report.program):
         if shardings is not None and detour.elsewhere is None:
             yield from _inserted(report, shardings, detour)
 

@@ -14,7 +14,7 @@ from ..support.in_loops import compiled_collectives
 
 def check(report: Report) -> Iterator[Finding]:
     """For each loop and line, the sums that are only added to what the loop carries, if they run in the loop."""
-    for loop in loops_of(report.capture):
+    for loop in loops_of(report.program):
         summed = [each for each in loop.collectives if loop.accumulated(each) is not None]
         there = compiled_collectives(report, summed)
         groups: dict[tuple[tuple[str, ...], str, int], list[Collective]] = {}

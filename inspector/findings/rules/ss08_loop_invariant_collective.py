@@ -19,7 +19,7 @@ from ..support.in_loops import compiled_collectives
 def check(report: Report) -> Iterator[Finding]:
     """Each collective of a loop on what does not change in it: still there, or hoisted with what that holds."""
     seen = set()
-    for loop in loops_of(report.capture):
+    for loop in loops_of(report.program):
         for instruction in loop.collectives:
             if _is_invariant(loop, instruction):
                 for there in compiled_collectives(report, (instruction,)):

@@ -17,8 +17,8 @@ from ..support.inserted import inserted_for
 
 def check(report: Report) -> Iterator[Finding]:
     """Each dimension that an axis leaves for another one, and to which it returns before that makes a difference."""
-    _, flow = propagated(report.capture)
-    for detour in detours(report.capture):
+    _, flow = propagated(report.program)
+    for detour in detours(report.program):
         if flow is not None and detour.elsewhere is not None:
             yield from _found(report, flow, detour)
 

@@ -22,7 +22,7 @@ KNOWN = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.",
 
 def check(report: Report) -> Iterator[Finding]:
     """Each custom call without a sharding rule that takes an operand that is cut, and a gather of that."""
-    _, flow = propagated(report.capture)
+    _, flow = propagated(report.program)
     if flow is None or not flow.has("custom_call"):
         return
     for row, found in enumerate(flow.rows):

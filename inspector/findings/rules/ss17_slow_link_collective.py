@@ -23,7 +23,7 @@ LEAST = 0.1
 
 def check(report: Report) -> Iterator[Finding]:
     """The collectives over the network, if the model knows an order of the mesh's axes that is much faster."""
-    machine = None if report.capture.subject is None else machine_of(report.capture.subject)
+    machine = machine_of(report.program)
     found = [c for c in report.collectives if c.stage == "hlo" and c.estimate is not None and c.executions]
     slow = [c for c in found if c.estimate is not None and c.estimate.link == "network"]
     meshes = [mesh for mesh in report.meshes if mesh.size == report.partitions and 1 < len(mesh.axes) <= MOST_AXES]

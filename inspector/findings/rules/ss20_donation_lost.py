@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ....parsers.hlo import HloModule
 from ...capture.model import Value
-from ...ir.program import read
 from ...report import Finding, FindingPlace, Report, Role, ShardedValue, SourcePosition
 from ...units import format_bytes
 from ..rule import Rule, finding
@@ -18,9 +16,8 @@ _ALIASED = re.compile(r":\s*\((\d{1,9}),")
 
 def check(report: Report) -> Iterator[Finding]:
     """Each donated argument that the compiled program takes and gives no result's place."""
-    stage = report.capture.stage("hlo")
-    module = None if stage is None else read(stage)
-    if not isinstance(module, HloModule) or module.entry is None:
+    module = report.program.hlo("hlo")
+    if module is None or module.entry is None:
         return
     aliased = {int(number) for number in _ALIASED.findall(module.attributes.get("input_output_alias", ""))}
     names = {

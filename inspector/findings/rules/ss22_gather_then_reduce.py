@@ -111,7 +111,7 @@ def _saved(
     group = max(map(len, compiled.groups), default=2)
     then = replace(compiled, kind="all-reduce", bytes_in=size, bytes_out=size)
     saved = compiled.wire_bytes - (wire_bytes("all-reduce", group, size, size) or 0)
-    machine = machine_of(report.capture.subject)
+    machine = machine_of(report.program)
     cost = None if machine is None else estimate(then, machine)
     seconds = None if cost is None or compiled.estimate is None else compiled.estimate.seconds - cost.seconds
     return (saved, seconds) if saved > 0 else (None, None)

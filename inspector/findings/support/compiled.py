@@ -69,7 +69,7 @@ def _lines(collective: Collective) -> set[tuple[str, int]]:
 
 def saved_seconds(report: Report, now: Collective, instead: Kind) -> float | None:
     """The time that another kind of collective saves, with the same operand over the same groups."""
-    machine = None if report.capture.subject is None else machine_of(report.capture.subject)
+    machine = machine_of(report.program)
     if machine is None or now.estimate is None:
         return None
     then = estimate(replace(now, kind=instead), machine)

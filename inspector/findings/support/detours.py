@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 from ....parsers.mesh_syntax import AxisRef
 from ....parsers.mlir import ShardingRule
 from ....parsers.mlir.sdy import DimensionSharding
-from ...capture.model import Capture
+from ...ir.derived import derived
+from ...ir.program import Program
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.recorded import sharding_at
 from ...shardings.sharding import ArraySharding
@@ -49,13 +49,13 @@ class Detour:
         return tuple(dict.fromkeys(node.row for node, _ in self.nodes))
 
 
-def detours(capture: Capture) -> tuple[Detour, ...]:
+def detours(program: Program) -> tuple[Detour, ...]:
     """All of them, in text order."""
-    _, flow = propagated(capture)
+    _, flow = propagated(program)
     return () if flow is None else _detours(flow)
 
 
-@lru_cache(maxsize=4)
+@derived
 def _detours(flow: Dataflow) -> tuple[Detour, ...]:
     sources = [Node("argument", -1, index) for index in range(len(flow.function.arguments))]
     for number, row in enumerate(flow.rows):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from ...ir.jaxpr_text import EquationPlace, JaxprText
+from ...ir.jaxpr_text import EquationPlace
 from ...variance.held import Value
-from ...variance.inference import Inferred, infer
+from ...variance.inference import infer
 from .jaxpr_flow import MOST_STEPS, At, Flow
 
 SAYS_NOTHING = ("axis_index",)
@@ -15,7 +13,7 @@ SAYS_NOTHING = ("axis_index",)
 
 def operands_over(flow: Flow, place: EquationPlace) -> tuple[Value, ...]:
     """Of each operand, the axes over which devices may hold different values; none for what is in no shard_map."""
-    return _real(flow.text).operands.get(place.id, ())
+    return infer(flow.text, "values").operands.get(place.id, ())
 
 
 def equal_along(flow: Flow, place: EquationPlace) -> tuple[tuple[str, ...], ...]:
@@ -27,12 +25,7 @@ def equal_along(flow: Flow, place: EquationPlace) -> tuple[tuple[str, ...], ...]
 
 def is_unchecked(flow: Flow, place: EquationPlace) -> bool:
     """Whether an equation stands in a shard_map with its check off."""
-    return place.id in _real(flow.text).unchecked
-
-
-@lru_cache(maxsize=4)
-def _real(text: JaxprText) -> Inferred:
-    return infer(text.program, "values")
+    return place.id in infer(flow.text, "values").unchecked
 
 
 def is_constant(flow: Flow, place: EquationPlace, position: int) -> bool:

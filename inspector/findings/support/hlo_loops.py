@@ -11,9 +11,8 @@ from functools import cached_property
 
 from ....parsers.hlo import Computation, HloModule, Instruction
 from ....parsers.hlo.fields import number
-from ...capture.model import Capture
 from ...collectives.kinds import HLO_OPCODES
-from ...ir.program import read
+from ...ir.program import Program
 
 MOST_STEPS = 2_000
 
@@ -185,11 +184,10 @@ class Loop:
         return value.maker.opcode == "constant"
 
 
-def loops_of(capture: Capture) -> Iterator[Loop]:
+def loops_of(program: Program) -> Iterator[Loop]:
     """The loops of a program as it comes out of the partitioner, in text order."""
-    stage = capture.stage("hlo-spmd")
-    module = None if stage is None else read(stage)
-    if not isinstance(module, HloModule):
+    module = program.hlo("hlo-spmd")
+    if module is None:
         return
     for instruction in module.with_opcode(("while",)):
         names = instruction.callees.get("body", ())

@@ -19,7 +19,7 @@ def compiled_collectives(report: Report, instructions: Iterable[Instruction]) ->
 
     They are told by the numbers of the operations that they come from; without such, by their lines, else by names.
     """
-    before, after = report.capture.stage("hlo-spmd"), report.capture.stage("hlo")
+    before, after = report.program.stage("hlo-spmd"), report.program.stage("hlo")
     found: dict[Collective, None] = {}
     if before is None or after is None:
         return ()

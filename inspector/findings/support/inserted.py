@@ -64,7 +64,7 @@ def inserted_collectives(report: Report) -> Iterator[tuple[Collective, tuple[Col
     """The collectives of the compiled program that the partitioner inserted, each with what it is there for."""
     for collective in report.collectives:
         if collective.stage == "hlo" and collective.origin == "partitioner":
-            yield collective, causes_of(report.capture, collective)
+            yield collective, causes_of(report.program, collective)
 
 
 def moved_by_the_partitioner(report: Report) -> Iterator[tuple[Collective, CollectiveCause]]:
@@ -74,7 +74,7 @@ def moved_by_the_partitioner(report: Report) -> Iterator[tuple[Collective, Colle
     """
     for collective in report.collectives:
         if collective.stage == "hlo" and collective.origin != "unknown" and is_inserted(collective):
-            causes = causes_of(report.capture, collective)
+            causes = causes_of(report.program, collective)
             for cause in causes if is_combined(collective) else causes[:1]:
                 yield collective, cause
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
+from ...ir.derived import derived
 from ...ir.jaxpr_text import EquationPlace, JaxprText
-from ...ir.program import jaxpr_of
 from ...report import FindingPlace, Report, SourcePosition
 
 CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
@@ -164,10 +163,10 @@ class Flow:
 
 def flow_of(report: Report) -> Flow | None:
     """The flow of a report's jaxpr; None where there is none."""
-    text = jaxpr_of(report.capture)
+    text = report.program.jaxpr
     return None if text is None else _flow(text)
 
 
-@lru_cache(maxsize=4)
+@derived
 def _flow(text: JaxprText) -> Flow:
     return Flow(text)

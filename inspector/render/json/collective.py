@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from ... import report
-from ...capture.model import Capture
+from ...ir.program import Program
 from ...shardings.collective_causes import causes_of
 from ...shardings.situation import CollectiveCause
 from .cost import Estimate, estimate_of
@@ -74,7 +74,7 @@ class Collective(Struct, frozen=True):
     causes: list[Cause]
 
 
-def collective_of(collective: report.Collective, capture: Capture) -> Collective:
+def collective_of(collective: report.Collective, program: Program) -> Collective:
     """A collective in its JSON shape."""
     return Collective(
         stage=collective.stage,
@@ -102,7 +102,7 @@ def collective_of(collective: report.Collective, capture: Capture) -> Collective
         op_name=collective.op_name,
         source=source_of(collective.source),
         parts=[Part(part.type, part.op_name, source_of(part.source)) for part in collective.parts],
-        causes=list(map(_cause, causes_of(capture, collective))),
+        causes=list(map(_cause, causes_of(program, collective))),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ... import report
-from ...capture.model import Capture
+from ...ir.program import Program
 from ...shardings import conflicts, explained
 from .source import Source, source_of
 
@@ -106,7 +106,7 @@ def _side(side: conflicts.Side) -> Side:
     )
 
 
-def sharding_of(value: report.ShardedValue, capture: Capture) -> Sharding:
+def sharding_of(value: report.ShardedValue, program: Program) -> Sharding:
     """A sharded value in its JSON shape."""
     most = 1 if value.role == "value" else MOST_STEPS
     return Sharding(
@@ -122,7 +122,7 @@ def sharding_of(value: report.ShardedValue, capture: Capture) -> Sharding:
         replicated_bytes=value.replicated_bytes,
         manual=list(value.manual),
         source=source_of(value.source),
-        why=[why_of(found) for found in explained.why(capture, value, most)],
+        why=[why_of(found) for found in explained.why(program, value, most)],
     )
 
 

@@ -43,7 +43,7 @@ def _what(rows: Sequence[CollectiveRow]) -> str:
 
 
 def _lines(collective: Collective, report: Report) -> tuple[str, ...]:
-    found = causes_of(report.capture, collective)
+    found = causes_of(report.program, collective)
     lines = []
     for cause in found[:2]:
         lines += [cause_line(cause, report), remedy_line(cause, report)]

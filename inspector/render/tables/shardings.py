@@ -87,18 +87,18 @@ def _under(rows: Sequence[tuple[int, ShardedValue, str]], report: Report) -> Ite
         why_line(found, name, report)
         for _, value, name in rows
         if value.role in ("argument", "output") and (value.asked is None or value.agrees is False)
-        for found in why(report.capture, value)
+        for found in why(report.program, value)
     ]
     yield from (Piece(line, "aside") for line in unasked[:MOST_CHAINS])
     if (more := len(unasked) - MOST_CHAINS) > 0:
         yield Piece(f"and {more:,} more of which the JSON report tells why", "aside")
-    found = [value for value in values(report.capture) if value.replicated_bytes]
+    found = [value for value in values(report.program) if value.replicated_bytes]
     found.sort(key=lambda value: -(value.replicated_bytes or 0))
     for value in found[:MOST_REPLICATED]:
         name = f"{value.name}{_place(value, report)}"
         copies = format_bytes(value.replicated_bytes)
         yield Piece(f"{copies} of copies: {name}, {value.type} as {value.spec}", "aside")
-    distinct = list(dict.fromkeys(tuple(conflict_lines(each, report)) for each in conflicts(report.capture)))
+    distinct = list(dict.fromkeys(tuple(conflict_lines(each, report)) for each in conflicts(report.program)))
     for lines in distinct[:MOST_CONFLICTS]:
         yield from lines
     if (more := len(distinct) - MOST_CONFLICTS) > 0:

@@ -9,9 +9,9 @@ from rich.text import Text
 
 from ...check.budget import Broken
 from ...check.verdict import Verdict
+from ...collectives.stage import collectives_of
 from ...diff.headline import headline
 from ...diff.outline import Transfer
-from ...pipeline import collectives_of
 from ...units import plural
 from ..offences import transfer_offences
 from .diff import print_diff
@@ -57,6 +57,6 @@ def _over(over: Broken, verdict: Verdict) -> list[RenderableType]:
 
 
 def _offences(transfers: Sequence[tuple[Transfer, int]], verdict: Verdict) -> Iterator[str]:
-    stage = verdict.report.capture.stage(verdict.found.stage)
-    collectives = () if stage is None else collectives_of(stage, verdict.report.capture)
+    stage = verdict.report.program.stage(verdict.found.stage)
+    collectives = () if stage is None else collectives_of(verdict.report.program, stage)
     return transfer_offences(transfers, verdict.found.stage, verdict.report, collectives)

@@ -54,7 +54,7 @@ def inserted(report: Report) -> list[Found]:
         (collective, cause)
         for collective in report.collectives
         if collective.stage == "hlo" and collective.origin != "user"
-        for cause in causes_of(report.capture, collective)
+        for cause in causes_of(report.program, collective)
     ]
 
 
@@ -88,7 +88,7 @@ def test_every_inserted_collective_has_a_cause(compiled: Callable[..., Report]) 
     assert effects["own"] <= effects.total() // 20
     for collective in collectives:
         assert collective.origin == "partitioner"
-        found = causes_of(report.capture, collective)
+        found = causes_of(report.program, collective)
         assert found, collective.name
         for cause in found:
             assert cause.confidence in ("exact", "name")

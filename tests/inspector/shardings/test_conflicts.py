@@ -6,8 +6,8 @@ from pathlib import Path
 
 import jax
 import pytest
-from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.why_lines import conflict_lines
 from shardscope.inspector.shardings.conflicts import conflicts, conflicts_of
@@ -57,10 +57,10 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def captured(script: Path, function: str) -> Capture:
+def captured(script: Path, function: str) -> Program:
     *_, found = capture(Request(f"{script}:{function}"))
     assert found.complete, found.failure
-    return found
+    return Program(found)
 
 
 def test_one_axis_for_two_dimensions(script: Path) -> None:
@@ -87,7 +87,7 @@ def test_one_axis_for_two_dimensions(script: Path) -> None:
 
 def test_no_conflict_where_all_agree(script: Path, sample: SampleCapture) -> None:
     assert conflicts(captured(script, "agreeing")) == ()
-    assert conflicts(sample("predict:predict")) == ()
+    assert conflicts(Program(sample("predict:predict"))) == ()
 
 
 def test_sub_axes(script: Path) -> None:

@@ -8,12 +8,11 @@ import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.ir import hlo_types
-from shardscope.inspector.ir.program import read
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.shardings.placement import same
 from shardscope.inspector.shardings.table import borders, values
-from shardscope.parsers.hlo import HloModule
 
 PROGRAM = Path(__file__).parent / "programs" / "gspmd.py"
 
@@ -28,7 +27,7 @@ def captured() -> Capture:
 
 
 def test_the_table_is_what_was_compiled(captured: Capture) -> None:
-    rows = borders(captured)
+    rows = borders(Program(captured))
     assert [(row.role, row.name, row.asked, row.spec) for row in rows] == [
         ("argument", "x", "P('data', None)", "P('data', None)"),
         ("argument", "w1", "P(None, 'model')", "P(None, 'model')"),
@@ -37,16 +36,14 @@ def test_the_table_is_what_was_compiled(captured: Capture) -> None:
         ("output", "result[1]", None, "P()"),
         ("constraint", "sharding_constraint", "P('data', 'model')", "P('data', 'model')"),
     ]
-    stage = captured.stage("hlo-spmd")
-    assert stage is not None
-    module = read(stage)
-    assert isinstance(module, HloModule)
+    module = Program(captured).hlo("hlo-spmd")
+    assert module is not None
     assert module.entry is not None
     assert module.entry.root is not None
     compiled = {int(each.literal or 0): each for each in module.entry.instructions if each.opcode == "parameter"}
     assert [row.local_type for row in rows[:3]] == [hlo_types.short(compiled[n].type) for n in range(3)]
     assert [row.local_type for row in rows[3:5]] == list(map(hlo_types.short, hlo_types.leaves(module.entry.root.type)))
-    assert [row.spec for row in values(captured) if row.name == "tanh"] == ["P('data', 'model')"]
+    assert [row.spec for row in values(Program(captured)) if row.name == "tanh"] == ["P('data', 'model')"]
 
 
 @pytest.mark.parametrize("stage", ["hlo-before", "stablehlo"])
@@ -56,8 +53,8 @@ def test_bare_texts_tell_the_devices(captured: Capture, stage: str, tmp_path: Pa
     assert text is not None
     path = tmp_path / "text"
     path.write_bytes(text.source.data)
-    bare = load(str(path))
-    there = {(row.role, row.type, row.value): row for row in borders(captured)}
+    bare = Program(load(str(path)))
+    there = {(row.role, row.type, row.value): row for row in borders(Program(captured))}
     compared = 0
     for row in borders(bare):
         known = there.get((row.role, row.type, row.value))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.propagation import Propagated, Propagation
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.shardings.conflicts import conflicts
 from shardscope.inspector.shardings.explained import why
@@ -53,18 +54,18 @@ def captured(folder: Path, first: int, second: int) -> Capture:
 def test_the_lower_number_is_propagated_first(
     first: int, second: int, spec: str, winner: str, loser: str, tmp_path: Path
 ) -> None:
-    capture = captured(tmp_path, first, second)
-    total = next(value for value in values(capture) if value.name.endswith("add"))
+    program = Program(captured(tmp_path, first, second))
+    total = next(value for value in values(program) if value.name.endswith("add"))
     assert total.spec == spec
-    found = {each.axis: each for each in why(capture, total)}
+    found = {each.axis: each for each in why(program, total)}
     assert found["x"].origin == f"argument {winner}"
     # The constraint has the last priority of the three.
     assert found["y"].origin == "with_sharding_constraint"
     assert [step.number for step in found["y"].steps] > [step.number for step in found["x"].steps]
     # At the function of the other argument both have arrived.
-    met = conflicts(capture)
+    met = conflicts(program)
     assert {each.operation for each in met} == {"cosine" if loser == "b" else "sine"}
     assert {why.origin for each in met for why in each.won.why} == {f"argument {winner}"}
     assert {why.origin for each in met for side in each.lost for why in side.why} == {f"argument {loser}"}
-    (asked,) = (value for value in inspect(capture).shardings if value.role == "constraint")
+    (asked,) = (value for value in inspect(program).shardings if value.role == "constraint")
     assert asked.asked == "P(P.UNCONSTRAINED, P.UNCONSTRAINED, 'y', priorities=(None, None, 2))"

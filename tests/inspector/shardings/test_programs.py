@@ -132,7 +132,7 @@ def report() -> dict[str, Report]:
 def test_every_value_is_sharded_as_it_should(name: str, report: dict[str, Report]) -> None:
     expected = EXPECTED[name]
     found: dict[str, set[str | None]] = {}
-    for value in (*report[name].shardings, *values(report[name].capture)):
+    for value in (*report[name].shardings, *values(report[name].program)):
         if value.role not in ("shard_map input", "constraint"):
             shape = value.type.partition("[")[2]
             for key in (value.name, f"{value.name} [{shape}"):

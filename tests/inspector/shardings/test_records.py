@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.shardings.dataflow import Dataflow
 from shardscope.inspector.shardings.table import propagated
 from shardscope.parsers.mlir import parse_module
@@ -13,7 +14,7 @@ from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
 
 @pytest.mark.parametrize("function", SAMPLE_FUNCTIONS)
 def test_records_are_those_of_the_operations(function: str, sample: SampleCapture) -> None:
-    _, flow = propagated(sample(function))
+    _, flow = propagated(Program(sample(function)))
     if flow is not None:
         check(flow)
 

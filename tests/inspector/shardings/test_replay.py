@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.render.sharding_grid import grid_lines
 from shardscope.inspector.shardings.dataflow import Node
 from shardscope.inspector.shardings.recorded import sharding_at
@@ -20,7 +21,7 @@ MESH = MeshSyntax((("data", 4), ("model", 2)))
 @pytest.mark.parametrize("function", ["predict:predict", "transformer:train_step", "constraint:open_columns"])
 def test_each_step_adds_what_it_says(function: str, sample: SampleCapture) -> None:
     """From nothing but what was asked to the end, every step adds its axis to its targets and to nothing else."""
-    _, flow = propagated(sample(function))
+    _, flow = propagated(Program(sample(function)))
     assert flow is not None
     replay = Replay(flow)
     nodes = {node for step in replay.moves.values() for move in step for node in move.targets}
@@ -39,7 +40,7 @@ def test_each_step_adds_what_it_says(function: str, sample: SampleCapture) -> No
 
 
 def test_before_the_first_step(sample: SampleCapture) -> None:
-    _, flow = propagated(sample("predict:predict"))
+    _, flow = propagated(Program(sample("predict:predict")))
     assert flow is not None
     replay = Replay(flow)
     asked, found = replay.after(Node("argument", -1, 0), BEFORE), replay.after(Node("argument", -1, 2), BEFORE)

@@ -8,7 +8,7 @@ import pytest
 from shardscope.inspector.capture.model import Capture, Value
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.ir import hlo_types
-from shardscope.inspector.ir.program import read
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.shardings.asked import agrees, asked_of
 from shardscope.inspector.shardings.placement import placement_of, same
@@ -26,10 +26,8 @@ LIVE = ["predict:predict", "constraint:open_columns", "block_matrices:reduce_sca
 
 
 def hlo(captured: Capture, stage: str) -> HloModule:
-    found = captured.stage(stage)
-    assert found is not None
-    module = read(found)
-    assert isinstance(module, HloModule)
+    module = Program(captured).hlo(stage)
+    assert module is not None
     return module
 
 
@@ -63,7 +61,7 @@ def test_intermediates_agree_with_what_goes_into_the_partitioner(function: str, 
     captured = sample(function)
     known = {
         (value.name, value.type, placement_of(value.sharding))
-        for value in values(captured)
+        for value in values(Program(captured))
         if value.sharding is not None
     }
     compared = 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.why_lines import why_line
 from shardscope.inspector.shardings.dataflow import Dataflow, Node
@@ -35,7 +36,7 @@ def nodes(flow: Dataflow) -> list[Node]:
 
 
 def flow_of(captured: Capture) -> Dataflow:
-    _, flow = propagated(captured)
+    _, flow = propagated(Program(captured))
     assert flow is not None
     return flow
 
@@ -97,12 +98,12 @@ def test_the_guides_program_in_words(sample: SampleCapture) -> None:
     by_name = {value.name: value for value in report.shardings}
     w2 = by_name["w2"]
     assert (w2.asked, w2.spec, w2.type, w2.local_type) == (None, "P('model', None)", "f32[256,10]", "f32[128,10]")
-    (found,) = why(report.capture, w2)
+    (found,) = why(report.program, w2)
     assert why_line(found, "w2", report) == (
         "model on w2 dim 0 ← argument w1 dim 1, via dot_general (line 21, step 5), dot_general (line 20, step 1)"
     )
     assert [step.rule for step in found.steps] == ["ik,kj->ij", "ik,kj->ij"]
-    (result,) = why(report.capture, by_name["result"])
+    (result,) = why(report.program, by_name["result"])
     assert [step.operation for step in result.steps] == ["return", "sin", "dot_general", "dot_general", "tanh"]
     assert result.origin == "argument x"
 
@@ -110,12 +111,12 @@ def test_the_guides_program_in_words(sample: SampleCapture) -> None:
 def test_constraints_and_shard_maps_are_origins(sample: SampleCapture, program: dict[str, Capture]) -> None:
     report = inspect(sample("constraint:open_columns"))
     (output,) = (value for value in report.shardings if value.role == "output")
-    data, model = why(report.capture, output)
+    data, model = why(report.program, output)
     assert (data.origin, data.place.frame is not None) == ("with_sharding_constraint", True)
     assert model.origin == "argument x"
     looped = inspect(program["looped"])
     (result,) = (value for value in looped.shardings if value.role == "output")
-    (found,) = why(looped.capture, result)
+    (found,) = why(looped.program, result)
     assert found.origin == "output 1 of the shard_map"
     assert found.place.frame is not None
     assert "layer(h, w)" in Path(found.place.frame.file).read_text().splitlines()[found.place.frame.line - 1]

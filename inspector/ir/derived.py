@@ -1,0 +1,33 @@
+"""Results of analyses that belong to a value: made when first asked for, kept by that value, and freed with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+
+class Owner(Protocol):
+    """A value that never changes, and keeps what analyses have derived from it."""
+
+    @property
+    def derived(self) -> dict[Hashable, object]:
+        """The results by analysis and arguments."""
+
+
+O = TypeVar("O", bound=Owner)  # noqa: E741
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def derived(analysis: Callable[Concatenate[O, P], T]) -> Callable[Concatenate[O, P], T]:
+    """An analysis of an owner that is done once for each of its further arguments, which are compared as keys are."""
+
+    @wraps(analysis)
+    def kept(owner: O, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = (analysis, args, *kwargs.items())
+        if key not in owner.derived:
+            owner.derived[key] = analysis(owner, *args, **kwargs)
+        return owner.derived[key]  # type: ignore[return-value]
+
+    return kept  # type: ignore[return-value]
