@@ -1,14 +1,11 @@
 """MLIR text: StableHLO and Shardy, and what else is around them, as printed, dumped and written by hand."""
 
-from ..pieces import Piece
 from .annotations import Annotations
 from .function import Function, function_around
 from .locations import CallSiteLoc, FileLoc, FusedLoc, Location, NameLoc, UnknownLoc, frames, names
 from .module import MlirModule, parse_module
 from .operation import Block, Operation, Region
 from .parameters import Argument, Result
-from .pieces import pieces
-from .rows import Rows
 from .sdy import (
     DimensionSharding,
     Exchange,
@@ -41,12 +38,10 @@ __all__ = [
     "Origin",
     "Origins",
     "OtherType",
-    "Piece",
     "PropagationEdge",
     "PropagationStep",
     "Region",
     "Result",
-    "Rows",
     "Sharding",
     "ShardingRule",
     "TensorType",
@@ -59,5 +54,4 @@ __all__ = [
     "names",
     "parse_module",
     "parse_type",
-    "pieces",
 ]

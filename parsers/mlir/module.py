@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 
@@ -12,9 +11,9 @@ from ..readable import readable
 from ..source import Source, Span
 from .function import Function
 from .lists import symbol
+from .opcodes import opcode_counts
 from .operation import Operation, operation_from, operation_in, operations_in
 from .problems import problems_in
-from .rows import Rows, read_rows
 from .scan import starts
 from .statement import FUNCTION
 from .text import MlirText, nests_holding
@@ -100,13 +99,9 @@ class MlirModule:
         for operation in self.body:
             yield from operation.walk()
 
-    def rows(self) -> Rows:
-        """The results, name and types of every operation, in text order."""
-        return read_rows(self.text)
-
     def opcode_counts(self) -> dict[str, int]:
         """How many operations there are of each name."""
-        return dict(Counter(name for name, _ in self.rows().kinds))
+        return dict(opcode_counts(self.text))
 
     @property
     def meshes(self) -> Mapping[str, MeshSyntax]:

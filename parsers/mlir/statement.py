@@ -92,11 +92,6 @@ class Statement:
         """The types behind the arrow, if there is one."""
         return None if self.form.result_types is None else tuple(map(self.filled.text, self.form.result_types))
 
-    @property
-    def signature(self) -> str:
-        """All that is written about types behind the colon; empty if nothing is."""
-        return "" if self.form.signature is None else self.filled.text(self.form.signature)
-
     def typed(self, results: int, resolved: Callable[[str], str]) -> tuple[Types, Types]:
         """The types of its operands and of as many results; raises ParseError, or ValueError when there are others.
 

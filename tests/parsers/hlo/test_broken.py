@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from shardscope.parsers.errors import ParseError
-from shardscope.parsers.hlo import HloModule, parse_module, pieces
+from shardscope.parsers.hlo import HloModule, parse_module
 from shardscope.parsers.hlo.problems import MOST_PROBLEMS
 from shardscope.parsers.source import Source
+
+from ..pieces import hlo_pieces
 
 
 def read(text: str) -> HloModule:
@@ -252,5 +254,5 @@ def test_pieces_leave_nothing_out() -> None:
                 module = read(text)
             except ParseError:
                 continue
-            parts = list(pieces(module))
+            parts = list(hlo_pieces(module))
             assert "".join(module.source.text(part.span) for part in parts) == text

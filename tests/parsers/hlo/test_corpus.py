@@ -17,12 +17,12 @@ from shardscope.parsers.hlo import (
     Operand,
     TupleShape,
     parse_module,
-    pieces,
 )
 from shardscope.parsers.hlo.printed import doubtful
 from shardscope.parsers.replica_groups import ListGroups
 from shardscope.parsers.source import Source
 
+from ..pieces import hlo_pieces
 from .conftest import Read
 
 HALVES = ("start", "update", "done")
@@ -59,7 +59,7 @@ def test_finds_what_xla_finds(modules: dict[Path, HloModule], xla: Read) -> None
 def test_pieces_put_together_are_the_text(modules: dict[Path, HloModule]) -> None:
     for module in modules.values():
         data = module.source.data
-        parts = list(pieces(module))
+        parts = list(hlo_pieces(module))
         assert b"".join(data[part.span.start : part.span.end] for part in parts) == data
         # Between the pieces of these texts there is only white space.
         assert not b"".join(data[part.span.start : part.span.end] for part in parts if part.kind == "other").strip()

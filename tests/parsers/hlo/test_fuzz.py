@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 from shardscope.parsers.errors import ParseError
-from shardscope.parsers.hlo import HloModule, parse_module, pieces
+from shardscope.parsers.hlo import HloModule, parse_module
 from shardscope.parsers.source import Source
 
 from ..damage import SCRAPS, SEEDS, damaged_line, damaged_texts, is_linear, repeated
+from ..pieces import hlo_pieces
 from .test_nested import with_nested
 
 
@@ -44,7 +45,7 @@ def look_at_everything(module: HloModule) -> None:
     assert sum(module.opcode_counts().values()) == len(instructions)
     for each in instructions[:99]:
         assert module.instruction_at(each.span.start).span == each.span
-    parts = list(pieces(module))
+    parts = list(hlo_pieces(module))
     assert b"".join(module.source.data[part.span.start : part.span.end] for part in parts) == module.source.data
     assert all(before.span.end == after.span.start for before, after in pairwise(parts))
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardscope.parsers.hlo import HloModule, Instruction, parse_module, pieces
+from shardscope.parsers.hlo import HloModule, Instruction, parse_module
 from shardscope.parsers.source import Source
 
 from ..conftest import read_in_cpp
+from ..pieces import hlo_pieces
 from .conftest import Read
 from .test_corpus import differences, groups, printed
 
@@ -129,7 +130,7 @@ def test_pieces_leave_nothing_out() -> None:
     for text in (REDUCTION, IN_A_LINE, BRANCHES, WITHOUT_AN_ENTRY, in_each_other(3)):
         for module in (read(text), read(text[: len(text) * 2 // 3])):
             data = module.source.data
-            parts = list(pieces(module))
+            parts = list(hlo_pieces(module))
             assert b"".join(data[part.span.start : part.span.end] for part in parts) == data
 
 
