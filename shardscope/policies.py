@@ -8,7 +8,7 @@ from pathlib import Path
 from shardscope.configuration import TABLE, Configuration, Found
 from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.findings.rule import Rule
-from shardscope.inspector.findings.table import rule_named
+from shardscope.inspector.findings.rules import rule_named
 from shardscope.parsers.errors import ShardscopeError
 
 

@@ -16,11 +16,11 @@ from ..inspector.capture.model import Capture
 from ..inspector.capture.spawn import Begun
 from ..inspector.diff.diff import diff
 from ..inspector.findings.policy import EVERYTHING, Policy
-from ..inspector.improved import improved
 from ..inspector.ir.program import Program
 from ..inspector.pipeline import inspect
 from ..inspector.render.printable import printable
 from ..inspector.report import Report
+from ..inspector.trace_errors.explain import explained_or_verified
 from .diff_screen import DiffScreen
 from .feed import Feed
 from .main_screen import MainScreen
@@ -39,7 +39,7 @@ def show_live(begun: Begun, policy: Policy = EVERYTHING, *, verify: bool = False
     A function that does not trace is explained; `verify` tries the changes that mend findings.
     """
     feed = Feed(begun.captures, begun.cancellation.cancel)
-    improve = partial(improved, request=begun.request, policy=policy, verify=verify)
+    improve = partial(explained_or_verified, request=begun.request, policy=policy, verify=verify)
     ShardscopeApp(feed, policy=policy, improve=improve).run()
     return feed.stop()
 

@@ -1,4 +1,4 @@
-"""A finding in full: what is wrong, the change that mends it, and how that is known."""
+"""A finding in full: what is wrong, the change that fixes it, and how that is known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from textual.content import Content
 
 from ..inspector.findings.fixes.apply import diff_of
-from ..inspector.render.finding_facts import evidence, remedy, suppressed_by
+from ..inspector.render.finding_facts import evidence, fix_facts, suppressed_by
 from ..inspector.report import Finding, Report
 from .findings_listing import COLOURS
 from .pieces import data, folded, title
@@ -28,8 +28,8 @@ def finding_details(report: Report, found: Finding, width: int) -> Iterator[Cont
         yield from folded(data(f"suppressed {suppressed_by(known)}", "$aside"), width)
     yield Content("")
     yield from folded(data(found.message), width)
-    yield from _labelled(remedy(found), width)
-    diff = diff_of(report.capture, found.edits)
+    yield from _labelled(fix_facts(found), width)
+    diff = diff_of(report.capture, found.proposal)
     if diff:
         yield Content("")
         yield title("the change")

@@ -9,15 +9,12 @@ from dataclasses import replace
 from ..capture.model import Capture
 from ..ir.program import Program
 from ..report import Finding, Report, Suppressed, Suppression
+from ..severity import SEVERITIES
 from ..source_files import source_of
-from .fixes.table import changes
 from .policy import Policy
-from .rules import ss00_useless_suppression
+from .rule import Rule
+from .rules import RULES, rule_named
 from .suppressions import suppressions_in
-from .table import RULES, findings, rule_named
-
-STRICT = ("SS23",)
-"""Rules whose findings are errors where the reader is strict."""
 
 
 def with_findings(report: Report, policy: Policy) -> Report:
@@ -26,7 +23,9 @@ def with_findings(report: Report, policy: Policy) -> Report:
     told, suppressed, used = [], [], set()
     comments = _Comments(report.capture)
     script = "" if report.capture.subject is None else report.capture.subject.script or ""
-    for found in findings(report, (rule for rule in RULES if policy.wants(rule.id))):
+    wanted = [rule for rule in RULES if policy.wants(rule.id)]
+    strict = {rule.id for rule in wanted if policy.strict and rule.fails_strict}
+    for found in _findings(report, (rule for rule in wanted if rule.reads == "program")):
         comment = comments.about(found)
         pattern = policy.pattern_against(found, script)
         if comment is not None:
@@ -36,22 +35,17 @@ def with_findings(report: Report, policy: Policy) -> Report:
             by = Suppression(policy.settings, 0, (found.rule,), f"per-path-ignores of {pattern}")
             suppressed.append(Suppressed(found, by))
         else:
-            told.append(_with_change(report, replace(found, severity="error") if _is_worse(found, policy) else found))
+            told.append(replace(found, severity="error") if found.rule in strict else found)
     idle = tuple(_idle(comments.all() - used, policy, _lines(report.program)))
     report = replace(report, suppressed=tuple(suppressed), idle=idle)
-    rule = ss00_useless_suppression.RULE
-    more = rule.check(report) if policy.wants(rule.id) else ()
+    more = _findings(report, (rule for rule in wanted if rule.reads == "suppressions"))
     return replace(report, findings=(*told, *more))
 
 
-def _is_worse(found: Finding, policy: Policy) -> bool:
-    return policy.strict and found.rule in STRICT
-
-
-def _with_change(report: Report, found: Finding) -> Finding:
-    """The finding with the change that mends it, where there is but one that can be written."""
-    alternatives = changes(report, found)
-    return replace(found, edits=alternatives[0]) if len(alternatives) == 1 else found
+def _findings(report: Report, rules: Iterable[Rule]) -> list[Finding]:
+    """What these rules find, worst first, else in the order of the rules."""
+    found = (each for rule in rules for each in rule.check(report))
+    return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
 
 
 class _Comments:

@@ -1,21 +1,28 @@
-"""What a rule is: words for the reader, and the function that looks."""
+"""A rule: words for the reader, and the function that looks and writes the fixes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
-from ..report import Certainty, Finding, FindingPlace, Report
+from ..report import Certainty, Edit, Finding, FindingPlace, Fix, Report
 from ..severity import Severity
+
+MAX_ALTERNATIVES = 4
+"""Different edits for one finding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One diagnostic. `severity` is the usual one; a finding may have another.
+    """One diagnostic; its module in `rules/` is all that there is of it. A finding may have another `severity`.
 
-    `finds`, `why` and `proof` are sentences: the pattern, what is bad about it, and what a finding rests on. `faulty`
-    and `repaired` are the same few lines with the fault and without it. `check` looks at a report and gives what it
-    found, made by `finding`.
+    `finds`, `why` and `proof` are sentences: the pattern, what is bad about it, and what a finding rests on. `tries`
+    says which edits its fixes have, or `by_hand` why only a person can write them. `faulty` and `repaired` are the same
+    few lines with the fault and without it. `check` looks at a report and gives what it found, made by `finding`.
+
+    `saves` is what its fixes are to lessen. Findings of one that `fails_strict` are errors where the reader is strict.
+    One that `reads` suppressions is checked when it is known which of them suppress something.
     """
 
     id: str
@@ -27,8 +34,13 @@ class Rule:
     faulty: str
     repaired: str
     check: Callable[[Report], Iterator[Finding]]
+    tries: str = ""
+    by_hand: str = ""
     threshold: float | None = None
     threshold_is: str = ""
+    saves: Literal["communication", "memory"] = "communication"
+    fails_strict: bool = False
+    reads: Literal["program", "suppressions"] = "program"
 
 
 def finding(
@@ -41,11 +53,11 @@ def finding(
     severity: Severity | None = None,
     related: tuple[FindingPlace, ...] = (),
     evidence: tuple[tuple[str, str], ...] = (),
-    fix: str | None = None,
+    fixes: tuple[Fix, ...] = (),
     saved_bytes: int | None = None,
     saved_seconds: float | None = None,
 ) -> Finding:
-    """What a rule found, of its own severity where no other is given."""
+    """A finding of a rule, of its severity where no other is given."""
     return Finding(
         rule.id,
         rule.slug,
@@ -56,7 +68,18 @@ def finding(
         place,
         related,
         evidence,
-        fix,
+        fixes,
         saved_bytes,
         saved_seconds,
     )
+
+
+def advice(title: str) -> tuple[Fix, ...]:
+    """A fix that takes a person to write it."""
+    return (Fix(title),)
+
+
+def alternatives(title: str, changes: Iterable[tuple[Edit, ...]]) -> tuple[Fix, ...]:
+    """A fix for each different change that can be written; advice where none can."""
+    written = list(dict.fromkeys(filter(None, changes)))[:MAX_ALTERNATIVES]
+    return tuple(Fix(title, edits) for edits in written) or advice(title)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..report import Explanation, Remedy, Report
+from ..report import Explanation, Fix, Report
 
 
 def failure_text(report: Report) -> str:
@@ -12,21 +12,18 @@ def failure_text(report: Report) -> str:
     failure, found = report.capture.failure, report.explanation
     lines = [] if failure is None else [failure.message, failure.hint]
     if found is not None:
-        lines += [found.title, *(f"{verdict(remedy)}: {remedy.what}" for remedy in remedies_shown(found))]
+        lines += [found.title, *(f"{verdict(fix)}: {fix.title}" for fix in fixes_shown(found))]
     return "\n".join(filter(None, lines))
 
 
-def remedies_shown(found: Explanation) -> Sequence[Remedy]:
+def fixes_shown(found: Explanation) -> Sequence[Fix]:
     """Those that work; all of them, where none does."""
-    working = [remedy for remedy in found.remedies if remedy.works]
-    return working or found.remedies
+    working = [fix for fix in found.fixes if fix.verified]
+    return working or found.fixes
 
 
-def verdict(remedy: Remedy) -> str:
+def verdict(fix: Fix) -> str:
     """What came of trying it."""
-    match remedy.works:
-        case True:
-            return "traces"
-        case False:
-            return f"does not trace ({remedy.why})"
-    return "not tried"
+    if fix.trial is None:
+        return "not tried"
+    return "traces" if fix.verified else f"does not trace ({fix.trial.why})"

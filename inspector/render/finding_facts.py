@@ -23,7 +23,7 @@ def counted(report: Report) -> str:
 
 def facts(found: Finding) -> list[tuple[str, str]]:
     """All of it: how it is known, and what mends it."""
-    return [*evidence(found), *remedy(found)]
+    return [*evidence(found), *fix_facts(found)]
 
 
 def evidence(found: Finding) -> list[tuple[str, str]]:
@@ -36,11 +36,11 @@ def evidence(found: Finding) -> list[tuple[str, str]]:
     return lines
 
 
-def remedy(found: Finding) -> list[tuple[str, str]]:
+def fix_facts(found: Finding) -> list[tuple[str, str]]:
     """The fix, what it saves, and what came of trying it."""
     lines = []
-    if found.fix is not None:
-        lines.append(("fix", found.fix))
+    if found.fixes:
+        lines.append(("fix", found.fixes[0].title))
     if found.saved_bytes is not None:
         seconds = "" if found.saved_seconds is None else f", {format_seconds(found.saved_seconds)}"
         lines.append(("saves", f"{format_bytes(found.saved_bytes)} of what each device sends{seconds}, each time"))

@@ -11,7 +11,7 @@ from ..findings.fixes.apply import diff_of
 from ..report import Finding, Report
 from .change_rows import MOST as MOST_CHANGES
 from .change_rows import ChangeRow, amount_rows, border_rows, change_rows, concern_rows, inside_rows
-from .explanation_words import remedies_shown, verdict
+from .explanation_words import fixes_shown, verdict
 from .finding_facts import counted, facts, where
 from .markdown_text import code, plain, table
 from .subject_line import subject_line
@@ -58,9 +58,9 @@ def _explanation(report: Report) -> Iterator[str]:
         return
     steps = (f"{plain(step.what)} {plain(step.source.text())}".rstrip() for step in found.steps)
     yield "\n".join([f"**Why:** {plain(found.title)}", "", *(f"{n}. {step}" for n, step in enumerate(steps, 1))])
-    for remedy in remedies_shown(found):
-        yield f"**{plain(verdict(remedy))}:** {plain(remedy.what)}"
-        diff = diff_of(report.capture, remedy.edits)
+    for fix in fixes_shown(found):
+        yield f"**{plain(verdict(fix))}:** {plain(fix.title)}"
+        diff = diff_of(report.capture, fix)
         if diff:
             yield code("\n".join(diff), "diff")
 
@@ -68,7 +68,7 @@ def _explanation(report: Report) -> Iterator[str]:
 def _finding(found: Finding, report: Report) -> str:
     head = f"{SIGNS[found.severity]} **{found.rule} {found.slug}** at **{plain(where(found))}**, {found.confidence}  "
     lines = [head, plain(found.message), "", *(f"- **{plain(name)}:** {plain(text)}" for name, text in facts(found))]
-    diff = diff_of(report.capture, found.edits)
+    diff = diff_of(report.capture, found.proposal)
     return "\n".join(lines) + (f"\n\n{code(chr(10).join(diff), 'diff')}" if diff else "")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from textwrap import fill, indent
 
-from ..findings.fixes.table import BY_HAND, CHANGES
 from ..findings.rule import Rule
 
 WIDTH = 100
@@ -27,8 +26,7 @@ def _threshold(rule: Rule) -> str:
 
 
 def _trial(rule: Rule) -> str:
-    change = CHANGES.get(rule.id)
-    return f"tries {change.words}" if change is not None else f"tries nothing: {BY_HAND[rule.id]}"
+    return f"tries {rule.tries}" if rule.tries else f"tries nothing: {rule.by_hand}"
 
 
 def rules_text(rules: Iterable[Rule]) -> str:

@@ -13,8 +13,8 @@ from ...parsers.source_frames import Frame
 from ..capture.model import Capture
 from ..findings.fixes.apply import edited
 from ..findings.rule import Rule
-from ..findings.table import RULES
-from ..report import Edit, Finding, FindingPlace, Report, Suppression
+from ..findings.rules import RULES
+from ..report import Edit, Finding, FindingPlace, Fix, Report, Suppression
 from ..severity import Severity
 from ..source_files import source_of
 from ..trace_errors.functions import place_of
@@ -98,8 +98,9 @@ def _result(found: Finding, capture: Capture) -> Json:
     if len(found.place.source.stack) > 1:
         frames = [{"location": _physical(frame, capture)} for frame in found.place.source.stack]
         result["stacks"] = [{"message": _message("where it comes from"), "frames": frames}]
-    if found.edits and edited(capture, found.edits) is not None:
-        result["fixes"] = [_fix(found, capture)]
+    fixes = [fix for fix in found.fixes if fix.edits and edited(capture, fix.edits) is not None]
+    if fixes:
+        result["fixes"] = [_fix(fix, capture) for fix in sorted(fixes, key=lambda fix: not fix.verified)]
     return result
 
 
@@ -136,12 +137,12 @@ def _region(capture: Capture, place: Edit) -> Json:
     return {**region, "startColumn": start, "endColumn": end} if inside else {"startLine": place.line}
 
 
-def _fix(found: Finding, capture: Capture) -> Json:
+def _fix(fix: Fix, capture: Capture) -> Json:
     return {
-        "description": _message(found.fix or "the change that mends it"),
+        "description": _message(fix.title),
         "artifactChanges": [
-            {"artifactLocation": _artifact(file), "replacements": list(_replacements(found.edits, file, capture))}
-            for file in dict.fromkeys(edit.file for edit in found.edits)
+            {"artifactLocation": _artifact(file), "replacements": list(_replacements(fix.edits, file, capture))}
+            for file in dict.fromkeys(edit.file for edit in fix.edits)
         ],
     }
 

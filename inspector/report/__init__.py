@@ -1,8 +1,8 @@
 """The Report, and the values that it consists of."""
 
 from .collectives import Collective, CollectivePart, Kind, Origin, Pass
-from .explanations import Explanation, PlacedMessage, Remedy, StoryStep
-from .findings import Certainty, Edit, Finding, FindingPlace, Suppressed, Suppression, Trial
+from .explanations import Explanation, PlacedMessage, StoryStep
+from .findings import Certainty, Edit, Finding, FindingPlace, Fix, Suppressed, Suppression, Trial
 from .memory import LiveValue, PeakMemory
 from .position import Confidence, SourcePosition, file_and_line
 from .report import Report, StageSummary
@@ -20,6 +20,7 @@ __all__ = [
     "Explanation",
     "Finding",
     "FindingPlace",
+    "Fix",
     "Kind",
     "LiveValue",
     "Origin",
@@ -27,7 +28,6 @@ __all__ = [
     "PeakMemory",
     "PlacedMessage",
     "ProbedValue",
-    "Remedy",
     "Report",
     "Role",
     "ShardedValue",

@@ -5,18 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..capture.model import Message
-from .findings import Edit
+from .findings import Fix
 from .position import SourcePosition
-
-
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """A change that may let a function trace: in words, as edits, and whether it did; None where it was not tried."""
-
-    what: str
-    edits: tuple[Edit, ...] = ()
-    works: bool | None = None
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +19,11 @@ class StoryStep:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a function does not trace: in short, how it came to that, and what may mend it."""
+    """Why a function does not trace: in short, how it came to that, and what may fix it."""
 
     title: str
     steps: tuple[StoryStep, ...] = ()
-    remedies: tuple[Remedy, ...] = ()
+    fixes: tuple[Fix, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is wrong with a program, what mends it, and which of that the user knows already."""
+"""What is wrong with a program, what fixes it, and which of that the user knows already."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What became of the program when the edits of a finding were tried on a copy of the source.
+    """What became of the program with the edits of a fix in a copy of the source.
 
-    `verified` where the finding is gone and everything else is as good as before; `why` says so in words, or what was
-    in the way. Collectives are counted by kind and axes, and bytes are those that a device sends in one run.
+    `verified` where the finding is gone and everything else is as good as before, or where a function traces that did
+    not; `why` says so in words, or what was in the way. Collectives are counted by kind and axes, and bytes are those
+    that a device sends in one run.
     """
 
     verified: bool
@@ -60,14 +61,30 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class Fix:
+    """A change that fixes something: `title` on one line, and the edits that make it; without edits it is advice.
+
+    `trial` says how the edits were found to work, None where they were not tried.
+    """
+
+    title: str
+    edits: tuple[Edit, ...] = ()
+    trial: Trial | None = None
+
+    @property
+    def verified(self) -> bool:
+        """Whether it was tried, and works."""
+        return self.trial is not None and self.trial.verified
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One diagnostic at one place: what is wrong, how that is known, and what to do about it.
 
     `error` is a wrong result, `warning` is cost. It is `proved` where the levels agree or live values show it, `likely`
-    where one level says so, `possible` where it depends on what is not known. `evidence` are names and texts; `fix` is
-    in the user's own names, and `edits` are that fix where it can be written as a change of the source. `saved_bytes`
-    are those that a device sends less in one execution, `saved_seconds` is the time of that on the target. `trial` says
-    how the edits were found to work, None where they were not tried.
+    where one level says so, `possible` where it depends on what is not known. `evidence` are names and texts, `fixes`
+    alternatives in the user's own names, the likeliest first. `saved_bytes` are those that a device sends less in one
+    execution, `saved_seconds` is the time of that on the target.
     """
 
     rule: str
@@ -79,11 +96,22 @@ class Finding:
     place: FindingPlace
     related: tuple[FindingPlace, ...] = ()
     evidence: tuple[tuple[str, str], ...] = ()
-    fix: str | None = None
+    fixes: tuple[Fix, ...] = ()
     saved_bytes: int | None = None
     saved_seconds: float | None = None
-    edits: tuple[Edit, ...] = ()
-    trial: Trial | None = None
+
+    @property
+    def proposal(self) -> Fix | None:
+        """The fix to show as edits: the verified one, else the first that was tried, else the only one with edits."""
+        editable = [fix for fix in self.fixes if fix.edits]
+        tried = [fix for fix in editable if fix.trial is not None]
+        best = sorted(tried, key=lambda fix: not fix.verified) or (editable if len(editable) == 1 else [])
+        return best[0] if best else None
+
+    @property
+    def trial(self) -> Trial | None:
+        """How the proposal was found to work."""
+        return None if self.proposal is None else self.proposal.trial
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 
 from ..findings.fixes.calls import tree_of
-from ..report import Explanation, Remedy, StoryStep
+from ..findings.fixes.edits import wrapped
+from ..report import Explanation, Fix, StoryStep
 from ..source_files import source_of
 from .failed import Failed
-from .functions import calls_at, element, functions_named, place_of, prefix_of, results_of, wrapped
+from .functions import calls_at, element, functions_named, place_of, prefix_of, results_of
 
 INITIAL = {"scan": (1, "init"), "while_loop": (2, "init_val"), "fori_loop": (3, "init_val")}
 """Where the functions of jax.lax take what they carry."""
@@ -39,7 +40,7 @@ def explain(failed: Failed) -> Explanation | None:
     return Explanation(
         f"{name} is carried by the loop, begins without {', '.join(axes)}, and comes to vary over it",
         (*steps, begins),
-        tuple(_remedies(failed, name, axes)),
+        tuple(_fixes(failed, name, axes)),
     )
 
 
@@ -69,7 +70,7 @@ def axes_in(type: str) -> tuple[str, ...]:
     return tuple(axis.strip() for axis in (found[1] or found[2]).split(",")) if found else ()
 
 
-def _remedies(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Remedy]:
+def _fixes(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Fix]:
     for file, call in calls_at(failed.capture, place_of(failed.failure).stack, tuple(INITIAL)):
         function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         position, keyword = INITIAL[function]
@@ -88,7 +89,7 @@ def _remedies(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Reme
         return
 
 
-def _cast_branch(failed: Failed, branch: str, axes: tuple[str, ...]) -> Iterator[Remedy]:
+def _cast_branch(failed: Failed, branch: str, axes: tuple[str, ...]) -> Iterator[Fix]:
     described = {each[1]: (each[2], each[3], int(each[4])) for each in _BRANCH.finditer(failed.said)}
     name, file, line = described.get(branch, ("", "", 0))
     for where, function in functions_named(failed.capture, name):
@@ -99,16 +100,14 @@ def _cast_branch(failed: Failed, branch: str, axes: tuple[str, ...]) -> Iterator
             yield from _casts(failed, failed.lax(where), placed, axes, f"the result of {branch}")
 
 
-def _casts(
-    failed: Failed, lax: str, placed: tuple[str, ast.expr], axes: tuple[str, ...], what: str
-) -> Iterator[Remedy]:
+def _casts(failed: Failed, lax: str, placed: tuple[str, ast.expr], axes: tuple[str, ...], what: str) -> Iterator[Fix]:
     """By the newer name, and by the one that JAX before 0.8 has."""
-    yield Remedy(
+    yield Fix(
         f"cast {what} to vary over {', '.join(axes)}", wrapped(placed, f"{lax}pcast(", f", {axes!r}, to='varying')")
     )
     jax = failed.capture.subject.jax if failed.capture.subject is not None else None
     if jax is not None and jax.startswith("0.7."):
-        yield Remedy(f"cast {what} to vary over {', '.join(axes)}", wrapped(placed, f"{lax}pvary(", f", {axes!r})"))
+        yield Fix(f"cast {what} to vary over {', '.join(axes)}", wrapped(placed, f"{lax}pvary(", f", {axes!r})"))
 
 
 def _assigned(failed: Failed, file: str, name: ast.Name) -> ast.expr | None:

@@ -1,4 +1,4 @@
-"""The explainers: from a function that does not trace to the story of why, and the changes that mend it, tried."""
+"""The explainers: from a function that does not trace to the story of why, and the fixes, tried."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from functools import lru_cache
 
 from ..capture.protocol.request import Request
 from ..capture.spawn import last_capture
-from ..findings.fixes.verify import captured_with
+from ..findings.fixes.apply import captured_with
+from ..findings.fixes.verify import verified
+from ..findings.policy import Policy
 from ..pipeline import inspect
-from ..report import Explanation, Remedy, Report
+from ..report import Explanation, Fix, Report, Trial
 from . import carries, out_specs, reductions, sizes
 from .failed import Failed
 
@@ -26,8 +28,8 @@ EXPLAINERS: tuple[Callable[[Failed], Explanation | None], ...] = (
     sizes.explain_explicit,
 )
 
-MOST = 4
-"""Remedies that are tried; each takes as long as it takes to trace."""
+MAX_TRIALS = 4
+"""Of the fixes; each takes as long as it takes to trace."""
 
 
 def explained(report: Report, request: Request, tell: Callable[[str], None] = lambda what: None) -> Report:
@@ -50,18 +52,32 @@ def explained(report: Report, request: Request, tell: Callable[[str], None] = la
     explanation = next(filter(None, (explain(failed) for explain in EXPLAINERS)), None)
     if explanation is None:
         return report
-    remedies = []
-    for number, remedy in enumerate(explanation.remedies):
-        if number < MOST and remedy.edits:
+    fixes = list(explanation.fixes)
+    for number, fix in enumerate(fixes[:MAX_TRIALS]):
+        if fix.edits:
             tell("trying a change")
-        remedies.append(_tried(report, tracing, remedy) if number < MOST and remedy.edits else remedy)
-    remedies.sort(key=lambda remedy: (remedy.works is None, remedy.works is False))
-    return replace(report, explanation=replace(explanation, remedies=tuple(remedies)))
+            fixes[number] = replace(fix, trial=_trial(report, tracing, fix))
+    fixes.sort(key=lambda fix: (fix.trial is None, not fix.verified))
+    return replace(report, explanation=replace(explanation, fixes=tuple(fixes)))
 
 
-def _tried(report: Report, request: Request, remedy: Remedy) -> Remedy:
-    found = captured_with(report.capture, request, remedy.edits)
+def _trial(report: Report, request: Request, fix: Fix) -> Trial | None:
+    found = captured_with(report.capture, request, fix.edits)
     if found is None:
-        return remedy
+        return None
     why = "" if found.failure is None else found.failure.message.partition("\n")[0]
-    return replace(remedy, works=found.failure is None, why=why)
+    return Trial(found.failure is None, why)
+
+
+def explained_or_verified(
+    report: Report,
+    request: Request,
+    policy: Policy,
+    *,
+    verify: bool,
+    tell: Callable[[str], None] = lambda what: None,
+) -> Report:
+    """The report of a request, explained where it failed, else with its fixes tried if they are to be verified."""
+    if report.capture.failure is not None:
+        return explained(report, request, tell)
+    return verified(report, request, policy, tell) if verify else report

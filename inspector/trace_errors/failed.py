@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..capture.model import Capture, Failure
-from ..findings.fixes.changes import imports
+from ..findings.fixes.calls import imports
 from ..ir.jaxpr_text import EquationPlace
 from ..report import Report, StoryStep
 from ..source_files import source_of

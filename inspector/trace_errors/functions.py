@@ -9,13 +9,11 @@ from collections.abc import Collection, Iterator
 from ...parsers.source_frames import Frame
 from ..capture.model import Capture, Failure
 from ..findings.fixes.calls import name_of, tree_of
-from ..findings.fixes.changes import BARE
-from ..report import Edit, SourcePosition
+from ..findings.fixes.edits import Placed
+from ..report import SourcePosition
 from ..source_files import source_of
 
 Function = ast.FunctionDef | ast.Lambda
-Placed = tuple[str, ast.expr]
-"""An expression, and the file that it is in."""
 
 _STEP = re.compile(r"\[(\d+)\]")
 
@@ -64,27 +62,6 @@ def element(value: ast.expr, path: str) -> ast.expr | None:
             return None
         value = value.elts[int(step)]
     return value
-
-
-def wrapped(placed: Placed, before: str, after: str) -> tuple[Edit, ...]:
-    """An expression with a text before it and one after it."""
-    file, node = placed
-    line, column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-    start = Edit(file, node.lineno, node.col_offset, node.lineno, node.col_offset, before)
-    return (start, Edit(file, line, column, line, column, after))
-
-
-def as_operand(placed: Placed, after: str) -> tuple[Edit, ...]:
-    """An expression with what follows it bound to all of it: `(a + b)[None]`."""
-    bare = isinstance(placed[1], BARE)
-    return wrapped(placed, "" if bare else "(", after if bare else f"){after}")
-
-
-def instead(placed: Placed, text: str) -> tuple[Edit, ...]:
-    """Another text in the place of an expression."""
-    file, node = placed
-    end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-    return (Edit(file, node.lineno, node.col_offset, *end, text),)
 
 
 def calls_at(capture: Capture, frames: Collection[Frame], names: Collection[str]) -> Iterator[tuple[str, ast.Call]]:

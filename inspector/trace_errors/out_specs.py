@@ -9,19 +9,10 @@ from collections.abc import Iterator
 from ...parsers.source_frames import Frame
 from ..capture.model import Capture
 from ..findings.fixes.calls import name_of
-from ..report import Explanation, Remedy, SourcePosition, StoryStep
+from ..findings.fixes.edits import Placed, instead, wrapped
+from ..report import Explanation, Fix, SourcePosition, StoryStep
 from .failed import Failed
-from .functions import (
-    Function,
-    Placed,
-    element,
-    functions_named,
-    instead,
-    place_of,
-    results_of,
-    shard_map_calls,
-    wrapped,
-)
+from .functions import Function, element, functions_named, place_of, results_of, shard_map_calls
 
 SPECS = ("P", "PartitionSpec")
 
@@ -49,7 +40,7 @@ def explain(failed: Failed) -> Explanation | None:
     return Explanation(
         f"result{path} of {function[1]} varies over {', '.join(axes)}, and its out_spec {spec} says that it does not",
         (*steps, StoryStep(last, _where(failed, function[1], path))),
-        tuple(_remedies(failed, function[1], path, axes)),
+        tuple(_fixes(failed, function[1], path, axes)),
     )
 
 
@@ -64,20 +55,20 @@ def _where(failed: Failed, name: str, path: str) -> SourcePosition:
     return SourcePosition() if spec is None else SourcePosition((Frame(spec[0], "", spec[1].lineno),), "name")
 
 
-def _remedies(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Iterator[Remedy]:
+def _fixes(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Iterator[Fix]:
     named = repr(axes[0]) if len(axes) == 1 else repr(axes)
     for file, function in functions_named(failed.capture, name):
         lax = failed.lax(file)
         for placed in results_of(file, function, path):
             edits = wrapped(placed, f"{lax}psum(", f", {named})")
-            yield Remedy(f"add it up over {named}, if it is a part of a sum ({lax}pmean for a mean)", edits)
+            yield Fix(f"add it up over {named}, if it is a part of a sum ({lax}pmean for a mean)", edits)
         spec = _out_spec(failed.capture, file, function, path)
         if spec is not None:
             edits = instead(spec, _with_axes(spec[1], axes))
-            yield Remedy(f"name {named} in the out_spec, if the results are to lie side by side", edits)
+            yield Fix(f"name {named} in the out_spec, if the results are to lie side by side", edits)
         for placed in results_of(file, function, path):
             edits = wrapped(placed, f"{lax}all_gather(", f", {named}, tiled=True, to='invarying')")
-            yield Remedy(f"gather it over {named}, if every device is to have all of it", edits)
+            yield Fix(f"gather it over {named}, if every device is to have all of it", edits)
 
 
 def _out_spec(capture: Capture, file: str, function: Function, path: str) -> Placed | None:

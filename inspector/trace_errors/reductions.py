@@ -7,10 +7,11 @@ import difflib
 import re
 from collections.abc import Collection, Iterator
 
-from ..report import Explanation, Remedy, StoryStep
+from ..findings.fixes.edits import instead, wrapped
+from ..report import Explanation, Fix, StoryStep
 from .carries import axes_in
 from .failed import Failed
-from .functions import calls_at, instead, place_of, prefix_of, wrapped
+from .functions import calls_at, place_of, prefix_of
 
 REDUCTIONS = ("psum", "pmean", "pmax", "pmin", "psum_scatter", "all_gather")
 COLLECTIVES = (*REDUCTIONS, "all_to_all", "ppermute", "pcast", "pvary", "axis_index", "axis_size", "pshuffle")
@@ -31,7 +32,7 @@ def explain(failed: Failed) -> Explanation | None:
     return Explanation(
         f"{said[1]} over {', '.join(named)} of a value that varies over {', '.join(entered) or 'none of them'} only",
         (step,),
-        tuple(_remedies(failed, entered, missing)),
+        tuple(_fixes(failed, entered, missing)),
     )
 
 
@@ -41,12 +42,12 @@ def explain_cast(failed: Failed) -> Explanation | None:
     if said is None:
         return None
     step = StoryStep(f"the value is {said[1]} already", place_of(failed.failure))
-    remedies = tuple(
-        Remedy("leave out the cast", instead((file, call), ast.unparse(call.args[0])))
+    fixes = tuple(
+        Fix("leave out the cast", instead((file, call), ast.unparse(call.args[0])))
         for file, call in calls_at(failed.capture, place_of(failed.failure).stack, ("pcast", "pvary"))
         if call.args
     )
-    return Explanation(f"pcast from {said[1]} to {said[2]} changes nothing, and is not allowed", (step,), remedies)
+    return Explanation(f"pcast from {said[1]} to {said[2]} changes nothing, and is not allowed", (step,), fixes)
 
 
 def explain_unbound(failed: Failed) -> Explanation | None:
@@ -59,17 +60,17 @@ def explain_unbound(failed: Failed) -> Explanation | None:
         return None
     where = place_of(failed.failure)
     if wanted in names:
-        remedy = (
+        title = (
             f"have jax.shard_map map the function that calls it, over {wanted!r}; or leave it out: outside of shard_map"
             " a value is whole, and what has to be communicated is found by the partitioner"
         )
         step = StoryStep(f"no shard_map around this call maps over {wanted}", where)
-        return Explanation(f"{wanted} is an axis of the mesh, and not a manual one here", (step,), (Remedy(remedy),))
+        return Explanation(f"{wanted} is an axis of the mesh, and not a manual one here", (step,), (Fix(title),))
     near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
     words = f"the meshes have {', '.join(dict.fromkeys(names))}" if names else "no mesh is known here"
-    remedy = f"did you mean {near[0]!r}?" if near else "name one of these, or call it inside a shard_map over a mesh"
+    title = f"did you mean {near[0]!r}?" if near else "name one of these, or call it inside a shard_map over a mesh"
     edits = instead(written, repr(near[0])) if near and written is not None and written[1].value == wanted else ()
-    return Explanation(f"{wanted} is no axis of the mesh here", (StoryStep(words, where),), (Remedy(remedy, edits),))
+    return Explanation(f"{wanted} is no axis of the mesh here", (StoryStep(words, where),), (Fix(title, edits),))
 
 
 def _unknown_axis(failed: Failed, names: Collection[str]) -> tuple[str, ast.Constant] | None:
@@ -81,14 +82,14 @@ def _unknown_axis(failed: Failed, names: Collection[str]) -> tuple[str, ast.Cons
     return None
 
 
-def _remedies(failed: Failed, entered: tuple[str, ...], missing: tuple[str, ...]) -> Iterator[Remedy]:
+def _fixes(failed: Failed, entered: tuple[str, ...], missing: tuple[str, ...]) -> Iterator[Fix]:
     for file, call in calls_at(failed.capture, place_of(failed.failure).stack, REDUCTIONS):
         axis = (
             call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "axis_name"), None)
         )
         if axis is not None and entered:
             text = repr(entered[0]) if len(entered) == 1 else repr(entered)
-            yield Remedy(f"reduce over {', '.join(entered)} only", instead((file, axis), text))
+            yield Fix(f"reduce over {', '.join(entered)} only", instead((file, axis), text))
         if call.args:
             edits = wrapped((file, call.args[0]), f"{prefix_of(call)}pcast(", f", {missing!r}, to='varying')")
-            yield Remedy(f"count the value once for each device along {', '.join(missing)}, if that is meant", edits)
+            yield Fix(f"count the value once for each device along {', '.join(missing)}, if that is meant", edits)

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 
 from ..findings.fixes.calls import tree_of
-from ..report import Explanation, Remedy, StoryStep
+from ..findings.fixes.edits import as_operand, instead
+from ..report import Explanation, Fix, StoryStep
 from ..source_files import source_of
 from .failed import Failed
-from .functions import as_operand, calls_at, functions_named, instead, place_of, results_of
+from .functions import calls_at, functions_named, place_of, results_of
 from .out_specs import FUNCTION
 
 _INDIVISIBLE = re.compile(
@@ -38,7 +39,7 @@ def explain(failed: Failed) -> Explanation | None:
     return Explanation(
         f"{axes} cuts dimension {dim} of {parameter} of {function} into {parts} parts, which do not divide {size}",
         (step,),
-        tuple(map(Remedy, words)),
+        tuple(map(Fix, words)),
     )
 
 
@@ -49,15 +50,15 @@ def explain_rank(failed: Failed) -> Explanation | None:
         return None
     path, spec, length, shape, rank = said.groups()
     new = int(length) - int(rank)
-    remedies = [
-        Remedy(f"give it {new} dimension{'s' if new > 1 else ''} more, along which devices lie side by side", edits)
+    fixes = [
+        Fix(f"give it {new} dimension{'s' if new > 1 else ''} more, along which devices lie side by side", edits)
         for file, found in functions_named(failed.capture, function[1])
         for placed in results_of(file, found, path)
         if (edits := as_operand(placed, f"[{', '.join(['None'] * new)}{', ...' if int(rank) else ''}]"))
     ]
     step = StoryStep(f"result{path} is {shape}, of {rank} dimensions", place_of(failed.failure))
     return Explanation(
-        f"out_specs{path} = {spec} has {length} entries for a result of {rank} dimensions", (step,), tuple(remedies)
+        f"out_specs{path} = {spec} has {length} entries for a result of {rank} dimensions", (step,), tuple(fixes)
     )
 
 
@@ -74,13 +75,13 @@ def explain_explicit(failed: Failed) -> Explanation | None:
     )
 
 
-def _with_out_sharding(failed: Failed) -> Iterator[Remedy]:
+def _with_out_sharding(failed: Failed) -> Iterator[Fix]:
     what = "say that the sum is to be on every device (an axis in the spec scatters it instead)"
     for file, call in calls_at(
         failed.capture, place_of(failed.failure).stack, ("dot", "matmul", "einsum", "dot_general", "tensordot")
     ):
         for sharding in _everywhere(call.args[0] if call.args else None):
-            yield Remedy(what, instead((file, call), f"{ast.unparse(call)[:-1]}, out_sharding={sharding})"))
+            yield Fix(what, instead((file, call), f"{ast.unparse(call)[:-1]}, out_sharding={sharding})"))
         return
     if not failed.failure.stack:
         return
@@ -95,7 +96,7 @@ def _with_out_sharding(failed: Failed) -> Iterator[Remedy]:
                 operands = f"{ast.unparse(left)}, {ast.unparse(right)}"
                 for sharding in _everywhere(left):
                     product = f"jax.numpy.matmul({operands}, out_sharding={sharding})"
-                    yield Remedy(what, instead((frame.file, node), product))
+                    yield Fix(what, instead((frame.file, node), product))
 
 
 def _everywhere(operand: ast.expr | None) -> Iterator[str]:

@@ -11,7 +11,7 @@ import argparse
 
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.collectives.table import TABLE, names, rules_named
-from shardscope.inspector.findings.table import rule_named
+from shardscope.inspector.findings.rules import rule_named
 from shardscope.inspector.render.explained import collective_text, table_text
 from shardscope.inspector.render.rule_text import rule_text
 from shardscope.parsers.errors import ShardscopeError

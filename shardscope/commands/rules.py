@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.findings.table import RULES
+from shardscope.inspector.findings.rules import RULES
 from shardscope.inspector.render.rule_text import rules_page, rules_text
 
 

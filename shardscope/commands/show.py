@@ -20,9 +20,9 @@ from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import Begun
 from shardscope.inspector.compare import compare
 from shardscope.inspector.findings.policy import Policy
-from shardscope.inspector.improved import improved
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
+from shardscope.inspector.trace_errors.explain import explained_or_verified
 from shardscope.policies import policy_of
 
 
@@ -70,7 +70,7 @@ def several(captures: Iterable[Begun], options: argparse.Namespace, settings: Fo
 
 def _tried(report: Report, request: Request, policy: Policy, verify: bool) -> Report:
     """The report, with why the function does not trace, or with what came of trying changes if that is wanted."""
-    improve = partial(improved, request=request, policy=policy, verify=verify)
+    improve = partial(explained_or_verified, request=request, policy=policy, verify=verify)
     console = Console(stderr=True)
     if not console.is_terminal:
         return improve(report)

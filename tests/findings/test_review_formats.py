@@ -26,11 +26,12 @@ from shardscope.inspector.report import (
     Explanation,
     Finding,
     FindingPlace,
-    Remedy,
+    Fix,
     Report,
     SourcePosition,
     Suppressed,
     Suppression,
+    Trial,
 )
 from shardscope.parsers.source_frames import Frame
 
@@ -47,7 +48,16 @@ HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), min_size=1, ma
 def found_with(text: str, file: str, line: int = 3) -> Finding:
     place = FindingPlace(text, SourcePosition((Frame(file, text, line, line, 1, 4), Frame(file, "g", 9)), "exact"))
     return Finding(
-        "SS01", "missing-reduce-scatter", "warning", "likely", (text,), text, place, (place,), ((text, text),), text
+        "SS01",
+        "missing-reduce-scatter",
+        "warning",
+        "likely",
+        (text,),
+        text,
+        place,
+        (place,),
+        ((text, text),),
+        (Fix(text),),
     )
 
 
@@ -209,7 +219,9 @@ def test_github_of_a_finding(sample: SampleCapture) -> None:
 
 def test_github_of_a_failure() -> None:
     failure = Failure("function", "ValueError: no", "trace", hint="try", stack=(Frame("f,g.py", "f", 7),))
-    explanation = Explanation("why", remedies=(Remedy("cast it", works=True), Remedy("or not", works=False)))
+    explanation = Explanation(
+        "why", fixes=(Fix("cast it", trial=Trial(True, "")), Fix("or not", trial=Trial(False, "")))
+    )
     report = Report(Program(Capture(failure=failure)), explanation=explanation)
     ((name, properties, data),) = commands(to_github((report,)))
     assert (name, data) == ("error", "ValueError: no\ntry\nwhy\ntraces: cast it")

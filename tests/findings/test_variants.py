@@ -94,7 +94,7 @@ def test_variants(file: str, target: str) -> None:
 )
 def test_fixes_are_in_the_users_names(name: str, fix: str) -> None:
     ((finding,),) = (findings for function, findings in found_in("own_blocks").items() if function == name)
-    assert (finding.fix or "").startswith(fix)
+    assert finding.fixes[0].title.startswith(fix)
 
 
 @pytest.mark.parametrize(("function", "expected"), [("left_out", ["SS06"]), ("summed", [])])

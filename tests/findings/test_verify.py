@@ -1,4 +1,4 @@
-"""Changes that mend findings: written into a copy of the source, captured again, and judged by what comes out."""
+"""Fixes of findings: written into a copy of the source, captured again, and judged by what comes out."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.fixes.apply import diff_of, edited
+from shardscope.inspector.findings.fixes.apply import captured_with, diff_of, edited
+from shardscope.inspector.findings.fixes.calls import call_at
 from shardscope.inspector.findings.fixes.hoisting import before_the_loop
-from shardscope.inspector.findings.fixes.verify import _counts, captured_with, verified
+from shardscope.inspector.findings.fixes.verify import _counts, verified
 from shardscope.inspector.findings.policy import EVERYTHING
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Edit, Finding, Report, SourcePosition
@@ -34,23 +35,23 @@ def request_of(function: str, **more: object) -> Request:
     return replace(Request(f"{path}:{attribute}", probe="none", fingerprints=True), **more)
 
 
-MENDED = {
+FIXED = {
     "missing_reduce_scatter": "SS01",
     "gather_then_slice": "SS02",
     "extra_backward_psum": "SS03",
     "psum_of_invariant": "SS04",
 }
 if jax.__version_info__ >= (0, 7, 2):  # the XLA of those before does not say where it copies whole values
-    MENDED["full_rematerialization"] = "SS09"
+    FIXED["full_rematerialization"] = "SS09"
 
 
-@pytest.mark.parametrize("name", MENDED)
-def test_a_mended_sample_communicates_as_its_repaired_twin(sample: SampleCapture, name: str) -> None:
+@pytest.mark.parametrize("name", FIXED)
+def test_a_fixed_sample_communicates_as_its_repaired_twin(sample: SampleCapture, name: str) -> None:
     request = request_of(f"{name}:faulty", live=False)
     before = Path(request.function.rpartition(":")[0]).read_bytes()
     report = verified(inspect(sample(f"{name}:faulty")), request, EVERYTHING)
     tried = [found for found in report.findings if found.trial is not None]
-    assert MENDED[name] in {found.rule for found in tried}
+    assert FIXED[name] in {found.rule for found in tried}
     for found in tried:
         assert found.trial is not None
         assert found.trial.verified, found.trial.why
@@ -114,12 +115,12 @@ def test_values_are_compared(script: Path) -> None:
     found = finding(verified(report, request, EVERYTHING), "SS01")
     assert found.trial is not None
     assert (found.trial.verified, found.trial.values) == (True, "equal")
-    assert [line for line in diff_of(report.capture, found.edits) if line.startswith("+")][1:] == [
+    assert [line for line in diff_of(report.capture, found.proposal) if line.startswith("+")][1:] == [
         "+    total = lax.psum_scatter(a * 2, 'x', scatter_dimension=0, tiled=True)",
         "+    return total",
     ]
     # A change that gives other numbers is no repair, even where the finding is gone.
-    wrong = tuple(replace(e, text=e.text.replace("a * 2", "a * 3")) for e in found.edits)
+    wrong = tuple(replace(e, text=e.text.replace("a * 2", "a * 3")) for e in found.proposal.edits)
     changed = captured_with(report.capture, request, wrong)
     assert changed is not None
     assert changed.complete
@@ -144,7 +145,7 @@ def test_changes_that_work(script: Path, function: str, rule: str, line: str) ->
     found = finding(verified(report, request, EVERYTHING), rule)
     assert found.trial is not None
     assert (found.trial.verified, found.trial.values) == (True, "equal")
-    assert line in diff_of(report.capture, found.edits)
+    assert line in diff_of(report.capture, found.proposal)
 
 
 LOOPS = """\
@@ -172,7 +173,9 @@ def alone(c, w):
 def test_what_does_not_change_goes_before_the_loop(function: str, words: str, line: str) -> None:
     capture = Capture(script_text=Source("loops.py", LOOPS.encode()))
     (at, *_) = (number for number, text in enumerate(LOOPS.splitlines(), 1) if f"lax.{function}(" in text)
-    edits = before_the_loop(capture, SourcePosition((Frame("loops.py", "", at),), "exact"), (function,))
+    edits = before_the_loop(
+        capture, call_at(capture, SourcePosition((Frame("loops.py", "", at),), "exact"), (function,))
+    )
     after = (edited(capture, edits) or {}).get("loops.py", b"").decode().splitlines()
     assert bool(edits) == bool(words)
     if words:
@@ -184,7 +187,7 @@ def test_what_does_not_change_goes_before_the_loop(function: str, words: str, li
 def test_a_body_that_stands_alone_is_left_as_it_is() -> None:
     capture = Capture(script_text=Source("loops.py", LOOPS.encode()))
     place = SourcePosition((Frame("loops.py", "", len(LOOPS.splitlines())),), "exact")
-    assert before_the_loop(capture, place, ("all_gather",)) == ()
+    assert before_the_loop(capture, call_at(capture, place, ("all_gather",))) == ()
 
 
 def test_a_change_that_does_not_trace_is_told(script: Path) -> None:

@@ -1,4 +1,4 @@
-"""Functions that do not trace are explained, and what is said to mend them does: JAX traces it."""
+"""Functions that do not trace are explained, and what is said to fix them does: JAX traces it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def line_of(words: str) -> int:
     return next(number for number, line in enumerate(BROKEN.read_text().splitlines(), 1) if words in line)
 
 
-MENDED = {
+FIXED = {
     "two_results": (
         "result[1] of two_results varies over x",
         [
@@ -94,9 +94,9 @@ MENDED = {
 """Words of the title, steps in order with words of their lines, and the line of the first change that traces."""
 
 
-@pytest.mark.parametrize("function", MENDED)
-def test_the_story_and_the_edit_that_mends_it(function: str) -> None:
-    title, steps, line = MENDED[function]
+@pytest.mark.parametrize("function", FIXED)
+def test_the_story_and_the_edit_that_fixes_it(function: str) -> None:
+    title, steps, line = FIXED[function]
     report = explanation_of(function)
     found = report.explanation
     assert found is not None
@@ -105,24 +105,24 @@ def test_the_story_and_the_edit_that_mends_it(function: str) -> None:
     for words, place in steps:
         step = next(each for each in told if words in each.what)
         assert place is None or step.source.frame.line == line_of(place)
-    assert found.remedies[0].works
-    assert line in diff_of(report.capture, found.remedies[0].edits)
+    assert found.fixes[0].verified
+    assert line in diff_of(report.capture, found.fixes[0])
 
 
 @pytest.mark.parametrize(
-    ("function", "title", "remedy"),
+    ("function", "title", "fix"),
     [
         ("unmapped", "x is an axis of the mesh, and not a manual one here", "have jax.shard_map map the function"),
         ("not_manual", "y is an axis of the mesh, and not a manual one here", "have jax.shard_map map the function"),
         ("indivisible", "'x' cuts dimension 0 of a of indivisible into 4 parts, which do not divide 9", "to 12 before"),
     ],
 )
-def test_what_takes_a_person_to_mend(function: str, title: str, remedy: str) -> None:
+def test_what_takes_a_person_to_fix(function: str, title: str, fix: str) -> None:
     found = explanation_of(function).explanation
     assert found is not None
     assert found.title == title
-    assert remedy in found.remedies[0].what
-    assert found.remedies[0].works is None
+    assert fix in found.fixes[0].title
+    assert found.fixes[0].trial is None
 
 
 def test_other_errors_are_left_alone() -> None:

@@ -9,7 +9,7 @@ import jax
 import pytest
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.findings.policy import EVERYTHING, Policy
-from shardscope.inspector.improved import improved
+from shardscope.inspector.trace_errors.explain import explained_or_verified
 from shardscope.samples.catalogue import samples
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.main_screen import MainScreen
@@ -81,7 +81,9 @@ async def test_why_a_function_does_not_trace(tmp_path: Path) -> None:
     )
     request = Request(f"{script}:fn", live=False)
     *_, failed = capture(request)
-    app = ShardscopeApp((failed,), improve=partial(improved, request=request, policy=EVERYTHING, verify=False))
+    app = ShardscopeApp(
+        (failed,), improve=partial(explained_or_verified, request=request, policy=EVERYTHING, verify=False)
+    )
     async with app.run_test(size=(200, 50)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: isinstance(app.screen, MainScreen) and "why it does not trace" in driver.text)
@@ -93,7 +95,9 @@ async def test_a_change_that_was_tried(opened: Opened) -> None:
     path = next(sample.path for sample in samples() if sample.name == "psum_of_invariant")
     request = Request(f"{path}:faulty", live=False)
     *_, last = capture(request)
-    app = ShardscopeApp((last,), improve=partial(improved, request=request, policy=EVERYTHING, verify=True))
+    app = ShardscopeApp(
+        (last,), improve=partial(explained_or_verified, request=request, policy=EVERYTHING, verify=True)
+    )
     async with app.run_test(size=(200, 50)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: isinstance(app.screen, MainScreen) and driver.screen.linked is not None)

@@ -1,14 +1,22 @@
-"""Changes of the user's source, made in a copy of its text: nothing on disk is touched."""
+"""Edits applied to a copy of the user's source, and a capture of the program with them: no file of theirs is touched.
+
+The text goes to a temporary file, which the capturing process imports in the place of the user's.
+"""
 
 from __future__ import annotations
 
 import difflib
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 
 from ....parsers.source import Source
 from ...capture.model import Capture
-from ...report import Edit
+from ...capture.protocol.request import Request
+from ...capture.spawn import last_capture
+from ...report import Edit, Fix
 from ...source_files import source_of
 
 
@@ -27,10 +35,32 @@ def edited(capture: Capture, edits: Iterable[Edit]) -> Mapping[str, bytes] | Non
     return texts
 
 
-def diff_of(capture: Capture, edits: Iterable[Edit]) -> tuple[str, ...]:
-    """The edits as a unified diff, line by line, without line ends; empty where they cannot be made."""
-    texts = edited(capture, edits)
+def diff_of(capture: Capture, fix: Fix | None) -> tuple[str, ...]:
+    """A fix as a unified diff, line by line, without line ends; empty where it has no edits, or they do not fit."""
+    texts = None if fix is None else edited(capture, fix.edits)
     return tuple(line for file, text in (texts or {}).items() for line in _diff(capture, file, text))
+
+
+def captured_with(known: Capture, request: Request, edits: Iterable[Edit]) -> Capture | None:
+    """The capture of a program with edits in its source; None where they cannot be made."""
+    texts = edited(known, edits)
+    if not texts:
+        return None
+    with tempfile.TemporaryDirectory(prefix="shardscope-") as folder:
+        pairs = list(_written(texts, Path(folder), request.directory or os.getcwd()))
+        return last_capture(replace(request, replaced=tuple(pairs), devices=_devices(known, request)))
+
+
+def _devices(known: Capture, request: Request) -> int | None:
+    """As many fake devices as were found to be needed."""
+    return known.subject.device_count if request.target == "cpu" and known.subject is not None else request.devices
+
+
+def _written(texts: Mapping[str, bytes], folder: Path, directory: str) -> Iterator[tuple[str, str]]:
+    for number, (file, text) in enumerate(texts.items()):
+        path = folder / f"{number}.py"
+        path.write_bytes(text)
+        yield os.path.join(directory, file), str(path)
 
 
 def _diff(capture: Capture, file: str, text: bytes) -> Iterator[str]:

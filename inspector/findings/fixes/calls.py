@@ -1,4 +1,4 @@
-"""The user's own words for a call, so that a fix can be written in them."""
+"""Calls in the user's source, so that a fix can be written in the user's own words."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from ...capture.model import Capture
 from ...report import SourcePosition
 from ...source_files import source_of
 
+Call = tuple[str, ast.Call]
+"""A call, and the file that it is in."""
 
-def call_at(capture: Capture, place: SourcePosition, functions: Collection[str]) -> ast.Call | None:
+
+def call_at(capture: Capture, place: SourcePosition, functions: Collection[str]) -> Call | None:
     """The innermost call of one of these functions, by its last name, at a place; None where there is not just one."""
-    found = call_in(capture, place, functions)
-    return None if found is None else found[1]
-
-
-def call_in(capture: Capture, place: SourcePosition, functions: Collection[str]) -> tuple[str, ast.Call] | None:
-    """The same call, and the file that it is in."""
     for frame in place.stack:
         source = source_of(capture, frame.file)
         here = [call for call in _calls(source).get(frame.line, ()) if name_of(call) in functions] if source else []
@@ -29,9 +26,16 @@ def call_in(capture: Capture, place: SourcePosition, functions: Collection[str])
     return None
 
 
-def renamed(call: ast.Call, function: str) -> str:
+def operand_text(call: Call | None, otherwise: str) -> str:
+    """The first argument of a call as it is written, or another text where there is none."""
+    return ast.unparse(call[1].args[0]) if call is not None and call[1].args else otherwise
+
+
+def renamed(call: Call | None, function: str) -> str:
     """How the user would name another function of the same module: `lax.psum` → `lax.psum_scatter`."""
-    return f"{ast.unparse(call.func.value)}.{function}" if isinstance(call.func, ast.Attribute) else function
+    if call is None:
+        return f"lax.{function}"
+    return f"{ast.unparse(call[1].func.value)}.{function}" if isinstance(call[1].func, ast.Attribute) else function
 
 
 def name_of(call: ast.Call) -> str:
@@ -40,6 +44,12 @@ def name_of(call: ast.Call) -> str:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name
     return ""
+
+
+def imports(source: Source, name: str) -> bool:
+    """Whether a file has a module or an object by that name from an import."""
+    imported = [node for node in ast.walk(tree_of(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return any((alias.asname or alias.name) == name for node in imported for alias in node.names)
 
 
 @lru_cache(maxsize=16)

@@ -1,39 +1,73 @@
-"""A change of sharding in two steps, where the partitioner has no path for it in one."""
+"""Fixes of sharding constraints: a needless one is left out, a distant one is reached in two steps."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ....parsers import gspmd
 from ....parsers.errors import ShardscopeError
 from ....parsers.mlir.sdy import DimensionSharding
-from ...report import Edit, Finding, Report
+from ...report import FindingPlace, Fix, Report, SourcePosition
+from ...shardings.dataflow import Dataflow
+from ...shardings.explained import wording_of
 from ...shardings.sharding import ArraySharding
 from ...shardings.spelled import as_spec, from_gspmd
 from ...source_files import source_of
-from .calls import call_in, name_of
-from .changes import imports, wrapped_operand
+from ..support.detours import CONSTRAINT, Detour, kept_cut
+from .calls import call_at, imports, name_of
+from .edits import Edits, without_call, wrapped
 
-CONSTRAINTS = ("with_sharding_constraint",)
+CONSTRAINTS = ("with_sharding_constraint", "reshard", "device_put")
 
 
-def through_both(report: Report, found: Finding) -> Iterator[tuple[Edit, ...]]:
-    """One more constraint before the one that is there: to the axes of both, for which each device cuts what it has."""
-    evidence = dict(found.evidence)
-    call = call_in(report.capture, found.place.source, CONSTRAINTS)
-    between = _both(report, evidence.get("from", ""), evidence.get("to", ""))
+@dataclass(frozen=True, slots=True)
+class DetourFix:
+    """The operation to change, a constraint if the detour has one; the other operations on the way; and the fix."""
+
+    place: FindingPlace
+    related: tuple[FindingPlace, ...]
+    fix: Fix
+
+
+def detour_fix(report: Report, flow: Dataflow, detour: Detour) -> DetourFix:
+    """The change with which the value keeps its sharding all the way."""
+    wording = wording_of(flow)
+
+    def place_of(row: int) -> FindingPlace:
+        name, source = wording.places.operation(row)
+        return FindingPlace(name, source, "sdy", wording.span(row))
+
+    blamed = next((row for row in (detour.lost, *detour.rows) if flow.rows[row].name == CONSTRAINT), detour.lost)
+    place = place_of(blamed)
+    node, dim = next(((node, dim) for node, dim in detour.nodes if node.row == blamed), detour.nodes[0])
+    kept = kept_cut(flow, detour, node, dim)
+    spec = f"dimension {dim} along {str(detour.axis)!r}" if kept is None else as_spec(kept)
+    call = call_at(report.capture, place.source, CONSTRAINTS)
+    here = place.what if call is None else ast.unparse(call[1])
+    fix = Fix(f"constrain {here} to {spec}")
+    if flow.rows[blamed].name == CONSTRAINT:
+        fix = Fix(f"leave out {here}, or let it ask for {spec}", without_call(report.capture, call))
+    rows = [row for row in dict.fromkeys((*detour.rows, *detour.back)) if row != blamed]
+    return DetourFix(place, tuple(map(place_of, rows)), fix)
+
+
+def through_both(report: Report, place: SourcePosition, before: str, after: str) -> Edits:
+    """One more constraint before the one that is there: to the axes of both, for which each device cuts what it has.
+
+    `before` and `after` are shardings as the compiler's messages spell them.
+    """
+    call, between = call_at(report.capture, place, ("with_sharding_constraint",)), _both(report, before, after)
     if call is None or between is None or len(call[1].args) < 2:
-        return
-    source = source_of(report.capture, call[0])
-    wanted = ast.unparse(call[1].args[1])
+        return ()
+    file, node = call
+    source, (operand, wanted, *_) = source_of(report.capture, file), node.args
     if source is None or not imports(source, "jax"):
-        return
+        return ()
     sharding = f"jax.{as_spec(between)}"
-    if not (isinstance(call[1].args[1], ast.Call) and name_of(call[1].args[1]) in ("P", "PartitionSpec")):
-        sharding = f"jax.NamedSharding({wanted}.mesh, {sharding})"
-    function = ast.unparse(call[1].func)
-    yield wrapped_operand(report.capture, found.place.source, CONSTRAINTS, f"{function}(", f", {sharding})")
+    if not (isinstance(wanted, ast.Call) and name_of(wanted) in ("P", "PartitionSpec")):
+        sharding = f"jax.NamedSharding({ast.unparse(wanted)}.mesh, {sharding})"
+    return wrapped((file, operand), f"{ast.unparse(node.func)}(", f", {sharding})")
 
 
 def _both(report: Report, before: str, after: str) -> ArraySharding | None:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from ...capture.model import Capture
-from ...report import Edit, SourcePosition
+from ...report import Edit
 from ...source_files import source_of
-from .calls import call_in, tree_of
+from .calls import Call, tree_of
+from .edits import Edits, instead
 
 Body = ast.FunctionDef | ast.Lambda
 
 
-def before_the_loop(capture: Capture, place: SourcePosition, functions: Collection[str]) -> tuple[Edit, ...]:
-    """A name in place of the call, and an assignment of that name where the loop's body is defined.
+def before_the_loop(capture: Capture, found: Call | None) -> Edits:
+    """A name in place of a call, and an assignment of that name where the loop's body is defined.
 
     The body is the innermost function around the call. Nothing where the call uses what that function is given or
     makes itself, or where the function stands in no other one.
     """
-    found = call_in(capture, place, functions)
     source = None if found is None else source_of(capture, found[0])
     if found is None or source is None:
         return ()
@@ -37,11 +37,7 @@ def before_the_loop(capture: Capture, place: SourcePosition, functions: Collecti
     name = next(name for number in range(len(known) + 1) if (name := f"before{number or ''}") not in known)
     line = statement.lineno if not isinstance(statement, ast.FunctionDef) else _first(statement)
     text = f"{name} = {ast.unparse(call)}\n{' ' * statement.col_offset}"
-    end = call.end_lineno or call.lineno, call.end_col_offset or call.col_offset
-    return (
-        Edit(file, line, statement.col_offset, line, statement.col_offset, text),
-        Edit(file, call.lineno, call.col_offset, *end, name),
-    )
+    return (Edit(file, line, statement.col_offset, line, statement.col_offset, text), *instead(found, name))
 
 
 def _path(node: ast.AST, call: ast.Call) -> list[ast.AST]:

@@ -1,17 +1,10 @@
-"""Changes are proved, not promised: the program is captured again with the change in a copy of its source.
-
-Nothing of the user's is touched: the text goes to a temporary file, which the capturing process imports in the place
-of the user's.
-"""
+"""Fixes are verified, not promised: the program is captured again with the edits in a copy of its source."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 from ...capture.model import PHASES, Capture, Execution, OutputSummary
@@ -20,14 +13,11 @@ from ...capture.spawn import last_capture
 from ...pipeline import inspect
 from ...report import Edit, Finding, Report, Trial
 from ..policy import Policy
-from .apply import edited
-from .table import changes
+from ..rules import rule_named
+from .apply import captured_with
 
-MOST = 12
-"""Findings whose changes are tried; each takes as long as a capture."""
-
-OF_MEMORY = ("SS20",)
-"""Rules that are about memory, and not about what is sent."""
+MAX_FINDINGS = 12
+"""Findings whose fixes are tried; each takes as long as a capture."""
 
 ROUNDING = {"f64": 1e-11, "f32": 1e-4, "bf16": 3e-2, "f16": 1e-2}
 """How far apart the same result may come out, relative to its norm, when it is computed in another order."""
@@ -41,29 +31,26 @@ Captures = dict[tuple[Edit, ...], Capture | None]
 def verified(
     report: Report, request: Request, policy: Policy, tell: Callable[[str], None] = lambda what: None
 ) -> Report:
-    """The report with a trial in each finding whose change can be written by rule.
+    """The report with a trial in the fixes that have edits: of each finding up to the first one that works.
 
-    `request` is the one that the report is of. Of several changes the first that works is the finding's. `tell` hears
-    what is being tried.
+    `request` is the one that the report is of. `tell` hears what is being tried.
     """
     found = list(report.findings)
-    if not any(changes(report, each) for each in found):
+    editable = [number for number, each in enumerate(found) if any(fix.edits for fix in each.fixes)]
+    if not editable:
         return report
-    before = _before(report, request, policy, tell)
-    left, known = MOST, Captures()
-    for number, each in enumerate(found):
-        alternatives = changes(report, each)
-        if not alternatives or left == 0:
-            continue
-        left -= 1
-        tell(f"trying the change for {each.rule}")
-        trials = []
-        for edits in alternatives:
-            trials.append((edits, _tried(before, request, policy, each, edits, known)))
-            if trials[-1][1].verified:
-                break
-        edits, trial = next((pair for pair in trials if pair[1].verified), trials[0])
-        found[number] = replace(each, edits=edits, trial=trial)
+    before, known = _before(report, request, policy, tell), Captures()
+    for number in editable[:MAX_FINDINGS]:
+        finding = found[number]
+        tell(f"trying the change for {finding.rule}")
+        fixes = list(finding.fixes)
+        for position, fix in enumerate(fixes):
+            if fix.edits:
+                trial = _tried(before, request, policy, finding, fix.edits, known)
+                fixes[position] = replace(fix, trial=trial)
+                if trial.verified:
+                    break
+        found[number] = replace(finding, fixes=tuple(fixes))
     return replace(report, findings=tuple(found))
 
 
@@ -123,31 +110,10 @@ def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str
         return "the results are not the same"
     if trial.bytes_before is None or trial.bytes_after is None:
         return None
-    if found.rule in OF_MEMORY:
+    rule = rule_named(found.rule)
+    if rule is not None and rule.saves == "memory":
         return "more is sent" if trial.bytes_after > trial.bytes_before else None
     return "no less is sent" if trial.bytes_after >= trial.bytes_before else None
-
-
-def captured_with(known: Capture, request: Request, edits: Iterable[Edit]) -> Capture | None:
-    """The capture of a program with edits in its source; None where they cannot be made."""
-    texts = edited(known, edits)
-    if not texts:
-        return None
-    with tempfile.TemporaryDirectory(prefix="shardscope-") as folder:
-        pairs = list(_written(texts, Path(folder), request.directory or os.getcwd()))
-        return last_capture(replace(request, replaced=tuple(pairs), devices=_devices(known, request)))
-
-
-def _devices(known: Capture, request: Request) -> int | None:
-    """As many fake devices as were found to be needed."""
-    return known.subject.device_count if request.target == "cpu" and known.subject is not None else request.devices
-
-
-def _written(texts: Mapping[str, bytes], folder: Path, directory: str) -> Iterable[tuple[str, str]]:
-    for number, (file, text) in enumerate(texts.items()):
-        path = folder / f"{number}.py"
-        path.write_bytes(text)
-        yield os.path.join(directory, file), str(path)
 
 
 def _lean(request: Request) -> Request:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ....parsers.source_frames import Frame
 from ...report import Finding, FindingPlace, Report, SourcePosition
-from ..rule import Rule, finding
+from ..rule import Rule, advice, finding
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -20,7 +20,7 @@ def check(report: Report) -> Iterator[Finding]:
             FindingPlace(f"ignore{named}", place),
             f"ignore{named} in {os.path.basename(each.file)}, line {each.line}, suppresses nothing: {each.problem}",
             confidence="proved",
-            fix="name the rule, as the finding names it" if not each.rules else "remove the comment",
+            fixes=advice("remove the comment" if each.rules else "name the rule, as the finding names it"),
         )
 
 
@@ -36,4 +36,6 @@ RULE = Rule(
     faulty='total = lax.psum(a, "x")  # shardscope: ignore',
     repaired='total = lax.psum(a, "x")  # shardscope: ignore[SS04] the weights are meant to count once per device',
     check=check,
+    by_hand="it is a comment: the program does not change",
+    reads="suppressions",
 )

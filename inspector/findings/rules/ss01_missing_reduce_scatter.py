@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterator
 
 from ...ir.jaxpr_text import EquationPlace
-from ...report import Collective, Finding, Report
-from ..fixes.calls import call_at, renamed
+from ...report import Collective, Finding, Fix, Report
+from ..fixes.calls import call_at, operand_text, renamed
+from ..fixes.edits import rewritten
 from ..rule import Rule, finding
 from ..support.axis_sizes import axis_sizes
 from ..support.compiled import compiled_as, is_combined, is_compiled, saved_seconds
 from ..support.jaxpr_flow import Flow, flow_of
-from ..support.own_block import OwnBlock, own_block
+from ..support.own_block import OwnBlock, own_block, without_slices
 
 SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
 
@@ -54,7 +54,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
         axes=axes,
         related=tuple(map(flow.place, (*block.through, *block.slices))),
         evidence=tuple(evidence),
-        fix=_fix(report, flow, place, number, block),
+        fixes=(_fix(report, flow, place, number, block),),
         saved_bytes=None if whole is None or whole.wire_bytes is None else whole.wire_bytes // 2,
         saved_seconds=None if whole is None else saved_seconds(report, whole, "reduce-scatter"),
     )
@@ -65,19 +65,17 @@ def _is_alone(compiled: Collective | None, block: OwnBlock, axes: tuple[str, ...
     return compiled is not None and not is_combined(compiled) and set(block.axes) == set(axes)
 
 
-def _fix(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> str:
+def _fix(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Fix:
     call = call_at(report.capture, flow.source(place), ("psum",))
-    operand, name = place.equation.inputs[number], "lax.psum_scatter"
-    if call is not None and call.args and len(place.equation.outputs) == 1:
-        operand, name = ast.unparse(call.args[0]), renamed(call, "psum_scatter")
+    if len(place.equation.outputs) > 1:
+        call = None  # its operand is not the one of this sum
+    operand, name = operand_text(call, place.equation.inputs[number]), renamed(call, "psum_scatter")
     along = repr(block.axes[0]) if len(block.axes) == 1 else repr(block.axes)
-    scattered = f"{name}({operand}, {along}, scatter_dimension={block.dim}, tiled=True)"
+    text = f"{name}({operand}, {along}, scatter_dimension={block.dim}, tiled=True)"
     rest = tuple(axis for axis in place.equation.axes or () if axis not in block.axes)
     if rest:
-        scattered = f"{name.replace('psum_scatter', 'psum')}({scattered}, {rest!r})"
-    lines = sorted({flow.source(each).text(report.script) for each in block.slices} - {""})
-    where = f" of {', '.join(lines)}" if lines else ""
-    return f"{scattered}, without the slice{where}"
+        text = f"{renamed(call, 'psum')}({text}, {rest!r})"
+    return without_slices(report, flow, block, f"{text},", rewritten(call, text))
 
 
 RULE = Rule(
@@ -95,4 +93,5 @@ rows = total.shape[0] // lax.axis_size("x")
 return lax.dynamic_slice_in_dim(total, lax.axis_index("x") * rows, rows)""",
     repaired='return lax.psum_scatter(a @ b, "x", scatter_dimension=0, tiled=True)',
     check=check,
+    tries="psum_scatter in place of psum, and no slice",
 )

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from ...ir.jaxpr_text import EquationPlace
-from ...report import Finding, Report
+from ...report import Finding, Fix, Report
 from ...shardings.dataflow import Dataflow
 from ...shardings.explained import wording_of
 from ...shardings.table import propagated
-from ..fixes.calls import call_at, renamed
-from ..fixes.detour_remedy import remedy_of
+from ..fixes.calls import call_at, operand_text, renamed
+from ..fixes.constraints import detour_fix
+from ..fixes.edits import rewritten, without_call
 from ..rule import Rule, finding
-from ..support.compiled import compiled_as, is_compiled, saved_seconds
+from ..support.compiled import GATHERS, compiled_as, is_compiled, saved_seconds
 from ..support.detours import Detour, detours
 from ..support.inserted import inserted_for
 from ..support.jaxpr_flow import Flow, flow_of
-from ..support.own_block import OwnBlock, own_block
+from ..support.own_block import OwnBlock, own_block, without_slices
 from ..support.shapes import numbers_of
-
-GATHERS = ("all_gather", "all_gather_invariant", "all_gather_reduced")
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -60,7 +58,7 @@ def _written(report: Report, flow: Flow, place: EquationPlace, number: int, bloc
             ("kept", f"block {' × '.join(block.axes)} along dimension {block.dim}, computed for each device"),
             ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}, then slices"),
         ),
-        fix=_fix(report, flow, place, number, block, gathered, same=same),
+        fixes=(_fix(report, flow, place, number, block, gathered, same=same),),
         saved_bytes=compiled.wire_bytes if compiled is not None and same else None,
         saved_seconds=None
         if compiled is None
@@ -72,18 +70,17 @@ def _written(report: Report, flow: Flow, place: EquationPlace, number: int, bloc
 
 def _fix(
     report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock, gathered: int, *, same: bool
-) -> str:
+) -> Fix:
     call = call_at(report.capture, flow.source(place), ("all_gather",))
-    operand, name = place.equation.inputs[number], "lax.all_to_all"
-    if call is not None and call.args:
-        operand, name = ast.unparse(call.args[0]), renamed(call, "all_to_all")
-    lines = sorted({flow.source(each).text(report.script) for each in block.slices} - {""})
-    where = f" of {', '.join(lines)}" if lines else ""
+    operand = operand_text(call, place.equation.inputs[number])
     if same:
-        return f"use {operand} itself, without the gather and without the slice{where}"
+        change = f"use {operand} itself, without the gather and"
+        return without_slices(report, flow, block, change, without_call(report.capture, call))
     along = repr(block.axes[0]) if len(block.axes) == 1 else repr(block.axes)
-    exchanged = f"{name}({operand}, {along}, split_axis={block.dim}, concat_axis={gathered}, tiled=True)"
-    return f"{exchanged}, without the slice{where}"
+    text = (
+        f"{renamed(call, 'all_to_all')}({operand}, {along}, split_axis={block.dim}, concat_axis={gathered}, tiled=True)"
+    )
+    return without_slices(report, flow, block, f"{text},", rewritten(call, text))
 
 
 def _inserted(report: Report, flow: Dataflow, detour: Detour) -> Iterator[Finding]:
@@ -91,21 +88,21 @@ def _inserted(report: Report, flow: Dataflow, detour: Detour) -> Iterator[Findin
     if is_compiled(report) and gather is None:
         return
     wording, axis = wording_of(flow), str(detour.axis)
-    remedy = remedy_of(report, flow, detour)
+    change = detour_fix(report, flow, detour)
     yield finding(
         RULE,
-        remedy.place,
+        change.place,
         f"{wording.name(detour.source)} is cut along {axis}, gathered here, and cut along {axis} again:"
         " nothing in between needs all of it",
         confidence="likely" if gather is None else "proved",
         axes=(detour.axis.name,),
-        related=remedy.related,
+        related=change.related,
         evidence=(
             ("uncut", ", ".join(wording.name(node) for node, _ in detour.nodes[:6])),
             ("cut again at", ", ".join(wording.places.operation(row)[0] for row in detour.back[:6])),
             ("compiled to", "not compiled" if gather is None else f"{gather.kind} {gather.name}, then slices"),
         ),
-        fix=remedy.fix,
+        fixes=(change.fix,),
         saved_bytes=None if gather is None else gather.wire_bytes,
         saved_seconds=None if gather is None or gather.estimate is None else gather.estimate.seconds,
     )
@@ -126,4 +123,5 @@ RULE = Rule(
 return lax.with_sharding_constraint(jnp.sin(whole), P("x"))""",
     repaired='return lax.with_sharding_constraint(jnp.sin(2 * x), P("x"))',
     check=check,
+    tries="no gather and no slice, an all_to_all in place of both, or no constraint in between",
 )

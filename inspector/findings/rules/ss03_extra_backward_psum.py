@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
-from ..rule import Rule, finding
+from ..fixes.calls import call_at
+from ..fixes.edits import Edits, keyword_changes, together, with_keyword
+from ..rule import Rule, alternatives, finding
 from ..support.compiled import is_combined, is_compiled, sum_compiled_as
 from ..support.equal_operands import equal_along, is_unchecked
 from ..support.jaxpr_flow import Flow, flow_of
 
-FIXES = {
+ADVICE = {
     "psum": "shard_map(…, check_vma=True): then psum transposes to nothing where its cotangent is shared",
     "reduce_scatter": "name the axis in out_specs instead of the all_gather; or shard_map(…, check_vma=True) and"
     " lax.all_gather(…, to='invarying'), which transposes to each device's own block",
@@ -23,7 +25,7 @@ def check(report: Report) -> Iterator[Finding]:
     """Each sum of the backward pass of an unchecked shard_map whose operand is equal along some of its axes."""
     flow = flow_of(report)
     for place in flow.text.equations if flow else ():
-        if flow is None or place.equation.primitive not in FIXES or not is_unchecked(flow, place):
+        if flow is None or place.equation.primitive not in ADVICE or not is_unchecked(flow, place):
             continue
         if flow.is_backward(place):
             for number, axes in enumerate(equal_along(flow, place)):
@@ -50,10 +52,20 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
             ("operand", f"{equation.inputs[number]} does not vary over {along}, by in_specs and the equations"),
             ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}"),
         ),
-        fix=FIXES[equation.primitive],
+        fixes=alternatives(ADVICE[equation.primitive], _changes(report, flow, place)),
         saved_bytes=compiled.wire_bytes if compiled is not None and whole else None,
         saved_seconds=compiled.estimate.seconds if compiled is not None and whole and compiled.estimate else None,
     )
+
+
+def _changes(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Edits]:
+    """The check on instead of off, in one shard_map after the other: the program does not say which one is meant."""
+    around = (place, flow.shard_map_around(place))
+    files = [frame.file for each in around if each is not None for frame in flow.source(each).stack]
+    to_all = with_keyword(call_at(report.capture, flow.source(place), ("all_gather",)), "to", "'invarying'")
+    for checked in keyword_changes(report.capture, files, ("check_vma", "check_rep"), "True"):
+        yield checked
+        yield together(checked, to_all)
 
 
 RULE = Rule(
@@ -71,4 +83,5 @@ RULE = Rule(
     faulty="jax.grad(jax.shard_map(loss, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False))",
     repaired="jax.grad(jax.shard_map(loss, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=True))",
     check=check,
+    tries="the check on, of one shard_map after the other; all_gather to='invarying'",
 )

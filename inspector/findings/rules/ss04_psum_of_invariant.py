@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterator
 
 from ...ir.jaxpr_text import EquationPlace
-from ...report import Finding, Report
-from ..fixes.calls import call_at, name_of
+from ...report import Finding, Fix, Report
+from ..fixes.calls import call_at, name_of, operand_text
+from ..fixes.edits import Edits, without_call
 from ..rule import Rule, finding
 from ..support.axis_sizes import axis_sizes
 from ..support.compiled import SCATTERS, is_combined, sum_compiled_as
@@ -37,16 +37,20 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
     times = math.prod(sizes[axis] for axis in axes) if all(axis in sizes for axis in axes) else None
     call = call_at(report.capture, flow.source(place), ("psum", "pmean", "pmax", "pmin", "psum_scatter"))
     is_scattered = equation.primitive in SCATTERS
-    is_sum = is_scattered or (equation.primitive in SUMS and not (call is not None and name_of(call) == "pmean"))
+    is_sum = is_scattered or (equation.primitive in SUMS and not (call is not None and name_of(call[1]) == "pmean"))
     count = "their number" if times is None else str(times)
     message = f"all devices along {along} hold the same value: its sum is {count} times the value"
     if not is_sum:
         message = f"all devices along {along} hold the same value: reducing it changes nothing"
-    operand = equation.inputs[number] if call is None or not call.args else ast.unparse(call.args[0])
+    operand = operand_text(call, equation.inputs[number])
     rest = tuple(axis for axis in equation.axes or () if axis not in axes)
-    fix = f"use {operand} itself" if not rest else f"reduce {operand} over {', '.join(rest)} only"
+    title, edits = f"use {operand} itself", Edits()
     if is_scattered:
-        fix = f"use this device's block of {operand}, by lax.axis_index"
+        title = f"use this device's block of {operand}, by lax.axis_index"
+    elif rest:
+        title = f"reduce {operand} over {', '.join(rest)} only"
+    elif len(equation.outputs) == 1:
+        edits = without_call(report.capture, call)
     compiled = sum_compiled_as(report, flow, place, number)
     spared = None if compiled is None or rest or is_combined(compiled) else compiled
     return finding(
@@ -57,7 +61,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
         confidence="proved",
         axes=axes,
         evidence=(("operand", f"{equation.inputs[number]} does not vary over {along}, by in_specs and the equations"),),
-        fix=fix + (f", or multiply it by {count} if that is meant" if is_sum else ""),
+        fixes=(Fix(title + (f", or multiply it by {count} if that is meant" if is_sum else ""), edits),),
         saved_bytes=None if spared is None else spared.wire_bytes,
         saved_seconds=None if spared is None or spared.estimate is None else spared.estimate.seconds,
     )
@@ -75,4 +79,5 @@ RULE = Rule(
     faulty='return lax.psum(error, "batch") + lax.psum(jnp.sum(weights**2), "batch")',
     repaired='return lax.psum(error, "batch") + jnp.sum(weights**2)',
     check=check,
+    tries="the operand in place of its reduction",
 )

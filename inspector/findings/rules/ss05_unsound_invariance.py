@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...report import Divergence, Finding, FindingPlace, Report, VariableVariance
-from ..rule import Rule, finding
+from ..rule import Rule, advice, finding
 from ..support.jaxpr_flow import Flow, flow_of
 
 DECLARED = ("type", "inferred")
@@ -49,7 +49,7 @@ def _differs(flow: Flow, found: Divergence) -> Finding:
             ("declared", f"by its {found.declared}" if found.declared == "type" else "by inference"),
             ("live", f"bits differ between devices {one} and {other} along {found.axis}"),
         ),
-        fix=_fix(found.primitive, found.axis),
+        fixes=advice(_fix(found.primitive, found.axis)),
     )
 
 
@@ -63,7 +63,7 @@ def _may_differ(flow: Flow, value: VariableVariance, axis: str) -> Finding:
         axes=(axis,),
         related=() if entry is None else (_place(flow, entry.equation, entry.by),),
         evidence=(("entered", "" if entry is None else f"{axis} by {entry.by}"),),
-        fix=_fix(value.primitive, axis),
+        fixes=advice(_fix(value.primitive, axis)),
     )
 
 
@@ -97,4 +97,5 @@ RULE = Rule(
     faulty="rate = lax.cond(jnp.sum(block) > 10, lambda r: r / 2, lambda r: r, rate)  # out_specs=P()",
     repaired='rate = lax.pmean(jnp.where(jnp.sum(block) > 10, rate / 2, rate), "x")',
     check=check,
+    by_hand="whether a mean, a sum or one device's value is meant, the program does not say",
 )

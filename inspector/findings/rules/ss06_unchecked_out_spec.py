@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...report import Divergence, Finding, FindingPlace, Report
-from ..rule import Rule, finding
+from ..rule import Rule, advice, finding
 from ..support.jaxpr_flow import Flow, flow_of
 
 
@@ -29,8 +29,10 @@ def _found(flow: Flow, differs: Divergence) -> Finding:
         axes=(differs.axis,),
         related=() if mapped is None else (flow.place(mapped),),
         evidence=(("live", f"bits differ between devices {between}"),),
-        fix=f"name {differs.axis!r} in the out_spec, or reduce the value over {differs.axis!r} before it leaves;"
-        " check_vma=True finds such specs when it traces",
+        fixes=advice(
+            f"name {differs.axis!r} in the out_spec, or reduce the value over {differs.axis!r} before it leaves;"
+            " check_vma=True finds such specs when it traces"
+        ),
     )
 
 
@@ -45,4 +47,6 @@ RULE = Rule(
     faulty='jax.shard_map(lambda x: jnp.sum(x), mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)',
     repaired='jax.shard_map(lambda x: lax.psum(jnp.sum(x), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())',
     check=check,
+    by_hand="whether to reduce or to name the axis is meant, the program does not say; with the check on, it does not"
+    " trace, and `shardscope run` tries these edits",
 )

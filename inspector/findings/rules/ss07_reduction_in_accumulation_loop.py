@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...report import Collective, Finding, FindingPlace, Report
 from ...units import format_bytes, plural
-from ..rule import Rule, finding
+from ..rule import Rule, advice, finding
 from ..support.compiled import is_compiled
 from ..support.hlo_loops import loops_of
 from ..support.in_loops import compiled_collectives
@@ -45,7 +45,7 @@ def _found(report: Report, group: list[Collective]) -> Finding:
         confidence="proved",
         axes=axes,
         evidence=tuple(evidence),
-        fix=_fix(first, along),
+        fixes=advice(_fix(first, along)),
         saved_bytes=None if trips is None else once * (trips - 1),
         saved_seconds=None if trips is None or len(seconds) < len(group) else sum(seconds) * (trips - 1),
     )
@@ -79,4 +79,5 @@ def add(total, x):
 total, _ = lax.scan(add, zeros, microbatches)
 total = lax.psum(total, "batch")""",
     check=check,
+    by_hand="where the loop ends, and what is to be cast before it, takes a person to see",
 )

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from ....parsers.hlo import Instruction
 from ...collectives.kinds import PRIMITIVES
 from ...collectives.table import rules_named
-from ...report import Collective, Finding, FindingPlace, Report
+from ...report import Collective, Finding, FindingPlace, Fix, Report
 from ...units import format_bytes, plural
 from ..fixes.calls import call_at
-from ..rule import Rule, finding
+from ..fixes.hoisting import before_the_loop
+from ..rule import Rule, advice, finding
 from ..support.hlo_loops import Loop, loops_of
 from ..support.in_loops import compiled_collectives
 
@@ -40,7 +41,10 @@ def _repeated(report: Report, found: Collective) -> Finding:
     trips = found.executions
     functions = [name for primitive in PRIMITIVES for rule in rules_named(primitive) for name in rule.functions]
     call = call_at(report.capture, found.source, set(functions)) if found.origin == "user" else None
-    here = f"the {found.kind}" if call is None else ast.unparse(call)
+    here = f"the {found.kind}" if call is None else ast.unparse(call[1])
+    fix = Fix("constrain the operand, before the loop, to the sharding that the loop needs")
+    if found.origin == "user":
+        fix = Fix(f"do {here} before the loop, and hand in what it gives", before_the_loop(report.capture, call))
     evidence = [
         ("operand", "made of what the loop carries and does not change"),
         ("runs", "unknown" if trips is None else f"{plural(trips, 'time')}, {format_bytes(found.wire_bytes)} each"),
@@ -54,9 +58,7 @@ def _repeated(report: Report, found: Collective) -> Finding:
         confidence="proved",
         axes=found.axes or (),
         evidence=tuple(evidence),
-        fix=f"do {here} before the loop, and hand in what it gives"
-        if found.origin == "user"
-        else "constrain the operand, before the loop, to the sharding that the loop needs",
+        fixes=(fix,),
         saved_bytes=None if trips is None or found.wire_bytes is None else found.wire_bytes * (trips - 1),
         saved_seconds=None if trips is None or found.estimate is None else found.estimate.seconds * (trips - 1),
     )
@@ -72,7 +74,9 @@ def _hoisted(found: Collective) -> Finding:
         confidence="proved",
         axes=found.axes or (),
         evidence=(("held", f"{', '.join(found.result_types)} through the loop"),),
-        fix="if memory is short: gather in each iteration what that iteration needs, a layer's part and not all of it",
+        fixes=advice(
+            "if memory is short: gather in each iteration what that iteration needs, a layer's part and not all of it"
+        ),
     )
 
 
@@ -91,4 +95,5 @@ h, _ = lax.scan(step, h, None, 10)""",
     repaired="""whole = lax.all_gather(w, "x", tiled=True)
 h, _ = lax.scan(lambda h, _: (jnp.tanh(h @ whole), None), h, None, 10)""",
     check=check,
+    tries="the call before the statement that holds the loop's body",
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ...report import Collective, Finding, FindingPlace, Report, SourcePosition
+from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
+from ..fixes.constraints import through_both
 from ..rule import Rule, finding
 from ..support.shapes import shape_of
 
@@ -43,8 +44,13 @@ def _found(report: Report, text: str) -> Finding:
         confidence="likely" if gather is None else "proved",
         axes=() if gather is None or gather.axes is None else gather.axes,
         evidence=tuple(evidence),
-        fix="change the sharding in two constraints: first cut further along the axes that are wanted, which moves"
-        " nothing, then gather along those that are not",
+        fixes=(
+            Fix(
+                "change the sharding in two constraints: first cut further along the axes that are wanted, which moves"
+                " nothing, then gather along those that are not",
+                () if shardings is None else through_both(report, source, shardings[1], shardings[2]),
+            ),
+        ),
     )
 
 
@@ -75,4 +81,5 @@ RULE = Rule(
     repaired="""x = lax.with_sharding_constraint(x, P("data", "model"))
 y = 2 * lax.with_sharding_constraint(x, P("data", None))""",
     check=check,
+    tries="one more constraint on the way, to the axes of both shardings",
 )

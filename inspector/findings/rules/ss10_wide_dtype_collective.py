@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ...collectives.table import rule_of
 from ...ir.jaxpr_text import EquationPlace
-from ...report import Finding, Report
-from ..fixes.calls import call_at
+from ...report import Finding, Fix, Report
+from ..fixes.calls import Call, call_at, operand_text
+from ..fixes.edits import as_operand, together, wrapped
 from ..rule import Rule, finding
 from ..support.compiled import compiled_as, is_compiled
 from ..support.jaxpr_flow import At, Flow, Use, flow_of
@@ -30,11 +31,19 @@ def check(report: Report) -> Iterator[Finding]:
             for number in range(len(place.equation.outputs)):
                 narrow = _narrowed(flow, place, number)
                 if narrow is not None:
-                    yield from _found(report, flow, place, number, *narrow)
+                    yield from _found(report, flow, place, number, narrow)
 
 
-def _narrowed(flow: Flow, place: EquationPlace, number: int) -> tuple[str, str] | None:
-    """The narrower dtype that is enough, and how that is known."""
+@dataclass(frozen=True, slots=True)
+class _Narrow:
+    """A narrower dtype that is enough, and how that is known; `widened` if the operand had it and was cast."""
+
+    dtype: str
+    known: str
+    widened: bool
+
+
+def _narrowed(flow: Flow, place: EquationPlace, number: int) -> _Narrow | None:
     equation = place.equation
     wide = equation.outputs[number].type.partition("[")[0]
     made = flow.made.get((place.jaxpr, equation.inputs[number] if number < len(equation.inputs) else ""))
@@ -42,13 +51,13 @@ def _narrowed(flow: Flow, place: EquationPlace, number: int) -> tuple[str, str] 
         before = flow.type_of(At(place.jaxpr, made[0].equation.inputs[0])) or ""
         dtype = before.partition("[")[0]
         if _is_narrower(dtype, wide):
-            return dtype, f"{equation.inputs[number]} was widened from {before}"
+            return _Narrow(dtype, f"{equation.inputs[number]} was widened from {before}", widened=True)
     found = reached(flow, At(place.jaxpr, equation.outputs[number].name), _is_cast)
     if found is None or found.through:
         return None
     dtypes = {use.place.equation.outputs[0].type.partition("[")[0] for use in found.ends}
     if len(dtypes) == 1 and _is_narrower(dtype := dtypes.pop(), wide):
-        return dtype, f"all that is done with {equation.outputs[number].name} is to make {dtype} of it"
+        return _Narrow(dtype, f"all that is done with {equation.outputs[number].name} is to make {dtype} of it", False)
     return None
 
 
@@ -61,7 +70,7 @@ def _is_narrower(narrow: str, wide: str) -> bool:
     return None not in sizes and sizes[0] < sizes[1] and narrow[:1] in "bf" and wide[:1] == "f"  # type: ignore[operator]
 
 
-def _found(report: Report, flow: Flow, place: EquationPlace, number: int, dtype: str, known: str) -> Iterator[Finding]:
+def _found(report: Report, flow: Flow, place: EquationPlace, number: int, narrow: _Narrow) -> Iterator[Finding]:
     equation, source = place.equation, flow.source(place)
     type, rule = equation.outputs[number].type, rule_of(equation.primitive)
     if rule is None or rule.lowers_to is None:
@@ -70,27 +79,37 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, dtype:
     wide = type.partition("[")[0]
     if is_compiled(report) and (compiled is None or not any(t.startswith(wide) for t in compiled.result_types)):
         return  # the compiler narrows it before it travels
-    call = call_at(report.capture, source, rule.functions)
-    operand = equation.inputs[number] if call is None or not call.args else ast.unparse(call.args[0])
-    sizes = type_bytes(f"{dtype}[1]") or 0, type_bytes(f"{wide}[1]") or 1
+    sizes = type_bytes(f"{narrow.dtype}[1]") or 0, type_bytes(f"{wide}[1]") or 1
     saved = None
     if compiled is not None and compiled.wire_bytes is not None and len(compiled.result_types) == 1:
         saved = compiled.wire_bytes - compiled.wire_bytes * sizes[0] // sizes[1]
     yield finding(
         RULE,
         flow.place(place),
-        f"{type.partition('{')[0]} travels over {', '.join(equation.axes or ())}, and {dtype} is all that is needed",
+        f"{type.partition('{')[0]} travels over {', '.join(equation.axes or ())}, and {narrow.dtype} is all that is"
+        " needed",
         confidence="likely" if compiled is None else "proved",
         axes=equation.axes or (),
         evidence=(
-            ("needed", known),
+            ("needed", narrow.known),
             ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}"),
         ),
-        fix=f"send {operand} before it is widened, and widen what arrives"
-        if "widened" in known
-        else f"send ({operand}).astype(jnp.{_NAMES.get(dtype, dtype)})",
+        fixes=(_fix(call_at(report.capture, source, rule.functions), equation.inputs[number], wide, narrow),),
         saved_bytes=saved,
     )
+
+
+def _fix(call: Call | None, name: str, wide: str, narrow: _Narrow) -> Fix:
+    operand, cast = operand_text(call, name), _cast(narrow.dtype)
+    sent = () if call is None or not call[1].args else wrapped((call[0], call[1].args[0]), "(", f"){cast}")
+    if not narrow.widened:
+        return Fix(f"send ({operand}){cast}", sent)
+    widened = () if call is None else as_operand(call, _cast(wide))
+    return Fix(f"send {operand} before it is widened, and widen what arrives", together(sent, widened))
+
+
+def _cast(dtype: str) -> str:
+    return f".astype(jnp.{_NAMES.get(dtype, dtype)})"
 
 
 _NAMES = {"bf16": "bfloat16", "f16": "float16", "f32": "float32"}
@@ -106,4 +125,5 @@ RULE = Rule(
     faulty='w = lax.all_gather(weights, "x", tiled=True).astype(jnp.bfloat16)',
     repaired='w = lax.all_gather(weights.astype(jnp.bfloat16), "x", tiled=True)',
     check=check,
+    tries="the cast before the collective, and back behind it where the operand was widened",
 )

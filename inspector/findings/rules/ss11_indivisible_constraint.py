@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...report import Finding, FindingPlace, Report, ShardedValue
-from ..rule import Rule, finding
+from ..rule import Rule, advice, finding
 from ..support.shapes import shape_of
 
 
@@ -36,7 +36,9 @@ def _found(value: ShardedValue, dim: int, size: int, parts: int) -> Finding:
             ("asked", value.asked or ""),
             ("per device", f"{value.local_type}: {padded - size} of {padded} along dimension {dim} are padding"),
         ),
-        fix=f"pad dimension {dim} to {padded} before it is sharded, or shard a dimension that {parts} divides",
+        fixes=advice(
+            f"pad dimension {dim} to {padded} before it is sharded, or shard a dimension that {parts} divides"
+        ),
     )
 
 
@@ -52,4 +54,5 @@ RULE = Rule(
     repaired="""padded = jnp.pad(x, ((0, -len(x) % 8), (0, 0)))
 x = lax.with_sharding_constraint(padded, P("x"))""",
     check=check,
+    by_hand="whether to pad or to cut another dimension is a choice",
 )

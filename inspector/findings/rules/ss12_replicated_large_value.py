@@ -11,7 +11,7 @@ from ...report import Finding, FindingPlace, Report, ShardedValue
 from ...shardings.sharding import ArraySharding
 from ...shardings.spelled import as_spec
 from ...units import format_bytes
-from ..rule import Rule, finding
+from ..rule import Rule, advice, finding
 from ..support.shapes import shape_of
 
 LEAST = 64 * 2**20
@@ -78,8 +78,10 @@ def _found(value: ShardedValue, cuts: tuple[tuple[AxisRef, int, ArraySharding], 
         confidence="possible",
         axes=names,
         evidence=tuple(evidence),
-        fix=f"shard {value.name} as {as_spec(best[2])}, and gather it where it is used; if it is read all the time and"
-        " there is room, leave it",
+        fixes=advice(
+            f"shard {value.name} as {as_spec(best[2])}, and gather it where it is used; if it is read all the time and"
+            " there is room, leave it"
+        ),
     )
 
 
@@ -95,6 +97,7 @@ RULE = Rule(
     faulty="table = jax.device_put(table, NamedSharding(mesh, P()))  # f32[32768,1024] on each device",
     repaired='table = jax.device_put(table, NamedSharding(mesh, P("x")))',
     check=check,
+    by_hand="where the array is made is often not in the script; whether there is room is a choice",
     threshold=LEAST,
     threshold_is="bytes of a device that are copies",
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...report import Collective, Finding, FindingPlace, Report, SourcePosition
 from ...shardings.situation import CollectiveCause
 from ..fixes.calls import call_at
-from ..rule import Rule, finding
+from ..rule import Rule, advice, finding
 from ..support.compiled import is_combined
 from ..support.inserted import dimension_of, moved_by_the_partitioner
 
@@ -35,7 +35,7 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
     axes = tuple(dict.fromkeys(axis.partition(":")[0] for each, _ in group for axis in each.axes or ()))
     along = ", ".join(axes)
     call = call_at(report.capture, cause.place, FUNCTIONS)
-    here = "the reshape" if call is None else ast.unparse(call)
+    here = "the reshape" if call is None else ast.unparse(call[1])
     alone = [each for each, _ in group if not is_combined(each)]
     bytes = [each.wire_bytes * each.executions for each in alone if each.wire_bytes and each.executions]
     seconds = [each.estimate.seconds * each.executions for each in alone if each.estimate and each.executions]
@@ -50,8 +50,11 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
             ("cut as", cause.before or "?"),
             ("compiled to", ", ".join(f"{each.kind} over {', '.join(each.axes or ('?',))}" for each, _ in group[:6])),
         ),
-        fix=f"in {here}, keep the dimension that {along} cuts whole, or let it be the first of those that are put"
-        " together, and of a size that its devices divide where it is taken apart; else transpose before it is sharded",
+        fixes=advice(
+            f"in {here}, keep the dimension that {along} cuts whole, or let it be the first of those that are put"
+            " together, and of a size that its devices divide where it is taken apart; else transpose before it is"
+            " sharded"
+        ),
         saved_bytes=sum(bytes) if len(bytes) == len(group) else None,
         saved_seconds=sum(seconds) if len(seconds) == len(group) else None,
     )
@@ -69,4 +72,5 @@ RULE = Rule(
     faulty='heads = x.reshape(tokens, 2, 16)  # the last dimension of x, 32, is cut along "x" of 4',
     repaired="heads = x.reshape(tokens, 4, 8)",
     check=check,
+    by_hand="what else depends on the order of the dimensions, takes a person to see",
 )

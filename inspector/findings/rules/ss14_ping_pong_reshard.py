@@ -8,7 +8,7 @@ from ...report import Finding, Report
 from ...shardings.dataflow import Dataflow
 from ...shardings.explained import wording_of
 from ...shardings.table import propagated
-from ..fixes.detour_remedy import remedy_of
+from ..fixes.constraints import detour_fix
 from ..rule import Rule, finding
 from ..support.compiled import is_compiled
 from ..support.detours import Detour, detours
@@ -28,21 +28,21 @@ def _found(report: Report, flow: Dataflow, detour: Detour) -> Iterator[Finding]:
     if is_compiled(report) and exchange is None:
         return
     wording, axis = wording_of(flow), str(detour.axis)
-    remedy = remedy_of(report, flow, detour)
+    change = detour_fix(report, flow, detour)
     yield finding(
         RULE,
-        remedy.place,
+        change.place,
         f"{axis} moves from dimension {detour.dim} of {wording.name(detour.source)} to dimension {detour.elsewhere},"
         " and back: what is done in between works element by element",
         confidence="likely" if exchange is None else "proved",
         axes=(detour.axis.name,),
-        related=remedy.related,
+        related=change.related,
         evidence=(
             ("in between", ", ".join(wording.name(node) for node, _ in detour.nodes[:6])),
             ("back at", ", ".join(wording.places.operation(row)[0] for row in detour.back[:6])),
             ("compiled to", "not compiled" if exchange is None else f"{exchange.kind} {exchange.name}, and another"),
         ),
-        fix=remedy.fix,
+        fixes=(change.fix,),
         saved_bytes=None if exchange is None or exchange.wire_bytes is None else 2 * exchange.wire_bytes,
         saved_seconds=None if exchange is None or exchange.estimate is None else 2 * exchange.estimate.seconds,
     )
@@ -61,4 +61,5 @@ RULE = Rule(
 return lax.with_sharding_constraint(jnp.sin(y), P("x", None))""",
     repaired='return lax.with_sharding_constraint(jnp.sin(2 * x), P("x", None))',
     check=check,
+    tries="no constraint in between",
 )

@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
+from functools import lru_cache
+from importlib import resources
 
 from ...report import Collective, Finding, FindingPlace, Report
 from ...shardings.situation import CollectiveCause
-from ..rule import Rule, finding
+from .. import support
+from ..rule import Rule, advice, finding
 from ..support.compiled import is_combined
-from ..support.gathering import IDIOMS, only_on, targets_that_gather
 from ..support.inserted import dimension_of, moved_by_the_partitioner
 from ..support.shapes import elements_of
 
 LOOKUPS = ("gather", "scatter", "scatter-add")
+
+IDIOMS = {
+    "reduce_window_sum": "in a shard_map: jnp.cumsum of each part, then add what the parts before it sum up to, from an"
+    " all_gather of the parts' last rows",
+    "reduce_window": "in a shard_map: accumulate each part, then combine it with what the parts before it come to, from"
+    " an all_gather of the parts' last rows",
+    "dynamic_slice": "take rows by a product with a one-hot matrix, or in a shard_map: each device takes what it has of"
+    " the slice, and a psum puts it together",
+    "dynamic_update_slice": "write with jnp.where on an iota, which each device does on its own part",
+    "slice": "slice before the dimension is sharded, or along one that is not",
+    "top_k": "in a shard_map: lax.top_k of each part, all_gather those few, and lax.top_k again",
+    "sort": "sort along a dimension that is whole; or keep the few that are needed with lax.top_k of each part first",
+    "reduce": "in a shard_map: reduce each part, then all_gather one value of each",
+    "fft": "transform along a dimension that is whole: exchange the cut one for it by lax.all_to_all before and after",
+    "gather": "look rows up in a shard_map: each device those that it has, zeros for others, and a psum",
+}
+"""What to write instead, by JAX's name of the operation."""
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -36,7 +56,7 @@ def check(report: Report) -> Iterator[Finding]:
 def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Finding:
     subject, axes = report.capture.subject, collective.axes or ()
     platform = "" if subject is None else subject.platform
-    gathers = targets_that_gather(cause.operation)
+    gathers = [target for target, operations in _gathering().items() if cause.operation in operations]
     evidence = [
         ("it is", f"{cause.value}, cut as {cause.before}"),
         ("compiled to", f"{collective.kind} {collective.name}, {', '.join(collective.result_types)}"),
@@ -44,7 +64,7 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
     if gathers:
         evidence.append(("known to gather on", "; ".join(gathers)))
     # What only the CPU does is no reason to change a program.
-    only_here = platform == "cpu" and only_on(cause.operation, "cpu")
+    only_here = platform == "cpu" and {target.partition(",")[0] for target in gathers} == {"cpu"}
     times = None if is_combined(collective) else collective.executions
     wire, estimate = collective.wire_bytes, collective.estimate
     return finding(
@@ -56,10 +76,17 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
         confidence="proved",
         axes=axes,
         evidence=tuple(evidence),
-        fix=IDIOMS.get(cause.operation, "let another dimension be cut, or work on each part in a shard_map"),
+        fixes=advice(IDIOMS.get(cause.operation, "let another dimension be cut, or work on each part in a shard_map")),
         saved_bytes=None if wire is None or times is None else wire * times,
         saved_seconds=None if estimate is None or times is None else estimate.seconds * times,
     )
+
+
+@lru_cache(maxsize=1)
+def _gathering() -> dict[str, list[str]]:
+    """By target, the operations that were seen to gather their operand; made by `tools/gathering_ops.py`."""
+    text = resources.files(support).joinpath("gathering.toml").read_text(encoding="utf-8")
+    return {target: list(operations) for target, operations in tomllib.loads(text).items()}
 
 
 RULE = Rule(
@@ -78,4 +105,5 @@ RULE = Rule(
     before = jnp.arange(len(totals)) < lax.axis_index("x")
     return sums + jnp.sum(jnp.where(before[:, None], totals, 0), axis=0)""",
     check=check,
+    by_hand="the idiom is another algorithm",
 )

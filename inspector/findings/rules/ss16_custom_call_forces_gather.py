@@ -9,7 +9,7 @@ from ...report import Finding, FindingPlace, Report
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
 from ...shardings.table import propagated
-from ..rule import Rule, finding
+from ..rule import Rule, advice, finding
 from ..support.detours import axes_of, rule_of_row
 from ..support.inserted import inserted_for, local_shape
 from ..support.shapes import shape_of
@@ -56,8 +56,10 @@ def _at(report: Report, flow: Dataflow, row: int) -> Iterator[Finding]:
             confidence="proved",
             axes=tuple(dict.fromkeys(axis.name for axis in axes)),
             evidence=(("compiled to", f"{gather.kind} {gather.name}, {', '.join(gather.result_types)}"),),
-            fix=f"call it in a shard_map over {', '.join(repr(axis.name) for axis in axes)}, on each device's own part;"
-            " or give it a rule: jax.experimental.custom_partitioning",
+            fixes=advice(
+                f"call it in a shard_map over {', '.join(repr(axis.name) for axis in axes)}, on each device's own part;"
+                " or give it a rule: jax.experimental.custom_partitioning"
+            ),
             saved_bytes=gather.wire_bytes,
             saved_seconds=None if gather.estimate is None else gather.estimate.seconds,
         )
@@ -76,4 +78,5 @@ RULE = Rule(
     faulty='jnp.linalg.eigh(matrices)  # matrices is P("x"); on TPU',
     repaired='jax.shard_map(jnp.linalg.eigh, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(matrices)',
     check=check,
+    by_hand="what a kernel computes of a part, is known to who wrote it",
 )

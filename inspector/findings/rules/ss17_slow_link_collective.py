@@ -12,7 +12,7 @@ from ...cost.collectives import estimate
 from ...cost.places import Machine, machine_of
 from ...report import Collective, Finding, FindingPlace, Report
 from ...units import format_bytes, format_seconds
-from ..rule import Rule, finding
+from ..rule import Rule, advice, finding
 
 MOST_AXES = 5
 """Of a mesh whose orders are all tried."""
@@ -105,8 +105,10 @@ def _found(
             ),
             (f"inside a {island}", ", ".join(fast) or "none"),
         ),
-        fix=f"lay the axes out in the order {', '.join(names)}, the last one on the fast links:"
-        f" jax.make_mesh({tuple(sizes)}, {tuple(names)}); specs name axes, and stay as they are",
+        fixes=advice(
+            f"lay the axes out in the order {', '.join(names)}, the last one on the fast links:"
+            f" jax.make_mesh({tuple(sizes)}, {tuple(names)}); specs name axes, and stay as they are"
+        ),
         saved_seconds=now - then,
     )
 
@@ -123,6 +125,7 @@ RULE = Rule(
     faulty='mesh = jax.make_mesh((4, 8), ("data", "model"))  # four nodes of 8, and gradients are most of what is sent',
     repaired='mesh = jax.make_mesh((8, 4), ("model", "data"))',
     check=check,
+    by_hand="where the mesh is laid out, other programs may depend on it; `shardscope diff --with mesh=…` tries it",
     threshold=LEAST,
     threshold_is="part of the time of all communication that another order saves",
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...cost.estimate import FunctionCost
 from ...report import Collective, Finding, FindingPlace, Report
 from ...units import format_seconds
-from ..rule import Rule, finding
+from ..rule import Rule, advice, finding
 
 LEAST = 1e-4
 """Seconds in one run that are worth telling."""
@@ -57,8 +57,10 @@ def _found(cost: FunctionCost, timed: list[Collective]) -> Finding:
                 for each in timed[:6]
             ),
         ),
-        fix="give it something to go on beside: communicate in pieces while others are computed (the sample"
-        " matmul_all_gather:overlapped), or begin what does not depend on it first; or make it smaller",
+        fixes=advice(
+            "give it something to go on beside: communicate in pieces while others are computed (the sample"
+            " matmul_all_gather:overlapped), or begin what does not depend on it first; or make it smaller"
+        ),
         saved_seconds=_spared(cost),
     )
 
@@ -77,6 +79,7 @@ RULE = Rule(
     total += part_of(a, step) @ b
     b = lax.ppermute(b, "x", ring)""",
     check=check,
+    by_hand="to overlap is another algorithm",
     threshold=LEAST,
     threshold_is="seconds of waiting in one run for which there is other work",
 )

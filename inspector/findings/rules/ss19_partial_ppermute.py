@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..fixes.calls import call_at
-from ..rule import Rule, finding
+from ..rule import Rule, advice, finding
 from ..support.axis_sizes import axis_sizes
 from ..support.device_index import Numbers
 from ..support.jaxpr_flow import MOST_STEPS, At, Flow, flow_of
@@ -47,7 +47,7 @@ def _found(
     axes = place.equation.axes or ()
     along = ", ".join(axes)
     call = call_at(report.capture, flow.source(place), ("ppermute", "pshuffle"))
-    here = "the permutation" if call is None or len(call.args) < 3 else ast.unparse(call.args[2])
+    here = "the permutation" if call is None or len(call[1].args) < 3 else ast.unparse(call[1].args[2])
     silent = [source for source in without if source not in {source for source, _ in pairs}]
     idle = sorted({*range(max((*without, 0)) + 1), *(b for _, b in pairs)} - {a for a, _ in pairs})
     added = ", ".join(str(pair) for pair in zip(idle, without, strict=False))
@@ -65,10 +65,12 @@ def _found(
             ("pairs", ", ".join(f"{source}→{target}" for source, target in pairs)),
             ("neither sends nor receives", ", ".join(map(str, silent)) or "none"),
         ),
-        fix=f"let each device be the target of one pair in {here}"
-        if twice
-        else f"add {added} to {here}; if zeros are meant, say what stands there:"
-        f" jnp.where(lax.axis_index({axes[0]!r}) == {without[0]}, …, …)",
+        fixes=advice(
+            f"let each device be the target of one pair in {here}"
+            if twice
+            else f"add {added} to {here}; if zeros are meant, say what stands there:"
+            f" jnp.where(lax.axis_index({axes[0]!r}) == {without[0]}, …, …)"
+        ),
     )
 
 
@@ -136,4 +138,5 @@ RULE = Rule(
     faulty='lax.ppermute(block, "i", [(0, 1), (1, 2), (2, 3)])',
     repaired='lax.ppermute(block, "i", [(0, 1), (1, 2), (2, 3), (3, 0)])',
     check=check,
+    by_hand="which devices are meant to receive, the program does not say",
 )

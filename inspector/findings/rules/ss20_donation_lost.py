@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from ...capture.model import Value
 from ...report import Finding, FindingPlace, Report, Role, ShardedValue, SourcePosition
 from ...units import format_bytes
-from ..rule import Rule, finding
+from ..fixes.edits import fewer_in_keyword
+from ..rule import Rule, alternatives, finding
 from ..support.shapes import shape_of, type_bytes
 
 _ALIASED = re.compile(r":\s*\((\d{1,9}),")
@@ -36,6 +37,8 @@ def _found(report: Report, argument: Value, place: FindingPlace) -> Finding:
     sharded = {(value.role, value.name): value for value in report.shardings}
     own = sharded.get(("argument", argument.path))
     size = type_bytes(argument.type if own is None else own.local_type or argument.type)
+    script = report.capture.script_text
+    files = () if script is None else (script.name,)
     why, fix = _why(report, argument, own, sharded)
     return finding(
         RULE,
@@ -46,7 +49,7 @@ def _found(report: Report, argument: Value, place: FindingPlace) -> Finding:
             ("argument", f"{argument.type}, {'not known' if own is None else own.spec or 'not sharded'}"),
             ("memory", f"{format_bytes(size)} on each device are held twice"),
         ),
-        fix=fix,
+        fixes=alternatives(fix, fewer_in_keyword(report.capture, files, "donate_argnums")),
     )
 
 
@@ -87,4 +90,6 @@ RULE = Rule(
     faulty="step = jax.jit(lambda x: (2 * x).astype(jnp.bfloat16), donate_argnums=0)  # x is float32",
     repaired="step = jax.jit(lambda x: 2 * x, donate_argnums=0)",
     check=check,
+    tries="one donated argument less",
+    saves="memory",
 )

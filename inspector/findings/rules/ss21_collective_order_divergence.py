@@ -10,7 +10,7 @@ from itertools import product
 from ...collectives.table import rule_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
-from ..rule import Rule, finding
+from ..rule import Rule, advice, finding
 from ..support.axis_sizes import axis_sizes
 from ..support.device_index import Numbers
 from ..support.equal_operands import operands_over
@@ -59,8 +59,10 @@ def _cond(report: Report, flow: Flow, place: EquationPlace, varying: set[str], b
         confidence="proved" if is_certain or run else "likely",
         axes=axes,
         evidence=(*told, *run),
-        fix="take the collectives out of the branches: compute what they need in each, and reduce once behind the"
-        f" cond; or reduce the predicate over {', '.join(map(repr, axes))}, so that all take the same branch",
+        fixes=advice(
+            "take the collectives out of the branches: compute what they need in each, and reduce once behind the"
+            f" cond; or reduce the predicate over {', '.join(map(repr, axes))}, so that all take the same branch"
+        ),
     )
 
 
@@ -106,7 +108,9 @@ def _while(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Finding
         confidence="proved" if (run := _stuck(report)) else "likely",
         axes=axes,
         evidence=(("in the loop", _words(found)), ("condition", f"{tested[0]} varies over {', '.join(axes)}"), *run),
-        fix=f"let all devices stop together: reduce what the condition tests over {', '.join(map(repr, axes))}",
+        fixes=advice(
+            f"let all devices stop together: reduce what the condition tests over {', '.join(map(repr, axes))}"
+        ),
     )
 
 
@@ -150,4 +154,5 @@ RULE = Rule(
     faulty='lax.cond(jnp.sum(block) > 0, lambda b: lax.psum(b, "x"), lambda b: b, block)',
     repaired='lax.psum(jnp.where(jnp.sum(block) > 0, block, 0), "x")',
     check=check,
+    by_hand="what all devices are to do, the program does not say",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,19 +10,23 @@ from ...collectives.kinds import wire_bytes
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...ir.jaxpr_text import EquationPlace
-from ...report import Collective, Finding, Report
-from ..fixes.calls import call_at, renamed
+from ...report import Collective, Finding, Fix, Report
+from ..fixes.calls import call_at, operand_text, renamed
+from ..fixes.edits import rewritten, together, without_calls
 from ..rule import Rule, finding
 from ..support.axis_sizes import axis_sizes
-from ..support.compiled import compiled_as, is_compiled
+from ..support.compiled import GATHERS, compiled_as, is_compiled
 from ..support.equal_operands import operands_over
 from ..support.jaxpr_flow import At, Flow, Use, flow_of
 from ..support.reached import reached
 from ..support.shapes import numbers_of, type_bytes
-from .ss02_gather_then_slice import GATHERS
 
 INSTEAD = {"reduce_sum": ("psum", "sum"), "reduce_max": ("pmax", "max"), "reduce_min": ("pmin", "min")}
 """The collective, and the function of `jnp` for one device's part, by the primitive that reduces."""
+
+
+TOTALS = ("sum", "max", "min", "amax", "amin")
+"""The functions that reduce, where a user calls them."""
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -74,13 +77,14 @@ def _found(
     equation, axes = place.equation, place.equation.axes or ()
     collective, local = INSTEAD[reductions[0].equation.primitive]
     call = call_at(report.capture, flow.source(place), ("all_gather",))
-    operand, name = equation.inputs[number], f"lax.{collective}"
-    if call is not None and call.args:
-        operand, name = ast.unparse(call.args[0]), renamed(call, collective)
+    operand = operand_text(call, equation.inputs[number])
     along = repr(axes[0]) if len(axes) == 1 else repr(axes)
     is_tiled = dict(equation.params).get("tiled") == "True"
     (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
     inner = f"jnp.{local}({operand}, axis={gathered})" if is_tiled else operand
+    text = f"{renamed(call, collective)}({inner}, {along})"
+    totals = without_calls(report.capture, map(flow.source, reductions), TOTALS)
+    edits = together(rewritten(call, text), totals)
     saved, seconds = _saved(report, reductions, compiled)
     return finding(
         RULE,
@@ -94,7 +98,7 @@ def _found(
             ("reduced by", ", ".join(flow.place(each).what for each in reductions)),
             ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}"),
         ),
-        fix=f"{name}({inner}, {along}), without the gather",
+        fixes=(Fix(f"{text}, without the gather", edits),),
         saved_bytes=saved,
         saved_seconds=seconds,
     )
@@ -129,4 +133,5 @@ RULE = Rule(
     faulty='jnp.sum(lax.all_gather(x, "x", tiled=True), axis=0)',
     repaired='lax.psum(jnp.sum(x, axis=0), "x")',
     check=check,
+    tries="the reduction of each device's own part, and a psum, pmax or pmin of that",
 )

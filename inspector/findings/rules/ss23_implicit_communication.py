@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...report import Collective, Finding, FindingPlace, Report
 from ...shardings.situation import CollectiveCause, Effect
 from ...units import format_bytes, plural
-from ..rule import Rule, finding
+from ..rule import Rule, advice, finding
 from ..support.inserted import inserted_collectives
 
 DOES: dict[Effect, str] = {
@@ -52,8 +52,10 @@ def _found(group: list[tuple[Collective, CollectiveCause | None]]) -> Finding:
         axes=axes,
         evidence=tuple((each.operation, f"{DOES[each.effect]}: {each.value}") for each in list(known)[:6])
         or (("operation", "not known"),),
-        fix=("" if cause is None else f"{INSTEAD[cause.effect]}; or ")
-        + "say that it is meant: # shardscope: ignore[SS23] on the line",
+        fixes=advice(
+            ("" if cause is None else f"{INSTEAD[cause.effect]}; or ")
+            + "say that it is meant: # shardscope: ignore[SS23] on the line"
+        ),
     )
 
 
@@ -69,4 +71,6 @@ RULE = Rule(
     faulty='jnp.mean(x, axis=0)  # x is P("x"): an all-reduce',
     repaired='lax.psum(jnp.sum(x, axis=0), "x") / rows  # in a shard_map over "x": it is written',
     check=check,
+    fails_strict=True,
+    by_hand="it is for information: what is meant, is said by a comment",
 )

@@ -13,6 +13,8 @@ from ...report import Collective, Kind, Report, SourcePosition
 from .jaxpr_flow import At, Flow
 from .shapes import elements_of, shape_of
 
+GATHERS = ("all_gather", "all_gather_invariant", "all_gather_reduced")
+
 SCATTERS = ("reduce_scatter",)
 """Primitives of which each device gets a block of the sum."""
 

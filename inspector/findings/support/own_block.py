@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import permutations, product
 
 from ...ir.jaxpr_text import EquationPlace
-from ...report import Report
+from ...report import Fix, Report
+from ..fixes.edits import Edits, together, without_calls
 from .axis_sizes import axis_sizes
 from .device_index import Numbers
 from .jaxpr_flow import At, Flow, Use
@@ -23,6 +24,9 @@ MOST_ROWS = 64
 """Of a list of rows, how many are computed."""
 
 DIMENSIONS = "dimension_numbers"
+
+SLICES = ("dynamic_slice_in_dim", "dynamic_slice", "dynamic_index_in_dim")
+"""The functions that slice, where a user calls them."""
 
 _START = re.compile(r"start_index_map=\((\d{1,3}),\)")
 
@@ -53,6 +57,15 @@ def own_block(report: Report, flow: Flow, place: EquationPlace, output: int) -> 
     cut = [(_operand(use), each[1]) for use, each in zip(found.ends, kept, strict=True) if each is not None]
     dim = found.dimension(flow, cut, math.prod(sizes[axis] for axis in along))
     return None if dim is None else OwnBlock(along, dim, tuple(use.place for use in found.ends), found.through)
+
+
+def without_slices(report: Report, flow: Flow, block: OwnBlock, change: str, edits: Edits) -> Fix:
+    """A change that gives each device its own block, so that the slices are left out."""
+    places = [flow.source(place) for place in block.slices]
+    lines = sorted({place.text(report.script) for place in places} - {""})
+    where = f" of {', '.join(lines)}" if lines else ""
+    left_out = without_calls(report.capture, places, SLICES)
+    return Fix(f"{change} without the slice{where}", together(edits, left_out))
 
 
 def _is_slice(use: Use) -> bool:

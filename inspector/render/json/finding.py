@@ -104,8 +104,13 @@ def explanation_of(found: values.Explanation) -> Explanation:
     return Explanation(
         found.title,
         [StoryStep(step.what, source_of(step.source)) for step in found.steps],
-        [Remedy(each.what, list(map(_edit_of, each.edits)), each.works, each.why) for each in found.remedies],
+        list(map(_remedy_of, found.fixes)),
     )
+
+
+def _remedy_of(fix: values.Fix) -> Remedy:
+    works, why = (None, "") if fix.trial is None else (fix.trial.verified, fix.trial.why)
+    return Remedy(fix.title, list(map(_edit_of, fix.edits)), works, why)
 
 
 class Suppressed(Struct, frozen=True):
@@ -135,9 +140,9 @@ def finding_of(found: values.Finding) -> Finding:
         location=_place_of(found.place),
         related=list(map(_place_of, found.related)),
         evidence=dict(found.evidence),
-        fix=found.fix,
+        fix=found.fixes[0].title if found.fixes else None,
         saves=Saves(found.saved_bytes, found.saved_seconds),
-        edits=list(map(_edit_of, found.edits)),
+        edits=list(map(_edit_of, () if found.proposal is None else found.proposal.edits)),
         verified="not tried" if found.trial is None else "yes" if found.trial.verified else "no",
         trial=None if found.trial is None else _trial_of(found.trial),
     )

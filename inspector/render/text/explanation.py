@@ -1,4 +1,4 @@
-"""Why a function does not trace, and what mends it."""
+"""Why a function does not trace, and what fixes it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ...findings.fixes.apply import diff_of
-from ...report import Remedy, Report
-from ..explanation_words import remedies_shown, verdict
+from ...report import Fix, Report
+from ..explanation_words import fixes_shown, verdict
 from .findings import SIGNS
 from .pieces import data, section
 
@@ -21,13 +21,13 @@ def explanation(report: Report) -> RenderableType | None:
     for number, step in enumerate(found.steps, 1):
         place = step.source.text()
         lines.append(data(f"  {number}. {step.what}{f'   {place}' if place else ''}"))
-    for remedy in remedies_shown(found):
-        lines += _remedy(remedy, report)
+    for fix in fixes_shown(found):
+        lines += _fix(fix, report)
     return section("Why it does not trace", lines)
 
 
-def _remedy(remedy: Remedy, report: Report) -> list[RenderableType]:
-    style = {True: "green", False: "yellow", None: "dim"}[remedy.works]
-    head = Text.assemble("  ", (f"{verdict(remedy)}: ", f"bold {style}"), data(remedy.what))
-    diff = diff_of(report.capture, remedy.edits)[2:]
+def _fix(fix: Fix, report: Report) -> list[RenderableType]:
+    style = "dim" if fix.trial is None else "green" if fix.verified else "yellow"
+    head = Text.assemble("  ", (f"{verdict(fix)}: ", f"bold {style}"), data(fix.title))
+    diff = diff_of(report.capture, fix)[2:]
     return [head, *(data(f"    {line}", SIGNS.get(line[:1], "")) for line in diff)]

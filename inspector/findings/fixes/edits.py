@@ -1,0 +1,120 @@
+"""Small changes of the user's source, as edits; empty where a change cannot be written."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator
+
+from ...capture.model import Capture
+from ...report import Edit, SourcePosition
+from ...source_files import source_of
+from .calls import Call, call_at, tree_of
+
+Edits = tuple[Edit, ...]
+Placed = tuple[str, ast.expr]
+"""An expression, and the file that it is in."""
+
+BARE = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.List, ast.Dict)
+"""Expressions that mean the same wherever they stand."""
+
+STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
+
+
+def together(*parts: Edits) -> Edits:
+    """All of several changes, each edit once; none where one of them cannot be written."""
+    return tuple(dict.fromkeys(edit for part in parts for edit in part)) if all(parts) else ()
+
+
+def instead(placed: Placed, text: str) -> Edits:
+    """Another text in the place of an expression."""
+    file, node = placed
+    return (Edit(file, node.lineno, node.col_offset, *end_of(node), text),)
+
+
+def rewritten(call: Call | None, text: str) -> Edits:
+    """A text made of the first argument of a call in the place of the call."""
+    return () if call is None or not call[1].args else instead(call, text)
+
+
+def wrapped(placed: Placed, before: str, after: str) -> Edits:
+    """An expression with a text before it and one after it."""
+    file, node = placed
+    start = Edit(file, node.lineno, node.col_offset, node.lineno, node.col_offset, before)
+    return (start, Edit(file, *end_of(node), *end_of(node), after))
+
+
+def as_operand(placed: Placed, after: str) -> Edits:
+    """An expression with what follows it bound to all of it: `(a + b)[None]`."""
+    bare = isinstance(placed[1], BARE)
+    return wrapped(placed, "" if bare else "(", after if bare else f"){after}")
+
+
+def without_call(capture: Capture, call: Call | None) -> Edits:
+    """`f(x, …)`, or `x.f(axis=…)`, as `x`."""
+    operand = None if call is None else _operand(call[1])
+    if call is None or operand is None:
+        return ()
+    file, node = call
+    bare = isinstance(operand, BARE) or (_stands_alone(capture, call) and operand.lineno == operand.end_lineno)
+    left, right = ("", "") if bare else ("(", ")")
+    return (
+        Edit(file, node.lineno, node.col_offset, operand.lineno, operand.col_offset, left),
+        Edit(file, *end_of(operand), *end_of(node), right),
+    )
+
+
+def without_calls(capture: Capture, places: Iterable[SourcePosition], functions: Collection[str]) -> Edits:
+    """The calls of these functions at several places, each as its operand."""
+    return together(*(without_call(capture, call_at(capture, place, functions)) for place in places))
+
+
+def with_keyword(call: Call | None, name: str, value: str) -> Edits:
+    """`f(x, …)` as `f(x, …, name=value)`, unless it has that keyword."""
+    if call is None or not call[1].args or name in {keyword.arg for keyword in call[1].keywords}:
+        return ()
+    end = max(map(end_of, (*call[1].args, *(each.value for each in call[1].keywords))))
+    return (Edit(call[0], *end, *end, f", {name}={value}"),)
+
+
+def fewer_in_keyword(capture: Capture, files: Iterable[str], name: str) -> Iterator[Edits]:
+    """Each keyword argument of that name that is a number or a tuple of them, with one of these left out."""
+    for file, keyword, now in _keywords_of(capture, files):
+        numbers = now.elts if isinstance(now, ast.Tuple | ast.List) else [now]
+        if keyword == name and all(isinstance(number, ast.Constant) for number in numbers):
+            for left_out in numbers:
+                rest = ast.Tuple([number for number in numbers if number is not left_out], ast.Load())
+                yield instead((file, now), ast.unparse(rest))
+
+
+def keyword_changes(capture: Capture, files: Iterable[str], names: Collection[str], value: str) -> Iterator[Edits]:
+    """Each keyword argument of such a name, with a value that it does not have."""
+    for file, keyword, now in _keywords_of(capture, files):
+        if keyword in names and ast.unparse(now) != value:
+            yield instead((file, now), value)
+
+
+def end_of(node: ast.expr) -> tuple[int, int]:
+    """Line and column behind an expression."""
+    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+
+
+def _operand(call: ast.Call) -> ast.expr | None:
+    if call.args:
+        return None if isinstance(call.args[0], ast.Starred) else call.args[0]
+    is_method = isinstance(call.func, ast.Attribute) and {keyword.arg for keyword in call.keywords} == {"axis"}
+    return call.func.value if is_method and isinstance(call.func, ast.Attribute) else None
+
+
+def _stands_alone(capture: Capture, call: Call) -> bool:
+    """Whether a call is all that a statement assigns or returns."""
+    source = source_of(capture, call[0])
+    nodes = () if source is None else ast.walk(tree_of(source))
+    return any(isinstance(node, STATEMENTS) and node.value is call[1] for node in nodes)
+
+
+def _keywords_of(capture: Capture, files: Iterable[str]) -> Iterator[tuple[str, str, ast.expr]]:
+    for file in dict.fromkeys(files):
+        source = source_of(capture, file)
+        for node in () if source is None else ast.walk(tree_of(source)):
+            if isinstance(node, ast.keyword) and node.arg is not None:
+                yield file, node.arg, node.value
