@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,6 +10,15 @@ from shardscope.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from shardscope.inspector.report import Report
+
+# In a checkout the subpackages are folders beside this one, and not in it as an installation has them. From the root of
+# the checkout, Python finds this folder before any installation.
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_ROOT = os.path.dirname(_HERE)
+if not os.path.exists(os.path.join(_HERE, "parsers")) and all(
+    os.path.isfile(os.path.join(_ROOT, *path)) for path in (("pyproject.toml",), ("parsers", "lalr", "automaton.py"))
+):
+    __path__.append(_ROOT)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

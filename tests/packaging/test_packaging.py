@@ -114,6 +114,24 @@ def test_a_project_with_packages_of_the_same_names(kind: str, request: pytest.Fi
     assert {each["kind"] for each in json.loads(done.stdout)["collectives"]} == {"all-reduce"}
 
 
+@pytest.mark.parametrize("kind", ["wheel", "editable"])
+def test_the_package_is_whole_at_the_root_of_a_checkout(kind: str, request: pytest.FixtureRequest) -> None:
+    python = request.getfixturevalue("installed") if kind == "wheel" else sys.executable
+    program = "import shardscope.cli, shardscope.parsers.hlo as hlo, shardscope.tui.app as app; print(hlo.__file__)"
+    done = subprocess.run([python, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert Path(done.stdout.strip()) == ROOT / "parsers" / "hlo" / "__init__.py"
+
+
+def test_folders_of_others_are_not_taken_for_its_own(installed: Path, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "shardscope", tmp_path / "shardscope", ignore=LEFT_OUT)
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "parsers").mkdir()
+    (tmp_path / "parsers" / "__init__.py").write_text("")
+    command = [installed, "-c", "import shardscope.parsers"]
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, check=False)
+    assert b"No module named 'shardscope.parsers'" in done.stderr
+
+
 def test_nothing_generic_can_be_imported(installed: Path, tmp_path: Path) -> None:
     for name in set(FOLDERS) - {"shardscope"}:
         done = subprocess.run([installed, "-c", f"import {name}"], capture_output=True, cwd=tmp_path, check=False)
