@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ..parsers.mesh_syntax import AxisRef
 from ..parsers.source import Span
 from ..parsers.source_frames import Frame
 from .collectives.kinds import PRIMITIVES
@@ -227,7 +228,7 @@ def _equations(text: JaxprText, collective: Collective) -> list[EquationPlace]:
         and frame is not None
         and _starts_at(text.stack(place.equation), frame)
     ]
-    return _narrowed(found, lambda place: place.equation.axes == collective.axes)
+    return _narrowed(found, lambda place: tuple(map(AxisRef, place.equation.axes or ())) == collective.axes)
 
 
 def _first_known(stage: ParsedStage, stack: Iterable[Frame]) -> tuple[Span, ...]:

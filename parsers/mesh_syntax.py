@@ -30,6 +30,11 @@ class AxisRef:
         return self.name if self.sub is None else f"{self.name}:({self.sub[0]}){self.sub[1]}"
 
 
+def join_axes(axes: Iterable[AxisRef]) -> str:
+    """`x, y:(1)2`, as Shardy spells axes and parts of them."""
+    return ", ".join(map(str, axes))
+
+
 @dataclass(frozen=True, slots=True)
 class MeshSyntax:
     """A mesh: its axes with their sizes, major to minor, and the devices in row-major order of the axes.

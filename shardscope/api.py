@@ -76,7 +76,7 @@ def _listed(these: Iterable[Collective], report: Report) -> Iterable[str]:
 
 
 def _axes(collective: Collective) -> tuple[str, ...]:
-    return ("groups of no axes",) if collective.axes is None else tuple(sorted(collective.axes))
+    return ("groups of no axes",) if collective.axes is None else tuple(sorted(map(str, collective.axes)))
 
 
 def _names(axes: str | tuple[str, ...]) -> Sequence[str]:

@@ -54,7 +54,7 @@ def collective_details(
 
 def mesh_of(collective: Collective, report: Report) -> MeshSyntax:
     """The mesh on which it is drawn: one that has its axes, else any of that many devices, else just the devices."""
-    named = {axis.partition(":")[0] for axis in collective.axes or ()}
+    named = {axis.name for axis in collective.axes or ()}
     whole = [mesh for mesh in report.meshes if mesh.size == report.partitions and mesh.axes]
     fitting = [mesh for mesh in whole if named <= {name for name, _ in mesh.axes}]
     return next(iter(fitting or whole), MeshSyntax((("device", report.partitions),)))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from textual.theme import Theme
 
-from ..parsers.mesh_syntax import MeshSyntax
+from ..parsers.mesh_syntax import AxisRef, MeshSyntax
 
 DARK = Theme(
     name="shardscope-dark",
@@ -94,9 +94,9 @@ def axis_hues(meshes: Iterable[MeshSyntax]) -> Mapping[str, str]:
     return {name: hue(number) for number, name in enumerate(names)}
 
 
-def collective_hue(axes: Sequence[str] | None, hues: Mapping[str, str]) -> str:
+def collective_hue(axes: Sequence[AxisRef] | None, hues: Mapping[str, str]) -> str:
     """The variable of what communicates over axes: that of the first one, grey where there is none."""
-    return axis_hue(axes[0], hues) if axes else f"$hue-{HUES.index('grey')}"
+    return axis_hue(axes[0].name, hues) if axes else f"$hue-{HUES.index('grey')}"
 
 
 def axis_hue(axis: str, hues: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from textual.content import Content
 
 from ..inspector.render.printable import printable
+from ..parsers.mesh_syntax import AxisRef
 from .palette import axis_hue
 
 LABEL = 9
@@ -18,9 +19,10 @@ def data(text: str, style: str = "") -> Content:
     return Content.styled(printable(text), style)
 
 
-def axes_content(axes: Sequence[str], hues: Mapping[str, str]) -> Content:
-    """Names of axes, each in its colour."""
-    return Content(", ").join(data(axis, f"bold {axis_hue(axis, hues)}") for axis in axes)
+def axes_content(axes: Sequence[AxisRef] | Sequence[str], hues: Mapping[str, str]) -> Content:
+    """Axes, each in its colour."""
+    refs = (AxisRef(axis) if isinstance(axis, str) else axis for axis in axes)
+    return Content(", ").join(data(str(axis), f"bold {axis_hue(axis.name, hues)}") for axis in refs)
 
 
 def title(text: str) -> Content:

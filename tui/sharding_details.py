@@ -15,8 +15,8 @@ from ..inspector.shardings.explained import Why
 from ..inspector.units import format_bytes, plural
 from ..parsers.errors import ParseError
 from ..parsers.jax_arrays import parse_array_type
-from .palette import axis_hue, axis_hues
-from .pieces import data, fact, folded, title
+from .palette import axis_hues
+from .pieces import axes_content, data, fact, folded, title
 
 SIGN = len("  lost ")
 """Columns in which stands who won and who lost."""
@@ -75,9 +75,7 @@ def _drawing(report: Report, value: ShardedValue, width: int) -> Iterator[Conten
 
 def _tree(found: Why, report: Report, hues: Mapping[str, str], width: int) -> Iterator[Content]:
     where = "unreduced" if found.dim is None else f"axis {found.dim}"
-    head = Content.assemble(
-        data(found.axis, f"bold {axis_hue(found.axis, hues)}"), f" on {where} ← ", data(origin_text(found, report))
-    )
+    head = Content.assemble(axes_content((found.axis,), hues), f" on {where} ← ", data(origin_text(found, report)))
     yield from folded(head, width)
     for number, step in enumerate(found.steps):
         last = number == len(found.steps) - 1 and not found.omitted

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from ...parsers.mesh_syntax import AxisRef
 from ...parsers.source_frames import Frame
 from ..ir.jaxpr_text import JaxprText
 from ..report import Collective, SourcePosition
 from .kinds import PRIMITIVES
 
-Key = tuple[str, frozenset[str], tuple[str, ...]]
+Key = tuple[str, frozenset[AxisRef], tuple[str, ...]]
 
 
 def with_jaxpr_sources(collectives: Iterable[Collective], text: JaxprText) -> Iterator[Collective]:
@@ -25,7 +26,7 @@ def with_jaxpr_sources(collectives: Iterable[Collective], text: JaxprText) -> It
         kind = PRIMITIVES.get(equation.primitive)
         if kind is not None and equation.axes is not None:
             types = tuple(_array_type(output.type) for output in equation.outputs)
-            stacks.setdefault((kind, frozenset(equation.axes), types), set()).add(text.stack(equation))
+            stacks.setdefault((kind, frozenset(map(AxisRef, equation.axes)), types), set()).add(text.stack(equation))
     for collective in collectives:
         yield _with_source(collective, stacks)
 

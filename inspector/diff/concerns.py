@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from ...parsers.mesh_syntax import AxisRef
 from ..report import Finding, Report
 from ..severity import Severity
 from .lines import NOWHERE, Line, Lines
@@ -17,7 +18,7 @@ class Concern:
     """A finding; what is told of it is not compared."""
 
     rule: str
-    axes: tuple[str, ...]
+    axes: tuple[AxisRef, ...]
     line: Line
     slug: str = field(compare=False)
     severity: Severity = field(compare=False)

@@ -187,7 +187,7 @@ def _transfer(collective: Collective, report: Report, lines: Lines) -> Transfer:
     work = Work(
         kind=collective.kind,
         reduction=collective.reduction,
-        axes=collective.axes,
+        axes=None if collective.axes is None else tuple(map(str, collective.axes)),
         dtypes=tuple(sorted({type.partition("[")[0] for type in collective.operand_types})),
         bytes_in=collective.bytes_in,
         bytes_out=collective.bytes_out,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from ...parsers.mesh_syntax import AxisRef
 from ..report import Certainty, Edit, Finding, FindingPlace, Fix, Report
 from ..severity import Severity
 
@@ -49,7 +50,7 @@ def finding(
     message: str,
     *,
     confidence: Certainty,
-    axes: tuple[str, ...] = (),
+    axes: Iterable[AxisRef | str] = (),
     severity: Severity | None = None,
     related: tuple[FindingPlace, ...] = (),
     evidence: tuple[tuple[str, str], ...] = (),
@@ -63,7 +64,7 @@ def finding(
         rule.slug,
         severity or rule.severity,
         confidence,
-        axes,
+        tuple(AxisRef(axis) if isinstance(axis, str) else axis for axis in axes),
         message,
         place,
         related,

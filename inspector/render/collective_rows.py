@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ...parsers.mesh_syntax import join_axes
 from ..report import Collective, Report
 from ..units import format_bytes, format_seconds, plural
 
@@ -133,7 +134,7 @@ def axes_text(collective: Collective) -> str:
     """The axes by name; for groups that no axes form, how many there are."""
     if collective.axes is None:
         return plural(len(collective.groups), "group") if collective.groups else "?"
-    return ", ".join(collective.axes) or "none"
+    return join_axes(collective.axes) or "none"
 
 
 def types_text(collective: Collective) -> str:

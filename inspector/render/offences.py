@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ...parsers.mesh_syntax import join_axes
 from ..diff.outline import Transfer
 from ..report import Collective, Report
 from ..shardings.collective_causes import causes_of
@@ -39,7 +40,7 @@ def offences(these: Iterable[tuple[Collective, int]], report: Report) -> Iterato
 
 
 def _lines(collective: Collective, count: int, report: Report) -> Iterator[str]:
-    axes = "groups of no axes" if collective.axes is None else ", ".join(collective.axes) or "one device each"
+    axes = "groups of no axes" if collective.axes is None else join_axes(collective.axes) or "one device each"
     times = f"{count}× " if count > 1 else ""
     runs = "" if collective.executions == 1 else f", run {collective.executions or '?'} times"
     by = f", {BY[collective.origin]}" if collective.origin in BY else ""

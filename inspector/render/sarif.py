@@ -86,7 +86,7 @@ def _result(found: Finding, capture: Capture) -> Json:
         "locations": [_location(found.place, capture)],
         "properties": {
             "confidence": found.confidence,
-            "axes": list(map(printable, found.axes)),
+            "axes": [printable(str(axis)) for axis in found.axes],
             "savedBytes": found.saved_bytes,
             "savedSeconds": found.saved_seconds,
             "verified": None if found.trial is None else found.trial.verified,

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ...parsers.mesh_syntax import AxisRef
+
 Role = Literal["", "strong", "aside", "good", "warning", "error", "added", "removed", "changed", "axis"]
 """What a piece of text is, which a painter has a colour for; an axis has the colour of its mesh axis."""
 
@@ -102,7 +104,7 @@ def plain_text(cell: Cell) -> str:
     return "".join(piece.text for piece in pieces(cell))
 
 
-def axes_cell(axes: Iterable[str]) -> tuple[Piece, ...]:
+def axes_cell(axes: Iterable[AxisRef | str]) -> tuple[Piece, ...]:
     """Names of mesh axes, separated by commas."""
-    named = [piece for axis in axes for piece in (Piece(", "), Piece(axis, "axis"))]
+    named = [piece for axis in axes for piece in (Piece(", "), Piece(str(axis), "axis"))]
     return tuple(named[1:])

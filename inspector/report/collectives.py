@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ...parsers.mesh_syntax import AxisRef
 from ...parsers.replica_groups import Groups
 from ...parsers.source import Span
 from ..cost.estimate import Estimate
@@ -41,11 +42,10 @@ class Collective:
     """One collective operation of one stage, asynchronous halves and clones counted once.
 
     `groups` and `pairs` hold partition numbers, as the program numbers its devices: `Subject.device_assignment` turns
-    them into device ids. `axes` print as Shardy prints them (`x`, or `x:(1)2` for a part of x); they are None when no
-    axes form the groups, and empty when every group is a single device. `wire_bytes` is what one device sends in a
-    bandwidth-optimal algorithm. `executions` multiplies the trip counts of the enclosing loops. `estimate` is the time
-    of one execution on the target, None where that has no links that are known. `parts` are the collectives of which it
-    is made, where those were flattened and written one behind the other.
+    them into device ids. `axes` are None when no axes form the groups, and empty when every group is a single device.
+    `wire_bytes` is what one device sends in a bandwidth-optimal algorithm. `executions` multiplies the trip counts of
+    the enclosing loops. `estimate` is the time of one execution on the target, None where that has no links that are
+    known. `parts` are the collectives of which it is made, where those were flattened and written one behind the other.
     """
 
     stage: str
@@ -53,7 +53,7 @@ class Collective:
     name: str
     computation: str
     span: Span
-    axes: tuple[str, ...] | None
+    axes: tuple[AxisRef, ...] | None
     groups: Groups
     pairs: tuple[tuple[int, int], ...]
     operand_types: tuple[str, ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ...parsers.mesh_syntax import AxisRef
 from ...parsers.source import Span
 from ..severity import Severity
 from .position import SourcePosition
@@ -91,7 +92,7 @@ class Finding:
     slug: str
     severity: Severity
     confidence: Certainty
-    axes: tuple[str, ...]
+    axes: tuple[AxisRef, ...]
     message: str
     place: FindingPlace
     related: tuple[FindingPlace, ...] = ()

@@ -47,7 +47,7 @@ class Why:
     value back to `root`; `omitted` counts the ones before it that are not listed.
     """
 
-    axis: str
+    axis: AxisRef
     dim: int | None
     origin: str
     place: SourcePosition
@@ -86,7 +86,7 @@ class Wording:
         """A cause in words."""
         origin, place = self.origin(found)
         return Why(
-            axis=str(found.axis),
+            axis=found.axis,
             dim=self.dim(node, found.axis),
             origin=origin,
             place=place,

@@ -85,7 +85,7 @@ class Situation:
         self.collective = collective
         self.confidence = confidence
         self.wording: Wording = wording_of(flow)
-        self.axes = tuple(map(_axis, collective.axes or ()))
+        self.axes = collective.axes or ()
         self.rule = self._rule()
         self.cuts = tuple(self._cuts())
 
@@ -230,12 +230,3 @@ class Situation:
 
     def _is_reduced(self, factors: tuple[str, ...]) -> bool:
         return self.rule is not None and not set(factors).isdisjoint(self.rule.reduction)
-
-
-def _axis(text: str) -> AxisRef:
-    """An axis as `Collective.axes` spells it, `x` or `x:(1)2`."""
-    name, colon, sub = text.rpartition(":(")
-    pre, closed, size = sub.partition(")")
-    if colon and closed and pre.isdecimal() and size.isdecimal():
-        return AxisRef(name, (int(pre), int(size)))
-    return AxisRef(text)

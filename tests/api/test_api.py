@@ -37,7 +37,7 @@ except TypeError as error:
     raised = str(error)
 
 print(json.dumps({
-    "axes": collective.axes,
+    "axes": list(map(str, collective.axes)),
     "line": collective.source.frame.line,
     "files": sorted({frame.file.rpartition("/")[2] for c in report.collectives for frame in c.source.stack}),
     "stages": [stage.name for stage in report.capture.stages],

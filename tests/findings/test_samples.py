@@ -49,7 +49,8 @@ def test_findings(sample: SampleCapture, function: str) -> None:
         if each.rule == "SS23":
             continue
         frame = each.place.source.frame
-        found.append((each.rule, each.severity, each.confidence, each.axes, None if frame is None else frame.line))
+        axes = tuple(map(str, each.axes))
+        found.append((each.rule, each.severity, each.confidence, axes, None if frame is None else frame.line))
     assert found == EXPECTED.get(function, [])
     inserted = {c.kind for c in report.collectives if c.stage == "hlo" and c.origin == "partitioner"}
     assert bool(inserted) == any(each.rule == "SS23" for each in report.findings)

@@ -8,6 +8,7 @@ import jax
 import pytest
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Collective
+from shardscope.parsers.mesh_syntax import AxisRef
 from shardscope.samples import catalogue
 
 from tests.conftest import SampleCapture
@@ -57,7 +58,7 @@ def test_what_jit_needs_is_the_partitioners(sample: SampleCapture) -> None:
 
 def test_what_a_partitioning_of_ones_own_holds_is_the_users(sample: SampleCapture) -> None:
     (written,) = collectives(sample, "custom_partitioning:product")
-    assert (written.kind, written.axes, written.origin) == ("all-reduce", ("y",), "user")
+    assert (written.kind, written.axes, written.origin) == ("all-reduce", (AxisRef("y"),), "user")
 
 
 def test_both_in_one_program(sample: SampleCapture) -> None:

@@ -66,10 +66,11 @@ def check_axes_form_the_groups(report: Report) -> None:
     assert subject is not None
     for collective in report.collectives:
         assert collective.axes is not None, collective
-        if collective.pairs or not any(":" not in axis for axis in collective.axes):
+        if collective.pairs or not any(axis.sub is None for axis in collective.axes):
             continue
         assert any(
-            groups_along(mesh, collective.axes, subject.device_assignment) == set(map(frozenset, collective.groups))
+            groups_along(mesh, tuple(map(str, collective.axes)), subject.device_assignment)
+            == set(map(frozenset, collective.groups))
             for mesh in subject.meshes
         ), collective
 

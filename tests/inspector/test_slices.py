@@ -16,7 +16,7 @@ from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Collective
 from shardscope.parsers.hlo import parse_module
-from shardscope.parsers.mesh_syntax import MeshSyntax
+from shardscope.parsers.mesh_syntax import AxisRef, MeshSyntax
 from shardscope.parsers.source import Source
 
 DEVICES = tuple(Device(100_000 * (1 + n // 2) + n % 2, (n % 2, 0, 0), slice=n // 2) for n in range(4))
@@ -53,8 +53,8 @@ def collectives(devices: tuple[Device, ...]) -> tuple[Collective, ...]:
 
 def test_what_one_slice_does_all_of_them_do() -> None:
     inside, between = collectives(DEVICES)
-    assert (inside.kind, inside.axes, inside.groups) == ("all-gather", ("x",), ((0, 1), (2, 3)))
-    assert (between.kind, between.axes, between.groups) == ("all-reduce", ("s",), ((0, 2), (1, 3)))
+    assert (inside.kind, inside.axes, inside.groups) == ("all-gather", (AxisRef("x"),), ((0, 1), (2, 3)))
+    assert (between.kind, between.axes, between.groups) == ("all-reduce", (AxisRef("s"),), ((0, 2), (1, 3)))
     assert (between.reduction, between.origin, between.is_async) == ("sum", "user", True)
     assert between.operand_types == between.result_types == ("f32[8,128]",)
     assert between.wire_bytes == 2 * 8 * 128 * 4 // 2
@@ -119,10 +119,10 @@ def test_compiled_for_two_slices(tmp_path: Path) -> None:
         found = program.stage(stage)
         assert found is not None
         return sorted(
-            (c.kind, c.axes, sorted(map(sorted, c.groups)), sorted(c.pairs), c.bytes_in, c.bytes_out, c.reduction)
+            (c.kind, str(c.axes), sorted(map(sorted, c.groups)), sorted(c.pairs), c.bytes_in, c.bytes_out, c.reduction)
             for c in collectives_of(program, found)
         )
 
     assert told("hlo") == told("hlo-spmd")
     links = {c.axes: c.estimate.link for c in inspect(program).collectives if c.stage == "hlo" and c.estimate}
-    assert links == {("s",): "network", ("x",): "torus axes"}
+    assert links == {(AxisRef("s"),): "network", (AxisRef("x"),): "torus axes"}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
+from ....parsers.mesh_syntax import join_axes
 from ...capture.model import PHASES, Capture, Execution, OutputSummary
 from ...capture.protocol.request import Request
 from ...capture.spawn import last_capture
@@ -130,7 +131,7 @@ def _counts(report: Report) -> tuple[tuple[str, int], ...]:
     counts: Counter[str] = Counter()
     for each in report.collectives:
         if each.stage == "hlo":
-            counts[f"{each.kind} {', '.join(each.axes or ()) or '?'}"] += each.executions or 1
+            counts[f"{each.kind} {join_axes(each.axes or ()) or '?'}"] += each.executions or 1
     return tuple(counts.items())
 
 

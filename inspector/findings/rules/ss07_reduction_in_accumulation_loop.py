@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ....parsers.mesh_syntax import AxisRef, join_axes
 from ...report import Collective, Finding, FindingPlace, Report
 from ...units import format_bytes, plural
 from ..rule import Rule, advice, finding
@@ -17,7 +18,7 @@ def check(report: Report) -> Iterator[Finding]:
     for loop in loops_of(report.program):
         summed = [each for each in loop.collectives if loop.accumulated(each) is not None]
         there = compiled_collectives(report, summed)
-        groups: dict[tuple[tuple[str, ...], str, int], list[Collective]] = {}
+        groups: dict[tuple[tuple[AxisRef, ...], str, int], list[Collective]] = {}
         for each in there:
             if each.loops and each.executions != 1:
                 frame = each.source.frame
@@ -29,7 +30,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _found(report: Report, group: list[Collective]) -> Finding:
     first, axes = group[0], group[0].axes or ()
-    along, trips = ", ".join(axes) or "?", first.executions
+    along, trips = join_axes(axes) or "?", first.executions
     once = sum(each.wire_bytes or 0 for each in group)
     seconds = [each.estimate.seconds for each in group if each.estimate is not None]
     evidence = [

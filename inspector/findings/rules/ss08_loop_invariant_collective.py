@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ....parsers.hlo import Instruction
+from ....parsers.mesh_syntax import join_axes
 from ...collectives.kinds import PRIMITIVES
 from ...collectives.table import rules_named
 from ...report import Collective, Finding, FindingPlace, Fix, Report
@@ -54,7 +55,7 @@ def _repeated(report: Report, found: Collective) -> Finding:
     return finding(
         RULE,
         FindingPlace(found.name, found.source, "hlo", found.span),
-        f"every iteration runs the same {found.kind} over {', '.join(found.axes or ())} on what does not change",
+        f"every iteration runs the same {found.kind} over {join_axes(found.axes or ())} on what does not change",
         confidence="proved",
         axes=found.axes or (),
         evidence=tuple(evidence),
@@ -68,7 +69,7 @@ def _hoisted(found: Collective) -> Finding:
     return finding(
         RULE,
         FindingPlace(found.name, found.source, "hlo", found.span),
-        f"the {found.kind} over {', '.join(found.axes or ())} stands in the loop and was moved before it:"
+        f"the {found.kind} over {join_axes(found.axes or ())} stands in the loop and was moved before it:"
         f" the whole copy, {format_bytes(found.bytes_out)} on each device, lives as long as the loop",
         severity="info",
         confidence="proved",

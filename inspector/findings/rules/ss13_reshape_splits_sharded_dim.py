@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ....parsers.mesh_syntax import join_axes
 from ...report import Collective, Finding, FindingPlace, Report, SourcePosition
 from ...shardings.situation import CollectiveCause
 from ..fixes.calls import call_at
@@ -27,12 +28,12 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _is_of_pieces(collective: Collective, cause: CollectiveCause) -> bool:
     """Whether what a reshape gave is cut along parts of an axis, which nobody writes."""
-    return " reshape dim " in cause.value and any(":" in axis for axis in collective.axes or ())
+    return " reshape dim " in cause.value and any(axis.sub is not None for axis in collective.axes or ())
 
 
 def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> Finding:
     collective, cause = group[0]
-    axes = tuple(dict.fromkeys(axis.partition(":")[0] for each, _ in group for axis in each.axes or ()))
+    axes = tuple(dict.fromkeys(axis.name for each, _ in group for axis in each.axes or ()))
     along = ", ".join(axes)
     call = call_at(report.capture, cause.place, FUNCTIONS)
     here = "the reshape" if call is None else ast.unparse(call[1])
@@ -48,7 +49,12 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
         evidence=(
             ("rule", cause.rule or "none"),
             ("cut as", cause.before or "?"),
-            ("compiled to", ", ".join(f"{each.kind} over {', '.join(each.axes or ('?',))}" for each, _ in group[:6])),
+            (
+                "compiled to",
+                ", ".join(
+                    f"{each.kind} over {'?' if each.axes is None else join_axes(each.axes)}" for each, _ in group[:6]
+                ),
+            ),
         ),
         fixes=advice(
             f"in {here}, keep the dimension that {along} cuts whole, or let it be the first of those that are put"

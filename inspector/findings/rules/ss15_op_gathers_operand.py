@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from importlib import resources
 
+from ....parsers.mesh_syntax import join_axes
 from ...report import Collective, Finding, FindingPlace, Report
 from ...shardings.situation import CollectiveCause
 from .. import support
@@ -71,7 +72,7 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
         RULE,
         FindingPlace(cause.operation, cause.place, "hlo", collective.span),
         f"{cause.operation} {'works across' if cause.effect == 'move' else 'takes'} {dimension_of(cause)},"
-        f" which {', '.join(axes)} cuts: all of it is gathered" + (", on CPUs only" if only_here else ""),
+        f" which {join_axes(axes)} cuts: all of it is gathered" + (", on CPUs only" if only_here else ""),
         severity="info" if only_here else "warning",
         confidence="proved",
         axes=axes,

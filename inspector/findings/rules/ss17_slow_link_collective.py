@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
 
-from ....parsers.mesh_syntax import MeshSyntax
+from ....parsers.mesh_syntax import AxisRef, MeshSyntax, join_axes
 from ...cost.collectives import estimate
 from ...cost.places import Machine, machine_of
 from ...report import Collective, Finding, FindingPlace, Report
@@ -84,12 +84,12 @@ def _found(
     then: float,
     island: str,
 ) -> Finding:
-    sent: dict[tuple[str, ...], int] = {}
+    sent: dict[tuple[AxisRef, ...], int] = {}
     for each in slow:
         sent[each.axes or ()] = sent.get(each.axes or (), 0) + (each.wire_bytes or 0) * (each.executions or 0)
     worst = max(slow, key=lambda c: c.estimate.seconds * (c.executions or 0) if c.estimate else 0)
     names, sizes = [mesh.axes[axis][0] for axis in order], [mesh.axes[axis][1] for axis in order]
-    axes = tuple(dict.fromkeys(axis.partition(":")[0] for each in slow for axis in each.axes or ()))
+    axes = tuple(dict.fromkeys(axis.name for each in slow for axis in each.axes or ()))
     fast = [name for name in names if name not in axes]
     return finding(
         RULE,
@@ -100,7 +100,7 @@ def _found(
         axes=axes,
         evidence=(
             *(
-                (f"over {', '.join(each) or '?'}", f"{format_bytes(count)} from each device through the network")
+                (f"over {join_axes(each) or '?'}", f"{format_bytes(count)} from each device through the network")
                 for each, count in sorted(sent.items(), key=lambda item: -item[1])
             ),
             (f"inside a {island}", ", ".join(fast) or "none"),

@@ -39,7 +39,7 @@ def _seconds(collective: Collective) -> float:
 
 def _found(cost: FunctionCost, timed: list[Collective]) -> Finding:
     worst = timed[0]
-    axes = tuple(dict.fromkeys(axis.partition(":")[0] for axis in worst.axes or ()))
+    axes = tuple(dict.fromkeys(axis.name for axis in worst.axes or ()))
     at_least = "at least " if cost.at_least else ""
     how = "begins and ends at once" if not worst.is_async else "has too little beside it"
     return finding(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ....parsers.mesh_syntax import join_axes
 from ...report import Collective, Finding, FindingPlace, Report
 from ...shardings.situation import CollectiveCause, Effect
 from ...units import format_bytes, plural
@@ -46,7 +47,7 @@ def _found(group: list[tuple[Collective, CollectiveCause | None]]) -> Finding:
     return finding(
         RULE,
         FindingPlace(first.name, first.source, "hlo", first.span),
-        f"{plural(len(group), first.kind)} over {', '.join(axes) or '?'}, {format_bytes(total)} sent by each device,"
+        f"{plural(len(group), first.kind)} over {join_axes(axes) or '?'}, {format_bytes(total)} sent by each device,"
         " that nobody wrote",
         confidence="proved",
         axes=axes,

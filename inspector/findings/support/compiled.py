@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
+from ....parsers.mesh_syntax import AxisRef
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...ir.jaxpr_text import EquationPlace
@@ -32,7 +33,7 @@ def compiled_as(
     A compiler may widen element types, and make one collective of several, with the line of one of them. Where none has
     that shape, those that have as many elements: a TPU's compiler keeps the blocks of a gather apart.
     """
-    wanted, shape = set(axes), shape_of(type)
+    wanted, shape = set(map(AxisRef, axes)), shape_of(type)
     there = [
         c
         for c in report.collectives

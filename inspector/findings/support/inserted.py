@@ -31,7 +31,7 @@ def inserted_for(
     found = [
         c
         for c in report.collectives
-        if c.stage == "hlo" and c.kind == kind and c.origin != "user" and axis in map(_name, c.axes or ())
+        if c.stage == "hlo" and c.kind == kind and c.origin != "user" and axis in {each.name for each in c.axes or ()}
     ]
     alike = [c for c in found if shapes & set(map(shape_of, c.result_types))]
     here = [c for c in alike or found if (frame := c.source.frame) is not None and (frame.file, frame.line) in lines]
@@ -54,10 +54,6 @@ def local_shape(flow: Dataflow, node: Node) -> tuple[int, ...] | None:
         return shape if sharding is None else sharding.local_shape(shape)
     except ValueError:
         return shape  # on one device alone
-
-
-def _name(axis: str) -> str:
-    return axis.partition(":")[0]
 
 
 def inserted_collectives(report: Report) -> Iterator[tuple[Collective, tuple[CollectiveCause, ...]]]:

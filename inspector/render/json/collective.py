@@ -81,7 +81,7 @@ def collective_of(collective: report.Collective, program: Program) -> Collective
         kind=collective.kind,
         name=collective.name,
         computation=collective.computation,
-        axes=None if collective.axes is None else list(collective.axes),
+        axes=None if collective.axes is None else list(map(str, collective.axes)),
         groups=[list(group) for group in collective.groups],
         pairs=list(collective.pairs),
         operand_types=list(collective.operand_types),

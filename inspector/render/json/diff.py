@@ -227,7 +227,7 @@ def _inside(one: OutlineInside | None) -> Inside | None:
 
 def _finding(change: diff.ConcernChange) -> FindingChange:
     told = change.concern
-    axes = list(told.axes)
+    axes = list(map(str, told.axes))
     return FindingChange(change.kind, change.count, told.rule, told.slug, told.severity, axes, told.message, told.where)
 
 

@@ -134,7 +134,7 @@ def finding_of(found: values.Finding) -> Finding:
         slug=found.slug,
         severity=found.severity,
         confidence=found.confidence,
-        axes=list(found.axes),
+        axes=list(map(str, found.axes)),
         message=found.message,
         stage=found.place.stage,
         location=_place_of(found.place),

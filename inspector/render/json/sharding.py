@@ -129,7 +129,7 @@ def sharding_of(value: report.ShardedValue, program: Program) -> Sharding:
 def why_of(found: explained.Why) -> Why:
     """Why one axis is where it is, in its JSON shape."""
     return Why(
-        axis=found.axis,
+        axis=str(found.axis),
         dim=found.dim,
         origin=found.origin,
         file=found.place.file,

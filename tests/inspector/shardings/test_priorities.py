@@ -57,7 +57,7 @@ def test_the_lower_number_is_propagated_first(
     program = Program(captured(tmp_path, first, second))
     total = next(value for value in values(program) if value.name.endswith("add"))
     assert total.spec == spec
-    found = {each.axis: each for each in why(program, total)}
+    found = {str(each.axis): each for each in why(program, total)}
     assert found["x"].origin == f"argument {winner}"
     # The constraint has the last priority of the three.
     assert found["y"].origin == "with_sharding_constraint"

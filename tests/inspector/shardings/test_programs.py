@@ -152,7 +152,11 @@ def test_asked_and_got(report: dict[str, Report]) -> None:
 
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_collectives_are_over_the_axes_of_the_programs_own_mesh(name: str, report: dict[str, Report]) -> None:
-    found = {(each.kind, each.axes) for each in report[name].collectives if each.stage == "hlo"}
+    found = {
+        (each.kind, each.axes and tuple(map(str, each.axes)))
+        for each in report[name].collectives
+        if each.stage == "hlo"
+    }
     assert found == COLLECTIVES[name]
 
 
