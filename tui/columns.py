@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal
+
+from ..inspector.render.table import Column
+
+__all__ = ["BETWEEN", "Column", "fitted"]
 
 BETWEEN = 2
 """Blank columns between two of a table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """`least` is the width to which it may be cut. Where not even that fits, what is least important is left out."""
-
-    title: str
-    least: int
-    importance: int = 0
-    align: Literal["left", "right"] = "left"
 
 
 def fitted(columns: Sequence[Column], natural: Sequence[int], width: int) -> tuple[tuple[int, int], ...]:

@@ -18,7 +18,7 @@ from ..inspector.diff.headline import headline
 from ..inspector.diff.node_matching import Facing
 from ..inspector.diff.surroundings import around
 from ..inspector.units import plural
-from .diff_rows import COLUMNS, rows_of
+from .diff_rows import diff_columns, diff_rows
 from .help import Help
 from .highlight import of_dialect
 from .pieces import data
@@ -78,7 +78,7 @@ class DiffScreen(PromptedScreen):
                     yield TextView(id=f"diff-{side}")
         with DiffPane(id="diff-changes"):
             yield Static(self._summary(), classes="summary")
-            yield RowTable(COLUMNS, id="diff-table")
+            yield RowTable(diff_columns(self._found), id="diff-table")
         yield Prompt()
         yield Footer(compact=True, show_command_palette=False)
 
@@ -87,7 +87,7 @@ class DiffScreen(PromptedScreen):
             if outline.text is not None:
                 self._view(side).show(outline.text.source, of_dialect(outline.text.dialect))
         table = self.query_one(RowTable)
-        table.show(list(rows_of(self._found)))
+        table.show(list(diff_rows(self._found)))
         table.focus()
         if self._found.changes:
             self._look(self._found.changes[0])

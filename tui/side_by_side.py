@@ -17,9 +17,12 @@ from textual.widgets import Static
 from ..inspector.compare import CauseRow, Comparison, compare
 from ..inspector.ir.program import Program
 from ..inspector.pipeline import inspect
-from ..inspector.render.collective_rows import SHORT_PASS, cause_text, total_wire
+from ..inspector.render.collective_rows import cause_text, total_wire
+from ..inspector.render.table import Cell
+from ..inspector.render.table import Row as CellRow
+from ..inspector.render.tables.comparison import collectives_by_cause
 from ..inspector.units import format_bytes, format_seconds, plural
-from .columns import Column
+from .painted import content
 from .pieces import data
 from .row_table import Row, RowTable
 
@@ -51,10 +54,10 @@ class SideBySide(ModalScreen[None]):
 
     def _show(self, comparison: Comparison) -> None:
         table = self.query_one(RowTable)
-        wide = [Column(target, 12, 5) for target in comparison.targets]
-        table.columns = (Column("from", 12, 5), Column("pass", 4, 3), Column("axes", 5, 8), *wide)
+        by_cause = collectives_by_cause(comparison)
+        table.columns = by_cause.columns
         self._comparison = comparison
-        table.show([each for number, row in enumerate(comparison.rows) for each in _rows(number, row)])
+        table.show([each for number, row in enumerate(by_cause.rows) for each in _rows(number, row)])
         table.focus()
         self.query_one("#side-by-side-summary", Static).update(_summary(comparison))
         self._spell_out(0)
@@ -85,15 +88,15 @@ def _whole(targets: Sequence[str], row: CauseRow) -> Content:
     return Content("\n").join(lines)
 
 
-def _rows(number: int, row: CauseRow) -> Iterator[Row]:
-    """One row for each kind of collective that the target with most of them has for a cause."""
-    cause = row.cause
-    place = data(cause.source) if cause.source else Content.styled("combined, or not known", "$aside")
-    head = (place, data(SHORT_PASS[cause.direction]), data(cause.axes))
-    lines = zip_longest(*(cause_text(cell) or ("–",) for cell in row.cells), fillvalue="")
-    for line, texts in enumerate(lines):
-        cells = (data(text) if text != "–" else Content.styled(text, "$aside") for text in texts)
-        yield Row((number, line), (*(head if not line else (Content(),) * len(head)), *cells))
+def _rows(number: int, row: CellRow) -> Iterator[Row]:
+    """One row for each line of the cells."""
+    lines = zip_longest(*(_lines(cell) for cell in row.cells), fillvalue="")
+    for line, cells in enumerate(lines):
+        yield Row((number, line), tuple(content(cell, {}) for cell in cells))
+
+
+def _lines(cell: Cell) -> Sequence[Cell]:
+    return cell.split("\n") if isinstance(cell, str) else (cell,)
 
 
 def _summary(comparison: Comparison) -> Content:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..diff.diff import Amount, Change, ChangeKind, Diff
 from ..diff.wording import (
@@ -59,6 +59,14 @@ def change_rows(found: Diff) -> tuple[ChangeRow, ...]:
         alike.setdefault((row.kind, row.what, row.axes, *where), []).append(change)
     rows = [(sum(abs(each.wire_bytes or 0) for each in those), change_row(those)) for those in alike.values()]
     return tuple(row for _, row in sorted(rows, key=lambda each: -each[0]))
+
+
+def changes_one_by_one(found: Diff) -> tuple[ChangeRow, ...]:
+    """A row for changes that read alike, in the order of the diff."""
+    alike: dict[ChangeRow, list[Change]] = {}
+    for change in found.changes:
+        alike.setdefault(replace(change_row((change,)), changes=()), []).append(change)
+    return tuple(map(change_row, alike.values()))
 
 
 def change_row(changes: Sequence[Change]) -> ChangeRow:
@@ -126,11 +134,11 @@ def inside_rows(found: Diff) -> list[tuple[str, str]]:
     return [inside_text(change) for change in found.insides]
 
 
-def amount_rows(found: Diff, opcodes: int = MOST_OPCODES) -> list[tuple[str, str]]:
-    """Memory, times, and so many of the operations."""
+def amount_rows(found: Diff) -> list[tuple[str, str]]:
+    """Memory, times, and the operations that changed most in number."""
     rows = [(f"{amount.name} memory", amount_text(amount)) for amount in found.sizes]
     rows += [(f"{amount.name} time", amount_text(amount, seconds=True)) for amount in _comparable(found.costs)]
-    return rows + ([("operations", opcode_words(found.opcodes, opcodes))] if found.opcodes else [])
+    return rows + ([("operations", opcode_words(found.opcodes, MOST_OPCODES))] if found.opcodes else [])
 
 
 def _comparable(costs: Sequence[Amount]) -> Iterable[Amount]:

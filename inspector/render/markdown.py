@@ -9,15 +9,15 @@ from ..diff.diff import Diff
 from ..diff.headline import headline
 from ..findings.fixes.apply import diff_of
 from ..report import Finding, Report
-from .change_rows import MOST as MOST_CHANGES
-from .change_rows import ChangeRow, amount_rows, border_rows, change_rows, concern_rows, inside_rows
+from ..units import plural
 from .explanation_words import fixes_shown, verdict
 from .finding_facts import counted, facts, where
 from .markdown_text import code, plain, table
 from .subject_line import subject_line
-from .table import plain_text
+from .table import Cell, Piece, Table, plain_text
 from .tables.collectives import collectives, programs
-from .text.verdict import summary
+from .tables.diff import diff_tables
+from .tables.verdicts import budgets_table, verdicts_table
 
 MOST = 40
 """Findings, and rows of a table."""
@@ -48,7 +48,8 @@ def _parts(report: Report) -> Iterator[str]:
         yield f"and {more} more findings"
     if report.suppressed:
         rows = [(f"{k.finding.rule} {k.finding.slug}", where(k.finding), k.by.reason) for k in report.suppressed[:MOST]]
-        yield _folded("Suppressed", table(("finding", "where", "reason"), rows))
+        cells = [tuple(map(plain, row)) for row in rows]
+        yield _folded("Suppressed", table(("finding", "where", "reason"), cells))
     yield from _collectives(report)
 
 
@@ -74,69 +75,44 @@ def _finding(found: Finding, report: Report) -> str:
 
 def _collectives(report: Report) -> Iterator[str]:
     shown = collectives(report)
-    if not programs(report):
-        return
-    columns, rows = shown.for_document()
-    if not rows:
+    if shown.rows:
+        yield _folded(plain(shown.heading), _table(shown))
+    elif programs(report):
         yield plain(f"{shown.heading}: {shown.empty_text}")
-        return
-    cells = [tuple(map(plain_text, row)) for row in rows[:MOST]]
-    more = f"\n\nand {len(rows) - MOST} more rows" if len(rows) > MOST else ""
-    yield _folded(plain(shown.heading), table([column.title for column in columns], cells) + more)
 
 
 def diff_to_markdown(found: Diff) -> str:
     """The headline, and tables under it; what is only for the curious is folded."""
     parts = [f"**{plain(headline(found))}**", f"{plain(found.before.title)} → {plain(found.after.title)}"]
-    if found.changes:
-        columns = ("", "collective", "axes", "per device", "wire", "pass", "from")
-        rows = change_rows(found)
-        parts.append(table(columns, list(map(_change, rows[:MOST_CHANGES]))))
-        parts += _left_out(rows, "changes")
-        parts += [f"The same on both sides: {found.same}."] if found.same else []
-    if found.borders:
-        parts.append(table(("", "sharding"), border_rows(found)[:MOST_CHANGES]))
-        parts += _left_out(found.borders, "shardings")
-    if found.concerns:
-        parts.append(table(("finding", ""), [row[1:] for row in concern_rows(found)[:MOST_CHANGES]]))
-        parts += _left_out(found.concerns, "findings")
-    if found.insides:
-        shown = table(("inside the program", "sharding"), inside_rows(found)[:MOST_CHANGES])
-        inside = "\n\n".join([shown, *_left_out(found.insides, "shardings")])
-        parts.append(_folded("Shardings inside the program", inside))
-    if rest := amount_rows(found):
-        parts.append(_folded("Memory, time, operations", table(("", ""), rest)))
+    for each in diff_tables(found):
+        folded = each.id in ("insides", "amounts")
+        parts += [_folded(each.heading, _table(each))] if folded else [plain(each.heading), _table(each)]
     return "\n\n".join(parts) + "\n"
-
-
-def _change(row: ChangeRow) -> Sequence[str]:
-    return (
-        f"{row.sign} {row.numbers}".rstrip(),
-        row.what,
-        row.axes,
-        " ⇒ ".join(row.types),
-        row.wire,
-        row.direction,
-        row.place,
-    )
-
-
-def _left_out(rows: Sequence[object], word: str) -> list[str]:
-    return [f"and {len(rows) - MOST_CHANGES} more {word}"] if len(rows) > MOST_CHANGES else []
 
 
 def verdicts_to_markdown(verdicts: Sequence[Verdict]) -> str:
     """A table of all, and under it what differs."""
-    rows = [("passed" if each.passed else "**failed**", each.name, summary(each)) for each in verdicts]
-    lines = ["| | function | |", "| --- | --- | --- |"]
-    lines += [f"| {word} | {plain(name)} | {plain(told)} |" for word, name, told in rows]
-    parts = ["\n".join(lines)]
+    parts = [_table(verdicts_table(verdicts))]
     for each in verdicts:
-        over = [(broken.budget.text, broken.found) for broken in each.broken]
         parts += [f"### {plain(each.name)}"] if not each.passed else []
-        parts += [table(("over budget", "there is"), over)] if over else []
+        parts += [_table(budgets_table(each))] if each.broken else []
         parts += [diff_to_markdown(each.changes).rstrip()] if each.changes is not None and each.differs else []
     return "\n\n".join(parts) + "\n"
+
+
+def _table(shown: Table) -> str:
+    """The rows, what is left out, and the notes."""
+    columns, rows = shown.for_document()
+    most = shown.most or MOST
+    text = table([column.title for column in columns], [tuple(map(_cell, row)) for row in rows[:most]])
+    more = [f"and {plural(len(rows) - most, f'more {shown.unit}')}"] if len(rows) > most else []
+    return "\n\n".join([text, *more, *(plain(plain_text(note)) for note in shown.notes())])
+
+
+def _cell(cell: Cell) -> str:
+    """What is good or bad stands out without colours, too."""
+    text = plain(plain_text(cell))
+    return f"**{text}**" if isinstance(cell, Piece) and cell.role == "error" else text
 
 
 def _folded(title: str, text: str) -> str:

@@ -34,6 +34,6 @@ def code(text: str, language: str = "") -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of plain cells."""
-    lines = [columns, ["---"] * len(columns), *([plain(cell) for cell in row] for row in rows)]
+    """A table of cells that are Markdown."""
+    lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from ...units import plural
@@ -21,15 +20,6 @@ def section(title: str, lines: Sequence[RenderableType]) -> RenderableType:
 def data(text: str, style: str = "") -> Text:
     """Text from outside: no markup and no escapes are taken from it."""
     return Text(printable(text), style)
-
-
-def table(*columns: str, right: Sequence[str] = ()) -> Table:
-    """A table without lines; the columns in `right` hold numbers."""
-    made = Table(*columns, box=None, pad_edge=False, header_style="dim")
-    for column in made.columns:
-        column.overflow = "fold"
-        column.justify = "right" if column.header in right else "left"
-    return made
 
 
 def left_out(count: int, word: str, rest: str = "") -> Sequence[RenderableType]:

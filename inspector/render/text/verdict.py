@@ -10,12 +10,12 @@ from rich.text import Text
 from ...check.budget import Broken
 from ...check.verdict import Verdict
 from ...collectives.stage import collectives_of
-from ...diff.headline import headline
 from ...diff.outline import Transfer
-from ...units import plural
 from ..offences import transfer_offences
+from ..tables.verdicts import summary, word
 from .diff import print_diff
 from .pieces import data
+from .tables import text_of
 
 
 def print_verdicts(verdicts: Iterable[Verdict], console: Console) -> None:
@@ -25,9 +25,8 @@ def print_verdicts(verdicts: Iterable[Verdict], console: Console) -> None:
 
 
 def _print(verdict: Verdict, console: Console) -> None:
-    word, style = ("passed", "green") if verdict.passed else ("FAILED", "bold red")
     told = ": ".join(filter(None, (verdict.name, summary(verdict))))
-    console.print(Text.assemble((f"{word} ", style), data(told)))
+    console.print(Text.assemble(text_of(word(verdict)), " ", data(told)))
     for over in verdict.broken:
         for line in _over(over, verdict):
             console.print(line)
@@ -38,17 +37,6 @@ def _print(verdict: Verdict, console: Console) -> None:
             console.print(data(f"    {line}"))
         console.print()
         print_diff(verdict.changes, console)
-
-
-def summary(verdict: Verdict) -> str:
-    """`no change in communication (…); 3 budgets hold`."""
-    told = [] if verdict.changes is None else [headline(verdict.changes)]
-    kept = len(verdict.budgets) - len(verdict.broken)
-    if verdict.broken:
-        told.append(f"{plural(len(verdict.broken), 'budget')} of {len(verdict.budgets)} exceeded")
-    elif kept:
-        told.append(f"{plural(kept, 'budget')} kept" if kept > 1 else "the budget is kept")
-    return "; ".join(told)
 
 
 def _over(over: Broken, verdict: Verdict) -> list[RenderableType]:
