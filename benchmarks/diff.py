@@ -21,7 +21,7 @@ from pathlib import Path
 
 from parse import peak_memory
 from parsing.ladder import ladder, repeated_hlo
-from shardscope.inspector.collectives.kinds import HLO_OPCODES
+from shardscope.inspector.catalog.spellings import HLO_OPCODES
 from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.diff.headline import headline
 from shardscope.inspector.diff.surroundings import around

@@ -9,7 +9,7 @@ from typing import TypeVar
 from ..parsers.mesh_syntax import AxisRef
 from ..parsers.source import Span
 from ..parsers.source_frames import Frame
-from .collectives.kinds import PRIMITIVES
+from .catalog.spellings import PRIMITIVES
 from .collectives.stage import collectives_of
 from .ir.jaxpr_text import EquationPlace, JaxprText
 from .ir.program import Program

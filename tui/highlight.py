@@ -13,7 +13,7 @@ import tokenize
 from collections.abc import Callable, Iterable
 
 from ..inspector.capture.model import Dialect
-from ..inspector.collectives.kinds import HLO_OPCODES, PRIMITIVES, STABLEHLO_OPS
+from ..inspector.catalog.spellings import HLO_OPCODES, PRIMITIVES, STABLEHLO_OPS
 from ..parsers.source import Source
 
 Token = tuple[int, int, str]

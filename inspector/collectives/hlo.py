@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape
+from ..catalog.spellings import DONES, FUSED, HLO_OPCODES, KIND_OF, STARTS
 from ..ir import hlo_types
 from ..loops.hlo_executions import HloExecutions
 from ..report import Collective, CollectivePart, Kind, Origin, SourcePosition
 from .combined import parts_of
-from .kinds import HLO_OPCODES, wire_bytes
 from .members import Members, members_of
 from .named_axes import named_axes
 from .neighbours import Neighbourhood, neighbours_of
@@ -25,12 +25,7 @@ from .origin import origin_of
 from .setting import Setting
 from .slices import RENDEZVOUS, Transfer, slices_of, transfer_of
 
-STARTS = {f"{opcode}-start": kind for opcode, kind in HLO_OPCODES.items()}
 OPENINGS = HLO_OPCODES | STARTS
-DONES = frozenset(f"{opcode}-done" for opcode in HLO_OPCODES)
-
-FUSED_REDUCE_SCATTER = "all-reduce-scatter"
-"""How the computations of TPU's fused reduce-scatters are called."""
 
 REDUCTIONS = {
     "add": "sum",
@@ -57,20 +52,23 @@ class Found:
     transfer: Transfer | None = None
 
     @property
+    def fused_kind(self) -> Kind | None:
+        """What the fusion around it makes of it, as of an all-reduce a reduce-scatter."""
+        if self.wrapper is None or self.wrapper.attributes.get("kind") != "kCustom":
+            return None
+        computation = self.instruction.computation.name
+        found = (kind for (opcode, name), kind in FUSED.items() if opcode == self.kind and computation.startswith(name))
+        return next(found, None)
+
+    @property
     def place(self) -> Instruction:
-        """The instruction that stands for it: itself, or the fusion that makes a reduce-scatter of an all-reduce."""
-        fused = (
-            self.kind == "all-reduce"
-            and self.wrapper is not None
-            and self.wrapper.attributes.get("kind") == "kCustom"
-            and self.instruction.computation.name.startswith(FUSED_REDUCE_SCATTER)
-        )
-        return self.wrapper if fused and self.wrapper is not None else self.instruction
+        """The instruction that stands for it: itself, or the fusion that makes another kind of it."""
+        return self.wrapper if self.wrapper is not None and self.fused_kind is not None else self.instruction
 
     @property
     def counted_as(self) -> Kind:
         """What it is in effect."""
-        return self.kind if self.place is self.instruction else "reduce-scatter"
+        return self.fused_kind or self.kind
 
     @property
     def is_async(self) -> bool:
@@ -193,7 +191,7 @@ def _collective(
         result_types=tuple(map(hlo_types.short, results)),
         bytes_in=bytes_in,
         bytes_out=bytes_out,
-        wire_bytes=wire_bytes(kind, group_size, bytes_in, bytes_out),
+        wire_bytes=KIND_OF[kind].wire_bytes(group_size, bytes_in, bytes_out),
         executions=runs.count,
         is_async=found.is_async,
         origin=origin,
@@ -237,13 +235,14 @@ def _operands(kind: Kind, instruction: Instruction, results: tuple[HloType, ...]
     They follow from the results (XLA, xla/service/shape_inference.cc), so the operands, which may be anywhere in a
     large computation, need not be looked up; save where a collective has operands of other kinds too.
     """
-    if kind in ("ragged-all-to-all", "send-recv"):
+    sides = KIND_OF[kind].sides
+    if sides == "apart":
         found = instruction.computation.instruction(instruction.operands[0]) if instruction.operands else None
         return () if found is None else (found.type,)
     dimension = _integer(instruction.attributes.get("dimensions", "").strip("{} "))
-    if kind not in ("all-gather", "reduce-scatter") or dimension is None:
+    if sides == "equal" or dimension is None:
         return results
-    return tuple(_resized(result, dimension, size, grows=kind == "reduce-scatter") for result in results)
+    return tuple(_resized(result, dimension, size, grows=sides == "scattered") for result in results)
 
 
 def _resized(type: HloType, dimension: int, size: int, *, grows: bool) -> HloType:

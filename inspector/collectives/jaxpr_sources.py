@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.source_frames import Frame
+from ..catalog.spellings import PRIMITIVES
 from ..ir.jaxpr_text import JaxprText
 from ..report import Collective, SourcePosition
-from .kinds import PRIMITIVES
 
 Key = tuple[str, frozenset[AxisRef], tuple[str, ...]]
 

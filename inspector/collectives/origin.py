@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ...parsers.hlo import HloModule
+from ..catalog.spellings import HLO_OPCODES, PRIMITIVES
 from ..report import Origin
-from .kinds import HLO_OPCODES, PRIMITIVES
 from .op_name import last_components, merged_parts
 
 MARK = "is_spmd_generated"

@@ -16,17 +16,8 @@ from dataclasses import dataclass
 from ...parsers.hlo import HloModule
 from ...parsers.replica_groups import Groups
 from ..capture.model import Device
+from ..catalog.spellings import PRIMITIVES, TRANSFERS
 from ..report import Kind
-from .kinds import PRIMITIVES
-
-TRANSFERS: dict[str, Kind] = {
-    "ALL_REDUCE": "all-reduce",
-    "ALL_GATHER": "all-gather",
-    "REDUCE_SCATTER": "reduce-scatter",
-    "ALL_TO_ALL": "all-to-all",
-    "ONE_TO_ONE": "collective-permute",
-}
-"""What the runtime does, by `_xla_megascale_transfer_type`."""
 
 RENDEZVOUS = "_xla_host_transfer_rendezvous"
 """The frontend attribute that a send and its recv have in common."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...parsers.mlir import MlirModule, Operation, UnknownLoc, frames, function_around, names
 from ...parsers.readable import readable
+from ..catalog.spellings import KIND_OF, STABLEHLO_OPS
 from ..ir import mlir_types
 from ..loops.stablehlo_executions import StablehloExecutions
 from ..report import Collective, SourcePosition
-from .kinds import STABLEHLO_OPS, wire_bytes
 from .named_axes import named_axes
 from .op_name import direction_of
 from .setting import Setting
@@ -55,7 +55,7 @@ def _collective(stage: str, operation: Operation, setting: Setting, executions: 
         result_types=tuple(map(mlir_types.short, results)),
         bytes_in=bytes_in,
         bytes_out=bytes_out,
-        wire_bytes=wire_bytes(kind, max(map(len, groups), default=2), bytes_in, bytes_out),
+        wire_bytes=KIND_OF[kind].wire_bytes(max(map(len, groups), default=2), bytes_in, bytes_out),
         executions=runs.count,
         is_async=False,
         origin="user",

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from ..catalog.spellings import KIND_OF
 from ..report import Collective
 from .estimate import Estimate, Term, constant
 from .paths import Torus, load_of
 from .places import Machine, Route
 from .switched import over_switch
 from .torus import over_torus, permuted
-
-PAIRED = ("collective-permute", "send-recv")
 
 
 def with_estimates(collectives: Iterable[Collective], machine: Machine) -> Iterator[Collective]:
@@ -29,7 +28,7 @@ def estimate(collective: Collective, machine: Machine) -> Estimate | None:
     """The time of one execution: that of the slowest of its groups. None where sizes or members are not known."""
     if collective.bytes_in is None or collective.bytes_out is None:
         return None
-    if collective.kind in PAIRED:
+    if KIND_OF[collective.kind].pattern == "pairs":
         return _paired(collective, collective.bytes_in, machine)
     routes = machine.routes(collective.groups) if collective.groups else frozenset[Route]()
     found = [
@@ -41,13 +40,7 @@ def estimate(collective: Collective, machine: Machine) -> Estimate | None:
 
 
 def _grouped(collective: Collective, bytes_in: int, bytes_out: int, route: Route, machine: Machine) -> Estimate:
-    match collective.kind:
-        case "all-gather" | "collective-broadcast":
-            volume = bytes_out
-        case "all-to-all" | "ragged-all-to-all":
-            volume = bytes_in * route.size
-        case _:
-            volume = bytes_in
+    volume = KIND_OF[collective.kind].volume(route.size, bytes_in, bytes_out)
     if machine.chip.platform == "gpu":
         return over_switch(collective.kind, volume, route, machine.chip)
     if route.far == 1:
@@ -58,8 +51,8 @@ def _grouped(collective: Collective, bytes_in: int, bytes_out: int, route: Route
 def _between_slices(collective: Collective, volume: int, route: Route, machine: Machine) -> Estimate:
     """One step inside each slice, over its torus, and one between them, over the network of each chip."""
     chip = machine.chip
-    passes = 2 if collective.kind == "all-reduce" else 1
-    everyone = collective.kind in ("all-to-all", "ragged-all-to-all")
+    kind = KIND_OF[collective.kind]
+    everyone = kind.pattern == "exchange"
     inside = Route(route.near, 1, route.lines, route.sharing, route.detour)
     part = volume // route.far if everyone else volume
     within = over_torus(collective.kind, part, inside, chip).seconds if inside.size > 1 else 0.0
@@ -67,7 +60,7 @@ def _between_slices(collective: Collective, volume: int, route: Route, machine: 
     latency = constant("u", chip.figures["network_latency"], "s", "one step between slices")
     each = volume / (route.size if everyone else route.near)
     share = (route.far - 1) / route.far
-    between = passes * max(share * each / network.value, (route.far - 1) * latency.value)
+    between = kind.passes * max(share * each / network.value, (route.far - 1) * latency.value)
     terms = (
         Term("i", within, "s", "inside each slice"),
         Term("v", each, "B", "what a chip has to do with"),
@@ -75,7 +68,7 @@ def _between_slices(collective: Collective, volume: int, route: Route, machine: 
         network,
         latency,
     )
-    formula = f"i + {'2 ' if passes == 2 else ''}max((S-1)/S v / U, (S-1) u)"
+    formula = f"i + {'2 ' if kind.passes == 2 else ''}max((S-1)/S v / U, (S-1) u)"
     return Estimate(within + between, "network", formula, terms)
 
 

@@ -12,29 +12,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ..report import Kind
+from ..catalog.spellings import KIND_OF, Kind
 from ..targets.chips import Chip
 from .estimate import Estimate, Link, Term, constant
 from .places import Route
 
 PROTOCOLS = {"ll": "LL", "simple": "Simple"}
-DIRECT = ("all-to-all", "ragged-all-to-all", "collective-permute", "send-recv")
 
 
 def over_switch(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
     """A collective among GPUs; `volume` in bytes, as in `torus.over_torus`."""
-    if kind in DIRECT:
-        return _direct(volume, route, chip, everyone=kind.endswith("all-to-all"))
-    return min(_choices(kind, volume, route, chip), key=lambda estimate: estimate.seconds)
+    pattern = KIND_OF[kind].pattern
+    if pattern != "ring":
+        return _direct(volume, route, chip, everyone=pattern == "exchange")
+    return min(_choices(KIND_OF[kind].passes, volume, route, chip), key=lambda estimate: estimate.seconds)
 
 
-def _choices(kind: Kind, volume: int, route: Route, chip: Chip) -> Iterator[Estimate]:
-    passes = 2 if kind == "all-reduce" else 1
+def _choices(passes: int, volume: int, route: Route, chip: Chip) -> Iterator[Estimate]:
     ring = passes * (route.size - route.far), passes * (route.far - 1), passes * (route.size - 1) / route.size
     tree = 2 * (route.near - 1), 2 * math.ceil(math.log2(route.far)), 2.0
     for protocol in PROTOCOLS:
         yield _steps("ring", protocol, *ring, volume, route, chip)
-        if kind == "all-reduce":
+        if passes == 2:
             yield _steps("tree", protocol, *tree, volume, route, chip)
 
 

@@ -11,13 +11,10 @@ ring is followed link by link.
 
 from __future__ import annotations
 
-from ..report import Kind
+from ..catalog.spellings import KIND_OF, Kind
 from ..targets.chips import Chip
 from .estimate import Estimate, Link, Term, constant
 from .places import Detour, Route
-
-PASSES: dict[Kind, int] = {"all-gather": 1, "reduce-scatter": 1, "all-reduce": 2, "collective-broadcast": 1}
-"""How often everything goes round."""
 
 
 def over_torus(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
@@ -30,13 +27,13 @@ def over_torus(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
         return _on_chip(kind, volume, route, chip)
     if route.detour is not None:
         return _astray(kind, volume, route, route.detour, chip)
-    passes = PASSES.get(kind)
+    passes, exchanged = KIND_OF[kind].passes, KIND_OF[kind].pattern == "exchange"
     link: Link = "torus axis" if len(route.lines) == 1 else "torus axes"
     count = "×".join(str(line.size) for line in route.lines)
     bandwidth = constant("W", chip.figures["link_bandwidth"], "B/s", "one way along one link")
     latency = constant("t", chip.figures["hop_latency"], "s", "one hop")
     hops = Term("h", _hops(route), "", f"hops, over {count} places")
-    if passes is None:
+    if exchanged:
         crossing = _crossing(route)
         seconds = max(volume / (4 * bandwidth.value * crossing), hops.value * latency.value)
         links = Term("L", crossing, "", "links through the middle of the longest axis, per direction")
@@ -53,12 +50,12 @@ def over_torus(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
 
 def _astray(kind: Kind, volume: int, route: Route, detour: Detour, chip: Chip) -> Estimate:
     """Among members that do not fill a box: a ring in the order of the group, its ways followed link by link."""
-    passes = PASSES.get(kind)
+    passes, exchanged = KIND_OF[kind].passes, KIND_OF[kind].pattern == "exchange"
     bandwidth = constant("W", chip.figures["link_bandwidth"], "B/s", "one way along one link")
     latency = constant("t", chip.figures["hop_latency"], "s", "one hop")
     hops = Term("h", max(1, route.near / 2) * detour.ring.farthest, "", "hops, one step after another")
     moved = Term("V", volume, "B", "the whole array")
-    if passes is None:
+    if exchanged:
         # Where the ways are too many to follow, as on a ring: each link is passed by half of those of its line.
         load = detour.exchange or route.near * detour.ring.busiest * route.near // 4
         carried = Term("l", load * route.sharing, "", "transfers over the busiest link")
@@ -117,6 +114,6 @@ def _on_chip(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
     """Among the cores of one chip: through its memory, once in and once out."""
     bandwidth = constant("M", chip.figures["hbm_bandwidth"], "B/s", "memory of the chip")
     moved = Term("V", volume, "B", "the whole array")
-    passes = PASSES.get(kind, 1)
+    passes = KIND_OF[kind].passes
     seconds = 2 * passes * volume / bandwidth.value
     return Estimate(seconds, "chip", f"{2 * passes} V / M", (moved, bandwidth))

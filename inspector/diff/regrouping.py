@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..catalog.spellings import KIND_OF
 from .outline import Counted, Operand, Transfer
 from .pairing import Rule, pair_up
 
@@ -155,7 +156,7 @@ def _other_dtype(piece: _Piece) -> Hashable:
 def _what_is_reduced(piece: _Piece) -> Hashable | None:
     """What goes into a reduction, whether all devices get all of it or a part each."""
     work = piece.transfer.work
-    if work.kind not in ("all-reduce", "reduce-scatter"):
+    if not KIND_OF[work.kind].reduces:
         return None
     return work.reduction, work.axes, work.partners, work.executions, piece.operand.dtype, piece.operand.elements_in
 

@@ -6,11 +6,12 @@ from functools import cached_property
 
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.call_sites import CallSite, call_sites
+from ..catalog.spellings import HLO_OPCODES, KIND_OF
 from .execution import Execution
 from .hlo_trip_count import trip_count
 
-REDUCERS = frozenset(
-    {"all-reduce", "reduce", "reduce-scatter", "reduce-window", "scatter", "select-and-scatter", "sort", "map"}
+REDUCERS = frozenset(("reduce", "reduce-window", "scatter", "select-and-scatter", "sort", "map")) | frozenset(
+    opcode for opcode, kind in HLO_OPCODES.items() if KIND_OF[kind].reduces
 )
 """Opcodes whose computation is applied to elements: nothing in it is an instruction of the program."""
 

@@ -11,19 +11,10 @@ from typing import Literal
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.replica_groups import Groups
 from ...parsers.source import Span
+from ..catalog.spellings import Kind as Kind
 from ..cost.estimate import Estimate
 from .position import SourcePosition
 
-Kind = Literal[
-    "all-reduce",
-    "reduce-scatter",
-    "all-gather",
-    "all-to-all",
-    "collective-permute",
-    "collective-broadcast",
-    "ragged-all-to-all",
-    "send-recv",
-]
 Origin = Literal["user", "partitioner", "compiler", "unknown"]
 Pass = Literal["forward", "backward", "recompute", "unknown"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...parsers.mlir import names
-from ..collectives.kinds import PRIMITIVES
+from ..catalog.spellings import PRIMITIVES
 from ..collectives.op_name import last_components, merged_parts
 from ..ir.derived import derived
 from ..ir.program import Program

@@ -19,6 +19,7 @@ from typing import Literal
 from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import ShardingRule, TensorType, names
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
+from ..catalog.spellings import KIND_OF
 from ..report import Collective, Confidence, SourcePosition
 from .dataflow import Dataflow, Node
 from .explained import Why, Wording, why_axis, wording_of
@@ -102,7 +103,7 @@ class Situation:
     def cause(self) -> CollectiveCause:
         """What the collective does for the operation."""
         cut = [each for each in self.cuts if self._along(each.axes)]
-        if self.collective.kind in ("all-reduce", "reduce-scatter"):
+        if KIND_OF[self.collective.kind].reduces:
             summed = [each for each in cut if each.is_operand and self._is_reduced(each.factors)]
             if summed:
                 return self._cause("sum", summed[0], against=(), origins=summed)

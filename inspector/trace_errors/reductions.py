@@ -7,14 +7,15 @@ import difflib
 import re
 from collections.abc import Collection, Iterator
 
+from ..catalog.spellings import FUNCTIONS, functions_of
 from ..findings.fixes.edits import instead, wrapped
 from ..report import Explanation, Fix, StoryStep
 from .carries import axes_in
 from .failed import Failed
 from .functions import calls_at, place_of, prefix_of
 
-REDUCTIONS = ("psum", "pmean", "pmax", "pmin", "psum_scatter", "all_gather")
-COLLECTIVES = (*REDUCTIONS, "all_to_all", "ppermute", "pcast", "pvary", "axis_index", "axis_size", "pshuffle")
+REDUCTIONS = functions_of("all-reduce", "reduce-scatter", "all-gather")
+COLLECTIVES = (*FUNCTIONS, "axis_size")
 _MIXED = re.compile(r"(\w+) can only accept axis_name which .*?Got input type: (\S+), axes: \(([^)]*)\)", re.DOTALL)
 _CAST = re.compile(r"Unsupported pcast from=(\w+), to='(\w+)'")
 _UNBOUND = re.compile(r"unbound axis name: (\w+)")

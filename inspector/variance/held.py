@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..collectives.table import State
+from ..catalog.collective import State
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..collectives.table import State, rule_of
+from ..catalog.calls import CALLED
+from ..catalog.collective import State
+from ..catalog.spellings import rule_of
 from ..ir.derived import derived
 from ..ir.jaxpr import Equation, JaxprProgram, ShardMap
 from ..ir.jaxpr_text import JaxprText
@@ -26,9 +28,6 @@ DEEPEST = 100
 
 MOST_CALLS = 100_000
 """Calls that are followed; of a crafted program the rest is opaque."""
-
-CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
-"""Parameters that hold what a call calls."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,17 @@ from __future__ import annotations
 import argparse
 
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.collectives.table import TABLE, names, rules_named
+from shardscope.inspector.catalog.names import entries_named, similar_names
+from shardscope.inspector.catalog.spellings import TABLE
 from shardscope.inspector.findings.rules import rule_named
-from shardscope.inspector.render.explained import collective_text, table_text
+from shardscope.inspector.render.explained import entry_text, table_text
 from shardscope.inspector.render.rule_text import rule_text
 from shardscope.parsers.errors import ShardscopeError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("name", nargs="?", help="a rule, a function of jax.lax, or a primitive of a jaxpr")
+    parser.add_argument("name", nargs="?", help="a rule, or a collective as JAX, a jaxpr, StableHLO or HLO spells it")
 
 
 def run(options: argparse.Namespace) -> ExitCode:
@@ -31,8 +32,10 @@ def run(options: argparse.Namespace) -> ExitCode:
     if rule is not None:
         print(rule_text(rule), end="")
         return ExitCode.DONE
-    rules = rules_named(options.name)
-    if not rules:
-        raise ShardscopeError(f"nothing is known by the name {options.name!r}; there are: {', '.join(names())}")
-    print("\n".join(map(collective_text, rules)), end="")
+    entries = entries_named(options.name)
+    if not entries:
+        similar = similar_names(options.name)
+        hint = f"did you mean {' or '.join(similar)}?" if similar else "`shardscope explain` lists what there is"
+        raise ShardscopeError(f"nothing is known by the name {options.name!r}; {hint}")
+    print("\n".join(map(entry_text, entries)), end="")
     return ExitCode.DONE

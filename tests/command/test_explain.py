@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .conftest import Shardscope
 
 
@@ -24,3 +26,34 @@ def test_what_is_not_known(shardscope: Shardscope) -> None:
     assert done.returncode == 2
     assert b"'psam'" in done.stderr
     assert b"psum" in done.stderr
+    assert b"did you mean psum?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("reduce-scatter", ["reduce-scatter: ", "jax.lax.psum_scatter", "stablehlo.reduce_scatter"]),
+        ("reduce_scatter", ["reduce-scatter: ", "reduce_scatter: "]),
+        ("all_reduce", ["all-reduce: "]),
+        ("all-reduce-start", ["all-reduce: "]),
+        ("Stablehlo.All_Reduce", ["all-reduce: "]),
+        ("lax.psum_scatter", ["lowers to    reduce-scatter"]),
+        ("pscatter", ["2023 document", "all_gather_invariant"]),
+        (
+            "pbroadcast",
+            ["lowers to    collective-broadcast", "2023 document's name for pvary", "pvary: the same"],
+        ),
+        ("psum2", ["psum_invariant: "]),
+        ("psum_start", ["psum_invariant: "]),
+        ("pcast", ["pvary: ", "preduced: ", "vary_unreduced_cast: "]),
+        ("collective-permute", ["collective-permute: ", "jax.lax.ppermute"]),
+        ("recv", ["send-recv: "]),
+        ("ragged_all_to_all", ["ragged-all-to-all: ", "custom_call @ragged_all_to_all"]),
+        ("all-reduce-scatter", ["reduce-scatter: ", "a fusion all-reduce-scatter of all-reduce"]),
+    ],
+)
+def test_every_spelling(shardscope: Shardscope, name: str, said: list[str]) -> None:
+    done = shardscope("explain", name)
+    assert done.returncode == 0, done.stderr
+    for words in said:
+        assert words in done.stdout.decode()

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from shardscope.inspector.collectives.kinds import HLO_OPCODES, STABLEHLO_OPS
+from shardscope.inspector.catalog.spellings import HLO_OPCODES, STABLEHLO_OPS
 from shardscope.inspector.diff.diff import Change, Diff, diff
 from shardscope.inspector.diff.hlo_graph import HloGraph
 from shardscope.inspector.diff.mlir_graph import graph_around

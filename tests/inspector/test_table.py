@@ -9,18 +9,48 @@ import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
+from jax._src.lax import parallel
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
-from shardscope.inspector.collectives.kinds import STABLEHLO_OPS
-from shardscope.inspector.collectives.table import SLICE, TABLE, CollectiveRule, names, rule_of, rules_named
+from shardscope.inspector.catalog.collective import SLICE, CollectiveKind, CollectiveRule
+from shardscope.inspector.catalog.collectives import KINDS
+from shardscope.inspector.catalog.names import entries_named
+from shardscope.inspector.catalog.spellings import FUNCTIONS, HLO_OPCODES, PRIMITIVES, STABLEHLO_OPS, TABLE, rule_of
+from shardscope.inspector.collectives.hlo import hlo_collectives
+from shardscope.inspector.collectives.setting import Setting
+from shardscope.parsers.hlo import parse_module
+from shardscope.parsers.source import Source
 
 SIZE = 4
+HALVES = """\
+HloModule m, num_partitions=4
+
+ENTRY e {{
+  p = f32[8]{{0}} parameter(0)
+  c = (f32[8]{{0}}, f32[8]{{0}}) {opcode}-start(p), channel_id=1, replica_groups={{{{0,1,2,3}}}}
+  ROOT d = f32[8]{{0}} {opcode}-done(c)
+}}
+"""
+WHOLE = """\
+HloModule m, num_partitions=4
+
+ENTRY e {{
+  p = f32[8]{{0}} parameter(0)
+  ROOT c = f32[8]{{0}} {opcode}(p), channel_id=1, replica_groups={{{{0,1,2,3}}}}
+}}
+"""
 MESH = AbstractMesh((SIZE,), ("i",), axis_types=(AxisType.Explicit,))
 RING = [(k, (k + 1) % SIZE) for k in range(SIZE)]
 
 pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="before 0.10, JAX types no unreduced values")
 
 Function = Callable[[Any], Any]
+
+
+def rules_named(name: str) -> tuple[CollectiveRule, ...]:
+    return tuple(entry for entry in entries_named(name) if isinstance(entry, CollectiveRule))
 
 
 def cast(x: Any, to: str) -> Any:
@@ -175,7 +205,45 @@ def test_each_is_tried() -> None:
 
 
 def test_everything_has_a_name() -> None:
-    assert all(rules_named(name) for name in names())
+    assert all(rules_named(name) for name in (*FUNCTIONS, *PRIMITIVES))
     assert rules_named("jax.lax.psum") == rules_named("psum")
     assert {rule.primitive for rule in rules_named("psum")} == {"psum", "psum_invariant", "unreduced_psum"}
     assert not rules_named("add")
+
+
+def test_functions_and_operations_exist() -> None:
+    """As JAX and the StableHLO dialect of jaxlib have them; `pvary` is in older ones only."""
+    assert {name for name in FUNCTIONS if not hasattr(lax, name)} <= {"pvary"}
+    with mlir.make_ir_context() as context:
+        assert not [name for name in STABLEHLO_OPS if not context.is_registered_operation(name)]
+
+
+def test_primitives_of_all_versions() -> None:
+    """Every primitive that JAX has under its lax functions has a rule, but for the halves that only synchronize."""
+    primitives = {p.name for p in vars(parallel).values() if isinstance(p, Primitive)}
+    unknown = {name for name in primitives if rule_of(name) is None}
+    assert {name for name in unknown if not name.endswith("_done")} <= {"psend", "precv"}
+
+
+def test_each_opcode_is_listed_from_text() -> None:
+    """Each kind of the catalogue is found in HLO text, whole and in halves, whatever its name."""
+    for opcode, kind in HLO_OPCODES.items():
+        for text in (WHOLE.format(opcode=opcode), HALVES.format(opcode=opcode)):
+            (found,) = hlo_collectives("hlo", parse_module(Source("m", text.encode())), Setting((), 4))
+            assert (found.kind, found.name) == (kind, "c"), text
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_bytes_are_those_of_an_optimal_algorithm(kind: CollectiveKind) -> None:
+    """Counted in a simulation: devices pass on blocks until each has what the kind gives it."""
+    count, block = 4, 12
+    if kind.pattern == "pairs":
+        assert kind.wire_bytes(count, block, block) == block
+        return
+    whole = count * block
+    around = (count - 1) * block  # each block but one passes each device on its way round the ring
+    sent = {"all-reduce": 2 * around, "collective-broadcast": whole}.get(kind.name, around)
+    operand = block if kind.sides == "gathered" else whole
+    result = block if kind.sides == "scattered" else whole
+    assert kind.wire_bytes(count, operand, result) == sent
+    assert kind.wire_bytes(1, operand, result) == 0

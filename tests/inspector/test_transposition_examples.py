@@ -16,7 +16,7 @@ from jax import lax
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 from shardscope.inspector.capture.worker.program.jaxpr_facts import Table
-from shardscope.inspector.collectives.table import rule_of
+from shardscope.inspector.catalog.spellings import rule_of
 from shardscope.inspector.ir.jaxpr import read_program
 from shardscope.inspector.ir.jaxpr_text import print_jaxpr
 from shardscope.inspector.report import VariableVariance

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from ....parsers.hlo import Instruction
 from ....parsers.mesh_syntax import join_axes
-from ...collectives.kinds import PRIMITIVES
-from ...collectives.table import rules_named
+from ...catalog.spellings import functions_of
 from ...report import Collective, Finding, FindingPlace, Fix, Report
 from ...units import format_bytes, plural
 from ..fixes.calls import call_at
@@ -40,8 +39,7 @@ def _is_invariant(loop: Loop, instruction: Instruction) -> bool:
 
 def _repeated(report: Report, found: Collective) -> Finding:
     trips = found.executions
-    functions = [name for primitive in PRIMITIVES for rule in rules_named(primitive) for name in rule.functions]
-    call = call_at(report.capture, found.source, set(functions)) if found.origin == "user" else None
+    call = call_at(report.capture, found.source, set(functions_of())) if found.origin == "user" else None
     here = f"the {found.kind}" if call is None else ast.unparse(call[1])
     fix = Fix("constrain the operand, before the loop, to the sharding that the loop needs")
     if found.origin == "user":

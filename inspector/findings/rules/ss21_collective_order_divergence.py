@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import product
 
-from ...collectives.table import rule_of
+from ...catalog.spellings import rule_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..rule import Rule, advice, finding

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...collectives.kinds import wire_bytes
+from ...catalog.spellings import KIND_OF
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...ir.jaxpr_text import EquationPlace
@@ -114,7 +114,7 @@ def _saved(
     size = sum(each for each in sizes if each is not None)
     group = max(map(len, compiled.groups), default=2)
     then = replace(compiled, kind="all-reduce", bytes_in=size, bytes_out=size)
-    saved = compiled.wire_bytes - (wire_bytes("all-reduce", group, size, size) or 0)
+    saved = compiled.wire_bytes - (KIND_OF["all-reduce"].wire_bytes(group, size, size) or 0)
     machine = machine_of(report.program)
     cost = None if machine is None else estimate(then, machine)
     seconds = None if cost is None or compiled.estimate is None else compiled.estimate.seconds - cost.seconds

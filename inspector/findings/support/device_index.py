@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ...collectives.table import rule_of
+from ...catalog.spellings import rule_of
 from ...ir.jaxpr_text import EquationPlace
 from .jaxpr_flow import At, Flow
 from .shapes import shape_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...collectives.table import rule_of
+from ...catalog.spellings import rule_of
 from ...ir.jaxpr import Equation
 
 ELEMENTWISE = frozenset(

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from ....parsers.hlo import Computation, HloModule, Instruction
 from ....parsers.hlo.fields import number
-from ...collectives.kinds import HLO_OPCODES
+from ...catalog.spellings import HLO_OPCODES
 from ...ir.program import Program
 
 MOST_STEPS = 2_000

@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...catalog.calls import CALLED, CALLS
 from ...ir.derived import derived
 from ...ir.jaxpr_text import EquationPlace, JaxprText
 from ...report import FindingPlace, Report, SourcePosition
-
-CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
-"""Parameters that hold what a call calls with its own operands."""
-
-CALLS = frozenset(
-    ("pjit", "jit", "closed_call", "core_call", "remat2", "remat", "checkpoint", "custom_jvp_call", "custom_vjp_call")
-) | {"custom_vjp_call_jaxpr", "custom_lin"}
-"""Equations that do what their body does, once."""
 
 MOST_STEPS = 10_000
 """Uses that are followed from one value."""

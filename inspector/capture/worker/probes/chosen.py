@@ -6,14 +6,11 @@ import re
 from collections import Counter
 from typing import Any
 
+from ....catalog.calls import CONSTRAINTS
+from ....catalog.spellings import HLO_OPCODES
 from ..program.jaxpr_facts import is_collective
 
-CONSTRAINTS = ("sharding_constraint", "reshard", "mesh_cast")
-
-COLLECTIVE = re.compile(
-    r" (all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute|collective-broadcast)"
-    r"(?:-start)?\("
-)
+COLLECTIVE = re.compile(rf" ({'|'.join(HLO_OPCODES)})(?:-start)?\(")
 
 
 class Chosen:

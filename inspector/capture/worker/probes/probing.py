@@ -18,18 +18,13 @@ import jax
 import jax.numpy as jnp
 from jax import P, lax
 
+from ....catalog.calls import CALLED, CALLS
 from ..program import structure
 from ..program.avals import is_sharded, is_unreduced, type_text, varying
 from .digests import digest, has_bits, plain
 from .equations import Environment, bind, bodies, evaluated, opened
 from .sites import Layer, Looped, Mapped, Path, Site, Taken, When, slots_for
 from .summands import summands
-
-CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
-"""Parameters that hold what a call calls."""
-
-INLINED = {"jit", "pjit", "closed_call", "core_call", "eval_jaxpr", "remat", "remat2", "checkpoint"}
-INLINED |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
 
 MOST_SITES = 2000
 """Values, and digests of values, that are taken; of a program that has more, the first ones."""
@@ -156,8 +151,8 @@ class Prober:
             return self.while_loop(equation, path, values)
         if name == "cond":
             return self.cond(equation, path, values)
-        called = next((equation.params[key] for key in CALLS if key in equation.params), None)
-        if name in INLINED and called is not None:
+        called = next((equation.params[key] for key in CALLED if key in equation.params), None)
+        if name in CALLS and called is not None:
             held = lax.optimization_barrier(tuple(values)) if equation.params.get("prevent_cse") else values
             return self.run(called, held, path)
         return self.bind(equation, values), {}

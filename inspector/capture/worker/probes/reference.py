@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ....catalog.calls import CONSTRAINTS
+from ....catalog.spellings import rule_of
 from ..program import structure
 from .blocks import assemble, split
 from .equations import bind
@@ -23,8 +25,6 @@ from .sites import Mapped, Path
 
 ROUNDINGS = 4096
 """How many units in the last place, of the largest element, may come from another order of summing."""
-
-CASTS = ("pvary", "pcast", "sharding_constraint", "reshard", "mesh_cast")
 
 
 class Alone(Prober):
@@ -41,7 +41,8 @@ class Alone(Prober):
     def equation(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Collectives whose result is typed invariant are those whose result is not."""
         name, params = equation.primitive.name, equation.params
-        if name in CASTS:
+        rule = rule_of(name)
+        if name in CONSTRAINTS or (rule is not None and rule.is_cast):
             return list(values), {}
         if name in ("psum_invariant", "psum2"):
             return [lax.psum(value, params["axes"]) for value in values], {}

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from ....catalog.spellings import HLO_OPCODES
 from ...protocol.values import Timing
 
 RUNS = 5
@@ -20,9 +21,7 @@ LONGEST = 2.0
 """Seconds that the runs together may take; there is always one."""
 
 _COLLECTIVE = re.compile(
-    r"^\s*(?:ROOT )?%?([\w.\-]+) = [^\n]*? (?:all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all"
-    r"|collective-permute|collective-broadcast)(?:-start|-done)?\(",
-    re.MULTILINE,
+    rf"^\s*(?:ROOT )?%?([\w.\-]+) = [^\n]*? (?:{'|'.join(HLO_OPCODES)})(?:-start|-done)?\(", re.MULTILINE
 )
 
 _DEVICE_PLANE = re.compile(r"/device:\w+:(\d+)")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ....catalog.spellings import rule_of
 from . import avals, structure
 from .stacks import Stacks, name_stack
 
@@ -18,11 +19,6 @@ LONGEST_PARAMETER = 2000
 
 NAMED_AXES = ("axes", "axis_name", "axis_names", "axis")
 """Parameters in which collectives, casts and `axis_index` name mesh axes; in others they hold dimension numbers."""
-
-OVER_AXES = re.compile(r"psum|pmax|pmin|pvary|pcast|pbroadcast|preduced|unreduced|reduced|pgather")
-
-QUIET = re.compile(r"pvary|pcast|preduced|axis_index|axis_size|(reduced_vary|vary_unreduced)_cast(_p)?")
-"""Primitives over mesh axes that communicate nothing."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
@@ -115,7 +111,7 @@ def named_axes(primitive: str, params: dict[str, Any]) -> list[str] | None:
             value = params[key]
             axes = value if isinstance(value, (tuple, list, set, frozenset)) else (value,)
             named = [axis for axis in axes if isinstance(axis, str)]
-            if named or (not axes and OVER_AXES.match(primitive)):
+            if named or (not axes and rule_of(primitive) is not None):
                 return sorted(named) if isinstance(value, (set, frozenset)) else named
     return None
 
@@ -123,9 +119,11 @@ def named_axes(primitive: str, params: dict[str, Any]) -> list[str] | None:
 def is_collective(equation: Any) -> bool:
     """Whether an equation communicates over mesh axes: it names some, and is neither a cast nor a question."""
     primitive = equation.primitive.name
-    if QUIET.fullmatch(primitive) or any(list(_bodies(name, value)) for name, value in equation.params.items()):
+    rule = rule_of(primitive)
+    if rule is not None and rule.lowers_to is None:
         return False
-    return bool(named_axes(primitive, equation.params))
+    has_bodies = any(list(_bodies(name, value)) for name, value in equation.params.items())
+    return not has_bodies and bool(named_axes(primitive, equation.params))
 
 
 def _all_bodies(outermost: Any) -> Iterator[Any]:
