@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .render.collective_rows import argument_of, axes_text, source_text
+from .collectives.spelled import argument_of, axes_text, source_text
 from .report import Collective, Pass, Report
 
 COMPILED = "hlo"

@@ -6,7 +6,6 @@ from .capture.model import Capture
 from .collectives.setting import Setting
 from .collectives.stage import collectives_in_setting, setting_of
 from .cost.collectives import with_estimates
-from .cost.estimate import FunctionCost
 from .cost.function import cost_of
 from .cost.places import Machine, machine_of
 from .findings.judge import with_findings
@@ -17,6 +16,7 @@ from .ir.stage import ParsedStage
 from .message_places import placed_messages
 from .peak_memory import peak_memory
 from .report import Collective, Report
+from .report.cost import FunctionCost
 from .shardings.table import borders
 from .stages import summarize
 from .values.divergence import divergences

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from textual.content import Content
 
-from ..inspector.render.collective_rows import executions_text, kind_text, types_text
+from ..inspector.collectives.spelled import executions_text, kind_text, types_text
 from ..inspector.render.terms import term_text
 from ..inspector.render.why_lines import cause_line, remedy_line
 from ..inspector.report import Collective, Report

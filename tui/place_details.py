@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from textual.content import Content
 from textual.style import Style
 
+from ..inspector.collectives.spelled import axes_text, kind_text
 from ..inspector.linked import Linked, SourceLine, StagePlace
-from ..inspector.render.collective_rows import axes_text, kind_text
 from ..inspector.report import Collective, Confidence, file_and_line
 from ..parsers.source_frames import Frame
 from .pieces import data, folded, title

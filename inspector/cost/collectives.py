@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..catalog.spellings import KIND_OF
 from ..report import Collective
-from .estimate import Estimate, Term, constant
+from ..report.cost import Estimate, Term, constant
 from .paths import Torus, load_of
 from .places import Machine, Route
 from .switched import over_switch

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...parsers.hlo import HloModule
 from ..report import Collective
-from .estimate import FunctionCost
+from ..report.cost import FunctionCost
 from .places import Machine
 from .schedule import Schedule
 

@@ -13,8 +13,8 @@ import math
 from collections.abc import Iterator
 
 from ..catalog.spellings import KIND_OF, Kind
+from ..report.cost import Estimate, Link, Term, constant
 from ..targets.chips import Chip
-from .estimate import Estimate, Link, Term, constant
 from .places import Route
 
 PROTOCOLS = {"ll": "LL", "simple": "Simple"}

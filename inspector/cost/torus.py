@@ -12,8 +12,8 @@ ring is followed link by link.
 from __future__ import annotations
 
 from ..catalog.spellings import KIND_OF, Kind
+from ..report.cost import Estimate, Link, Term, constant
 from ..targets.chips import Chip
-from .estimate import Estimate, Link, Term, constant
 from .places import Detour, Route
 
 

@@ -11,11 +11,11 @@ from itertools import zip_longest
 from ...parsers.source import Span
 from ..capture.errors import CaptureError
 from ..collectives.op_name import last_components
+from ..collectives.spelled import argument_of, types_text
 from ..collectives.stage import collectives_of
 from ..findings.support.shapes import elements_of
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from ..render.collective_rows import argument_of, types_text
 from ..report import Collective, Kind, Origin, Pass, Report, ShardedValue
 from .concerns import Concern, concerns
 from .inside import Inside, insides

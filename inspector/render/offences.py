@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...parsers.mesh_syntax import join_axes
+from ..collectives.spelled import types_text
 from ..diff.outline import Transfer
 from ..report import Collective, Report
 from ..shardings.collective_causes import causes_of
 from ..source_files import source_of
 from ..units import format_bytes
-from .collective_rows import types_text
 from .why_lines import cause_line, remedy_line
 
 MOST = 10

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
+from ..ir.array_sharding import ArraySharding
 from ..shardings.placement import placement_of
-from ..shardings.sharding import ArraySharding
 
 MOST_CELLS = 24
 """Parts along one dimension that are drawn."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..cost.estimate import Term
+from ..report.cost import Term
 from ..units import format_bytes, format_count, format_seconds
 
 

@@ -12,7 +12,7 @@ from ...parsers.mesh_syntax import AxisRef
 from ...parsers.replica_groups import Groups
 from ...parsers.source import Span
 from ..catalog.spellings import Kind as Kind
-from ..cost.estimate import Estimate
+from .cost import Estimate
 from .position import SourcePosition
 
 Origin = Literal["user", "partitioner", "compiler", "unknown"]

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from ...parsers.errors import Problem
 from ...parsers.mesh_syntax import MeshSyntax
 from ..capture.model import Capture, Dialect
-from ..cost.estimate import FunctionCost
 from ..ir.program import Program
 from .collectives import Collective
+from .cost import FunctionCost
 from .explanations import Explanation, PlacedMessage
 from .findings import Finding, Suppressed, Suppression
 from .memory import PeakMemory

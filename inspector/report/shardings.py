@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...parsers.source import Span
-from ..shardings.sharding import ArraySharding
+from ..ir.array_sharding import ArraySharding
 from .position import SourcePosition
 
 Role = Literal["argument", "output", "constraint", "shard_map input", "shard_map output", "value"]

@@ -11,8 +11,8 @@ from ...parsers.jax_arrays import parse_array_type, parse_spec
 from ...parsers.mesh_syntax import MeshSyntax
 from ...parsers.mlir.sdy import DimensionSharding
 from ..capture.model import Value
+from ..ir.array_sharding import ArraySharding
 from .placement import same
-from .sharding import ArraySharding
 from .spelled import from_spec, from_type
 
 _HELD = re.compile(r"Ref\{(.*)\}", re.DOTALL)

@@ -17,6 +17,7 @@ from ...parsers.mlir import Annotations, MlirType, Operation, TensorType, frames
 from ...parsers.mlir.lists import unquote
 from ...parsers.source import Span
 from ..capture.model import Value
+from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
 from ..ir.hlo_types import dtype_name as hlo_dtype
 from ..ir.hlo_types import leaves
@@ -27,7 +28,6 @@ from ..ir.stage import ParsedStage
 from ..report import Role, ShardedValue, SourcePosition
 from ..units import bytes_of
 from .asked import agrees, asked_of
-from .sharding import ArraySharding
 from .spelled import as_gspmd, as_spec, from_gspmd
 from .tiles import ANONYMOUS
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...parsers.mesh_syntax import AxisRef, MeshSyntax
+from ..ir.array_sharding import ArraySharding
 from ..ir.mesh_axes import partitions_of
-from .sharding import ArraySharding
 
 Piece = tuple[tuple[int, int], ...]
 """A box of a global array: from and to, in each dimension."""

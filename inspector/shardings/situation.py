@@ -20,12 +20,12 @@ from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import ShardingRule, TensorType, names
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ..catalog.spellings import KIND_OF
+from ..ir.array_sharding import ArraySharding
 from ..report import Collective, Confidence, SourcePosition
 from .dataflow import Dataflow, Node
 from .explained import Why, Wording, why_axis, wording_of
 from .gradients import is_gradient
 from .recorded import sharding_at
-from .sharding import ArraySharding
 from .spelled import as_spec, from_sdy
 from .why import overlap
 

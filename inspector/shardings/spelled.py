@@ -14,9 +14,9 @@ from ...parsers.jax_arrays import ArrayType, PartitionSpec
 from ...parsers.mesh_syntax import AxisRef, MeshSyntax
 from ...parsers.mlir.sdy import DimensionSharding
 from ...parsers.mlir.sdy import Sharding as SdySharding
+from ..ir.array_sharding import ArraySharding, merged
 from ..ir.mesh_axes import partitions_of
 from .placement import indices
-from .sharding import ArraySharding, merged
 from .tiles import ANONYMOUS, axes_of_tiles
 
 

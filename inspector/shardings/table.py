@@ -16,6 +16,7 @@ from ...parsers.readable import readable
 from ...parsers.source import Span
 from ..capture.model import Value
 from ..capture.propagation import has_mesh
+from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
 from ..ir.mlir_types import dtype_name, short
 from ..ir.program import Program
@@ -27,7 +28,6 @@ from .dataflow import Dataflow, Node, dataflow_of
 from .gspmd_table import gspmd_borders, gspmd_values
 from .places import Places
 from .recorded import sharding_at, shardings_at, shardings_of
-from .sharding import ArraySharding
 from .spelled import as_spec, from_sdy
 
 STAGE = "sdy"

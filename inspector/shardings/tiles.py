@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ...parsers.mesh_syntax import AxisRef, MeshSyntax
+from ..ir.array_sharding import merged
 from ..ir.mesh_axes import partitions_of
 from .placement import indices
-from .sharding import merged
 
 ANONYMOUS = "axis_"
 """The names of axes that are nobody's, as XLA calls them: `axis_0`."""

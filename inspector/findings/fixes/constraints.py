@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from ....parsers import gspmd
 from ....parsers.errors import ShardscopeError
 from ....parsers.mlir.sdy import DimensionSharding
+from ...ir.array_sharding import ArraySharding
 from ...report import FindingPlace, Fix, Report, SourcePosition
 from ...shardings.dataflow import Dataflow
 from ...shardings.explained import wording_of
-from ...shardings.sharding import ArraySharding
 from ...shardings.spelled import as_spec, from_gspmd
 from ...source_files import source_of
 from ..support.detours import CONSTRAINT, Detour, kept_cut

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from ....parsers.mesh_syntax import AxisRef
 from ....parsers.mlir.sdy import DimensionSharding
+from ...ir.array_sharding import ArraySharding
 from ...report import Finding, FindingPlace, Report, ShardedValue
-from ...shardings.sharding import ArraySharding
 from ...shardings.spelled import as_spec
 from ...units import format_bytes
 from ..rule import Rule, advice, finding

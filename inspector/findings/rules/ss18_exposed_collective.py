@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...cost.estimate import FunctionCost
 from ...report import Collective, Finding, FindingPlace, Report
+from ...report.cost import FunctionCost
 from ...units import format_seconds
 from ..rule import Rule, advice, finding
 

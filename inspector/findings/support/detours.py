@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from ....parsers.mesh_syntax import AxisRef
 from ....parsers.mlir import ShardingRule
 from ....parsers.mlir.sdy import DimensionSharding
+from ...ir.array_sharding import ArraySharding
 from ...ir.derived import derived
 from ...ir.program import Program
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.recorded import sharding_at
-from ...shardings.sharding import ArraySharding
 from ...shardings.situation import ACROSS
 from ...shardings.spelled import from_sdy
 from ...shardings.table import propagated

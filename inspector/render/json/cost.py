@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ...cost import estimate
+from ...report import cost as estimate
 
 
 class Term(Struct, frozen=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...cost.estimate import Estimate, FunctionCost
+from ...collectives.spelled import axes_text, kind_text
 from ...report import Collective, Report
+from ...report.cost import Estimate, FunctionCost
 from ...units import format_bytes, format_count, format_seconds
-from ..collective_rows import axes_text, kind_text
 from ..table import Column, Piece, Row, Table
 from ..terms import term_text
 

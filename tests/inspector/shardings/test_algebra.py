@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shardscope.inspector.ir.array_sharding import ArraySharding, merged
 from shardscope.inspector.shardings.placement import pieces, placement_of, same
-from shardscope.inspector.shardings.sharding import ArraySharding, merged
 from shardscope.inspector.shardings.spelled import as_gspmd, as_spec, from_gspmd, from_sdy, from_spec, from_type
 from shardscope.parsers import gspmd
 from shardscope.parsers.jax_arrays import parse_array_type, parse_spec
