@@ -5,8 +5,9 @@ Sizes are bytes per device and execution; unknown is None, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from ...parsers.errors import Problem
 from ...parsers.mesh_syntax import MeshSyntax
@@ -44,6 +45,9 @@ class Report:
     by id; `idle` are suppressions that suppress nothing.
     """
 
+    as_html: ClassVar[Callable[[Report], str] | None] = None
+    """The renderer for notebooks, set by the front door: reports know no renderer."""
+
     program: Program
     meshes: tuple[MeshSyntax, ...] = ()
     partitions: int = 1
@@ -76,8 +80,6 @@ class Report:
         """Whether all of a stage's text could: if not, there may be more in it than is known."""
         return not any(each.problems for each in self.stages if each.name == stage)
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        from ..render.notebook import report_to_html
-
-        return report_to_html(self)
+    def _repr_html_(self) -> str | None:
+        """The HTML for a notebook, which shows plain text where there is none."""
+        return None if Report.as_html is None else Report.as_html(self)
