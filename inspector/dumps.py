@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ..parsers.language import language
-from ..parsers.modules import Part
 from ..parsers.source import Source
+from ..parsers.text.language import language
+from ..parsers.text.modules import Part
 from .capture.errors import CaptureError
 from .capture.model import STAGES, Capture, Message, Stage
 

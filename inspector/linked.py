@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ..parsers.mesh_syntax import AxisRef
+from ..parsers.sharding_syntax.mesh import AxisRef
 from ..parsers.source import Span
 from ..parsers.source_frames import Frame
 from .catalog.spellings import PRIMITIVES

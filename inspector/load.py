@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..parsers.errors import ParseError, Problem
-from ..parsers.language import language, other_format
-from ..parsers.modules import Part, parts
-from ..parsers.restored import restored
 from ..parsers.source import Source, Span
+from ..parsers.text.language import language, other_format
+from ..parsers.text.modules import Part, parts
+from ..parsers.text.repair import restored
 from .capture import file
 from .capture.model import STAGES, Capture, Message, Stage
 from .dumps import capture_of, in_folder, in_text, read, stage_of

@@ -12,7 +12,7 @@ from ..inspector.render.why_lines import cause_line, remedy_line
 from ..inspector.report import Collective, Report
 from ..inspector.shardings.situation import CollectiveCause
 from ..inspector.units import format_bytes, format_seconds, plural
-from ..parsers.mesh_syntax import MeshSyntax
+from ..parsers.sharding_syntax.mesh import MeshSyntax
 from .mesh_grid import Picture, draw
 from .mesh_traffic import Traffic, traffic_of
 from .palette import axis_hues

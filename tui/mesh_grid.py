@@ -18,7 +18,7 @@ from itertools import islice, pairwise, product
 from textual.content import Content
 
 from ..inspector.ir.mesh_axes import partitions_of
-from ..parsers.mesh_syntax import MeshSyntax
+from ..parsers.sharding_syntax.mesh import MeshSyntax
 from .mesh_traffic import Traffic
 from .palette import axis_hue
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..inspector.report import Collective
-from ..parsers.replica_groups import Groups
+from ..parsers.sharding_syntax.replica_groups import Groups
 from .palette import hue
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from textual.theme import Theme
 
-from ..parsers.mesh_syntax import AxisRef, MeshSyntax
+from ..parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 
 DARK = Theme(
     name="shardscope-dark",

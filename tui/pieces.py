@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from textual.content import Content
 
 from ..inspector.render.printable import printable
-from ..parsers.mesh_syntax import AxisRef
+from ..parsers.sharding_syntax.mesh import AxisRef
 from .palette import axis_hue
 
 LABEL = 9

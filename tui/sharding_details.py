@@ -14,7 +14,7 @@ from ..inspector.shardings.conflicts import Conflict
 from ..inspector.shardings.explained import Why
 from ..inspector.units import format_bytes, plural
 from ..parsers.errors import ParseError
-from ..parsers.jax_arrays import parse_array_type
+from ..parsers.sharding_syntax.jax_arrays import parse_array_type
 from .palette import axis_hues
 from .pieces import axes_content, data, fact, folded, title
 

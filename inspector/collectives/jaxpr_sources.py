@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ...parsers.mesh_syntax import AxisRef
+from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source_frames import Frame
 from ..catalog.spellings import PRIMITIVES
 from ..ir.jaxpr_text import JaxprText

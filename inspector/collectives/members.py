@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...parsers.hlo import Instruction
 from ...parsers.readable import readable
-from ...parsers.replica_groups import Groups, Pairs, ReplicaGroups
+from ...parsers.sharding_syntax.replica_groups import Groups, Pairs, ReplicaGroups
 from .setting import Setting
 from .slices import Transfer, as_partitions, in_every_slice
 

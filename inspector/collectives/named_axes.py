@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...parsers.mesh_syntax import AxisRef, MeshSyntax
-from ...parsers.replica_groups import Groups, MeshGroups, Pairs, ReplicaGroups
+from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
+from ...parsers.sharding_syntax.replica_groups import Groups, MeshGroups, Pairs, ReplicaGroups
 from ..ir.mesh_axes import axes_of_groups, axes_of_pairs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...parsers.mesh_syntax import MeshSyntax
+from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Device
 from ..ir.stage import ParsedStage
 from .origin import Partitioning

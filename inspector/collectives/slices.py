@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...parsers.hlo import HloModule
-from ...parsers.replica_groups import Groups
+from ...parsers.sharding_syntax.replica_groups import Groups
 from ..capture.model import Device
 from ..catalog.spellings import PRIMITIVES, TRANSFERS
 from ..report import Kind

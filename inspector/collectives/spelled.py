@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...parsers.mesh_syntax import join_axes
+from ...parsers.sharding_syntax.mesh import join_axes
 from ..report import Collective, Report
 from ..units import plural
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from ...parsers.mesh_syntax import AxisRef
+from ...parsers.sharding_syntax.mesh import AxisRef
 from ..report import Finding, Report
 from ..severity import Severity
 from .lines import NOWHERE, Line, Lines

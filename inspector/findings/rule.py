@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ...parsers.mesh_syntax import AxisRef
+from ...parsers.sharding_syntax.mesh import AxisRef
 from ..report import Certainty, Edit, Finding, FindingPlace, Fix, Report
 from ..severity import Severity
 

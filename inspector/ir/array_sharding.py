@@ -14,8 +14,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ...parsers.mesh_syntax import AxisRef, MeshSyntax
 from ...parsers.mlir.sdy import DimensionSharding
+from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 
 
 @dataclass(frozen=True, slots=True)

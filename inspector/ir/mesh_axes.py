@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from ...parsers.mesh_syntax import AxisRef, MeshSyntax
-from ...parsers.replica_groups import Groups, MeshGroups
+from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
+from ...parsers.sharding_syntax.replica_groups import Groups, MeshGroups
 
 Coordinates = Mapping[int, tuple[int, ...]]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...parsers.errors import Problem
 from ...parsers.hlo import HloModule
-from ...parsers.mesh_syntax import MeshSyntax
 from ...parsers.mlir import MlirModule
+from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Device, Mesh, Subject
 from .jaxpr_text import JaxprText
 from .stage import ParsedStage

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterable
 from functools import cached_property
 
 from ...parsers.hlo import HloModule
-from ...parsers.mesh_syntax import MeshSyntax
 from ...parsers.mlir import MlirModule
+from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Capture, Device
 from .jaxpr_text import JaxprText
 from .meshes import devices_of, meshes_of, partition_count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...parsers.mesh_syntax import join_axes
+from ...parsers.sharding_syntax.mesh import join_axes
 from ..collectives.spelled import types_text
 from ..diff.outline import Transfer
 from ..report import Collective, Report

@@ -6,7 +6,7 @@ import os
 
 from rich.text import Text
 
-from ...parsers.mesh_syntax import MeshSyntax
+from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..report import Report
 from .printable import printable
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...parsers.mesh_syntax import AxisRef
+from ...parsers.sharding_syntax.mesh import AxisRef
 
 Role = Literal["", "strong", "aside", "good", "warning", "error", "added", "removed", "changed", "axis"]
 """What a piece of text is, which a painter has a colour for; an axis has the colour of its mesh axis."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ...parsers.mesh_syntax import AxisRef
-from ...parsers.replica_groups import Groups
+from ...parsers.sharding_syntax.mesh import AxisRef
+from ...parsers.sharding_syntax.replica_groups import Groups
 from ...parsers.source import Span
 from ..catalog.spellings import Kind as Kind
 from .cost import Estimate

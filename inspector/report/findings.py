@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ...parsers.mesh_syntax import AxisRef
+from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
 from ..severity import Severity
 from .position import SourcePosition

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ...parsers.errors import Problem
-from ...parsers.mesh_syntax import MeshSyntax
+from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Capture, Dialect
 from ..ir.program import Program
 from .collectives import Collective

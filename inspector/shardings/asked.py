@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ...parsers.errors import ParseError
-from ...parsers.jax_arrays import parse_array_type, parse_spec
-from ...parsers.mesh_syntax import MeshSyntax
 from ...parsers.mlir.sdy import DimensionSharding
+from ...parsers.sharding_syntax.jax_arrays import parse_array_type, parse_spec
+from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Value
 from ..ir.array_sharding import ArraySharding
 from .placement import same

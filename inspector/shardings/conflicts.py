@@ -12,8 +12,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from ...parsers.garbage import collection_paused
-from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import Sharding, ShardingRule
+from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
 from ..ir.derived import derived
 from ..ir.program import Program

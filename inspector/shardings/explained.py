@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import Origin, ShardingRule
+from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
 from ..ir.derived import derived
 from ..ir.program import Program

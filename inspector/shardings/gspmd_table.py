@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...parsers import gspmd
 from ...parsers.errors import ParseError
 from ...parsers.hlo import ArrayShape, HloType, Instruction
-from ...parsers.mesh_syntax import MeshSyntax
 from ...parsers.mlir import Annotations, MlirType, Operation, TensorType, frames, names
 from ...parsers.mlir.lists import unquote
+from ...parsers.sharding_syntax import gspmd
+from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ...parsers.source import Span
 from ..capture.model import Value
 from ..ir.array_sharding import ArraySharding

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...parsers.mesh_syntax import AxisRef, MeshSyntax
+from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ..ir.array_sharding import ArraySharding
 from ..ir.mesh_axes import partitions_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
+from ...parsers.sharding_syntax.mesh import AxisRef
 from ..ir.derived import derived
 from .dataflow import Dataflow, Node
 from .moves import Move, moves_of

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import ShardingRule, TensorType, names
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
+from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import KIND_OF
 from ..ir.array_sharding import ArraySharding
 from ..report import Collective, Confidence, SourcePosition

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from ...parsers import gspmd
-from ...parsers.jax_arrays import ArrayType, PartitionSpec
-from ...parsers.mesh_syntax import AxisRef, MeshSyntax
 from ...parsers.mlir.sdy import DimensionSharding
 from ...parsers.mlir.sdy import Sharding as SdySharding
+from ...parsers.sharding_syntax import gspmd
+from ...parsers.sharding_syntax.jax_arrays import ArrayType, PartitionSpec
+from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ..ir.array_sharding import ArraySharding, merged
 from ..ir.mesh_axes import partitions_of
 from .placement import indices

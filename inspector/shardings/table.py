@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...parsers.errors import ParseError
-from ...parsers.mesh_syntax import AxisRef, MeshSyntax
 from ...parsers.mlir import Annotations, Argument, MlirModule, MlirType, OtherType, Result, TensorType
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.readable import readable
+from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ...parsers.source import Span
 from ..capture.model import Value
 from ..capture.propagation import has_mesh

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ...parsers.mesh_syntax import AxisRef, MeshSyntax
+from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ..ir.array_sharding import merged
 from ..ir.mesh_axes import partitions_of
 from .placement import indices

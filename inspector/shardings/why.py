@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...parsers.mesh_syntax import AxisRef
 from ...parsers.mlir import Origin, Origins
+from ...parsers.sharding_syntax.mesh import AxisRef
 from ..ir.derived import derived
 from .dataflow import Dataflow, Node
 from .moves import Move, moves_of

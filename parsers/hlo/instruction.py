@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import ParseError
 from ..grammar import anchored
-from ..replica_groups import Pairs, ReplicaGroups, parse_pairs, parse_replica_groups
+from ..sharding_syntax.replica_groups import Pairs, ReplicaGroups, parse_pairs, parse_replica_groups
 from ..source import Source, Span
 from ..source_frames import Frame
 from .call import CALLING, Call, Operand, backend_config, parse_call
@@ -22,7 +22,7 @@ from .nested import Statement
 from .types import HloType, parse_type
 
 if TYPE_CHECKING:
-    from ..gspmd import Sharding
+    from ..sharding_syntax.gspmd import Sharding
     from .computation import Computation
 
 T = TypeVar("T")
@@ -157,7 +157,7 @@ class Instruction:
     def sharding(self) -> Sharding | None:
         """How its result is sharded; raises ParseError."""
         # Few ask for it of the many that list collectives.
-        from ..gspmd import parse_sharding
+        from ..sharding_syntax.gspmd import parse_sharding
 
         return self._value("sharding", parse_sharding)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from ..mesh_syntax import MeshSyntax
 from ..readable import readable
-from ..replica_groups import parse_mesh
+from ..sharding_syntax.mesh import MeshSyntax
+from ..sharding_syntax.replica_groups import parse_mesh
 
 _MESH = re.compile(rb"mesh\[[^\]\n]++\](?:,\s*+device_ids\s*+=\s*+\((?:[^()\n]|\([^()\n]*+\))*+\))?+")
 _MADE_UP = re.compile(r"_?axis_\d+")

@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from ..errors import ParseError, Problem
 from ..garbage import collection_paused
-from ..mesh_syntax import MeshSyntax
+from ..sharding_syntax.mesh import MeshSyntax
 from ..source import Source, Span
 from ..source_frames import Frame
 from . import printed

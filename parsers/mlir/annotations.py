@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from .. import gspmd
-from ..mesh_syntax import AxisRef
+from ..sharding_syntax import gspmd
+from ..sharding_syntax.mesh import AxisRef
 from .lists import unquote
 from .sdy import Exchange, Origins, PropagationStep, Sharding, ShardingRule
 from .sdy_parser import (

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 from ..grammar import Grammar, several
-from ..mesh_syntax import MAX_DEVICES, AxisRef, MeshSyntax
-from ..replica_groups import ListGroups, MeshGroups, ReplicaGroups
+from ..sharding_syntax.mesh import MAX_DEVICES, AxisRef, MeshSyntax
+from ..sharding_syntax.replica_groups import ListGroups, MeshGroups, ReplicaGroups
 from .lists import symbol, unquote
 from .types import TensorType, parse_type
 

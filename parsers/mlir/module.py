@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 
 from ..errors import ParseError, Problem
-from ..mesh_syntax import MeshSyntax
 from ..readable import readable
+from ..sharding_syntax.mesh import MeshSyntax
 from ..source import Source, Span
 from .function import Function
 from .lists import symbol

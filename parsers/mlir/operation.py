@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from ..errors import ParseError, Problem
-from ..replica_groups import ReplicaGroups
+from ..sharding_syntax.replica_groups import ReplicaGroups
 from ..source import Source, Span
 from .annotations import Annotations
 from .collectives import parse_channel, parse_groups, parse_pairs

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..mesh_syntax import AxisRef, MeshSyntax
+from ..sharding_syntax.mesh import AxisRef, MeshSyntax
 from .lists import quote
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import ParseError
 from ..grammar import Grammar, several
-from ..mesh_syntax import MESH_ACTIONS, AxisRef, MeshSyntax
+from ..sharding_syntax.mesh import MESH_ACTIONS, AxisRef, MeshSyntax
 from .lists import entries, items, symbol, unquote
 from .sdy import (
     DimensionSharding,

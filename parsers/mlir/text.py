@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from ..errors import ParseError, Problem
 from ..grammar import anchored
-from ..mesh_syntax import MeshSyntax
+from ..sharding_syntax.mesh import MeshSyntax
 from ..source import Source, Span
 from .aliases import Aliases
 from .index import find_functions

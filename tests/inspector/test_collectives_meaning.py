@@ -8,7 +8,7 @@ import jax
 import pytest
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Collective
-from shardscope.parsers.mesh_syntax import AxisRef
+from shardscope.parsers.sharding_syntax.mesh import AxisRef
 from shardscope.samples import catalogue
 
 from tests.conftest import SampleCapture

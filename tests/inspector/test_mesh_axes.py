@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.ir.mesh_axes import axes_of_groups, axes_of_pairs
-from shardscope.parsers.mesh_syntax import AxisRef, MeshSyntax
+from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 
 
 @st.composite

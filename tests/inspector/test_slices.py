@@ -16,7 +16,7 @@ from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Collective
 from shardscope.parsers.hlo import parse_module
-from shardscope.parsers.mesh_syntax import AxisRef, MeshSyntax
+from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from shardscope.parsers.source import Source
 
 DEVICES = tuple(Device(100_000 * (1 + n // 2) + n % 2, (n % 2, 0, 0), slice=n // 2) for n in range(4))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from shardscope.parsers.errors import ParseError
-from shardscope.parsers.gspmd import (
+from shardscope.parsers.sharding_syntax.gspmd import (
     DimSharding,
     MaximalSharding,
     MeshSharding,
@@ -24,7 +24,7 @@ from shardscope.parsers.gspmd import (
     UniformSharding,
     parse_sharding,
 )
-from shardscope.parsers.mesh_syntax import AxisRef
+from shardscope.parsers.sharding_syntax.mesh import AxisRef
 
 GOOD = r"""
 {replicated}

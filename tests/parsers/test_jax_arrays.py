@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.parsers.errors import ParseError
-from shardscope.parsers.jax_arrays import ArrayType, PartitionSpec, parse_array_type, parse_spec
+from shardscope.parsers.sharding_syntax.jax_arrays import ArrayType, PartitionSpec, parse_array_type, parse_spec
 
 NAMES = st.text("abxyz_'\"\\ é", min_size=1, max_size=4)
 AXES = st.lists(NAMES, max_size=3, unique=True).map(tuple)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from shardscope.parsers.language import language
-from shardscope.parsers.modules import parts
 from shardscope.parsers.source import Span
+from shardscope.parsers.text.language import language
+from shardscope.parsers.text.modules import parts
 
 from tests.parsers.damage import is_linear, repeated
 

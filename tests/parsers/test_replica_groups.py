@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.parsers.errors import ParseError
-from shardscope.parsers.mesh_syntax import MAX_DEVICES, AxisRef, MeshSyntax
-from shardscope.parsers.replica_groups import Groups, IotaGroups, MeshGroups, parse_pairs, parse_replica_groups
+from shardscope.parsers.sharding_syntax.mesh import MAX_DEVICES, AxisRef, MeshSyntax
+from shardscope.parsers.sharding_syntax.replica_groups import (
+    Groups,
+    IotaGroups,
+    MeshGroups,
+    parse_pairs,
+    parse_replica_groups,
+)
 
 
 @pytest.mark.parametrize(

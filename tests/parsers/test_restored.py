@@ -9,8 +9,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from shardscope.parsers.language import language
-from shardscope.parsers.restored import restored
+from shardscope.parsers.text.language import language
+from shardscope.parsers.text.repair import restored
 
 HLO = """\
 HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[8]{0}, f32[8]{0})->f32[]}, num_partitions=8

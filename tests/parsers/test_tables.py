@@ -49,9 +49,13 @@ def test_damaged_tables(content: str | None, tmp_path: Path, monkeypatch: pytest
 
 
 def test_reading_texts_imports_no_lark_and_writes_nothing(tmp_path: Path) -> None:
-    code = "from shardscope.parsers.replica_groups import parse_replica_groups as p; print(p('[2,2]<=[4]').devices(4))"
-    command = [sys.executable, "-W", "error", "-c", f"{code}; import sys; print('lark' in sys.modules)"]
+    code = """
+import sys
+from shardscope.parsers.sharding_syntax.replica_groups import parse_replica_groups
+print(parse_replica_groups("[2,2]<=[4]").devices(4), "lark" in sys.modules)
+"""
+    command = [sys.executable, "-W", "error", "-c", code]
     environment = os.environ | {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "((0, 1), (2, 3))\nFalse\n"
+    assert done.stdout == "((0, 1), (2, 3)) False\n"
     assert not list(tmp_path.iterdir())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from ....parsers import gspmd
 from ....parsers.errors import ShardscopeError
 from ....parsers.mlir.sdy import DimensionSharding
+from ....parsers.sharding_syntax import gspmd
 from ...ir.array_sharding import ArraySharding
 from ...report import FindingPlace, Fix, Report, SourcePosition
 from ...shardings.dataflow import Dataflow

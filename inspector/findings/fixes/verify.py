@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from ....parsers.mesh_syntax import join_axes
+from ....parsers.sharding_syntax.mesh import join_axes
 from ...capture.model import PHASES, Capture, Execution, OutputSummary
 from ...capture.protocol.request import Request
 from ...capture.spawn import last_capture

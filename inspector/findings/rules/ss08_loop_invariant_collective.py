@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ....parsers.hlo import Instruction
-from ....parsers.mesh_syntax import join_axes
+from ....parsers.sharding_syntax.mesh import join_axes
 from ...catalog.spellings import functions_of
 from ...report import Collective, Finding, FindingPlace, Fix, Report
 from ...units import format_bytes, plural

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ....parsers.mesh_syntax import AxisRef
 from ....parsers.mlir.sdy import DimensionSharding
+from ....parsers.sharding_syntax.mesh import AxisRef
 from ...ir.array_sharding import ArraySharding
 from ...report import Finding, FindingPlace, Report, ShardedValue
 from ...shardings.spelled import as_spec

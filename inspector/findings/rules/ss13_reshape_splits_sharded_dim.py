@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ....parsers.mesh_syntax import join_axes
+from ....parsers.sharding_syntax.mesh import join_axes
 from ...report import Collective, Finding, FindingPlace, Report, SourcePosition
 from ...shardings.situation import CollectiveCause
 from ..fixes.calls import call_at

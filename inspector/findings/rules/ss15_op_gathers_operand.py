@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from importlib import resources
 
-from ....parsers.mesh_syntax import join_axes
+from ....parsers.sharding_syntax.mesh import join_axes
 from ...report import Collective, Finding, FindingPlace, Report
 from ...shardings.situation import CollectiveCause
 from .. import support

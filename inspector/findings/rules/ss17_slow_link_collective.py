@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
 
-from ....parsers.mesh_syntax import AxisRef, MeshSyntax, join_axes
+from ....parsers.sharding_syntax.mesh import AxisRef, MeshSyntax, join_axes
 from ...cost.collectives import estimate
 from ...cost.places import Machine, machine_of
 from ...report import Collective, Finding, FindingPlace, Report

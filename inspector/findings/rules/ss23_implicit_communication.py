@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....parsers.mesh_syntax import join_axes
+from ....parsers.sharding_syntax.mesh import join_axes
 from ...report import Collective, Finding, FindingPlace, Report
 from ...shardings.situation import CollectiveCause, Effect
 from ...units import format_bytes, plural

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
-from ....parsers.mesh_syntax import AxisRef
+from ....parsers.sharding_syntax.mesh import AxisRef
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...ir.jaxpr_text import EquationPlace

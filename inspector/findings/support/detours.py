@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ....parsers.mesh_syntax import AxisRef
 from ....parsers.mlir import ShardingRule
 from ....parsers.mlir.sdy import DimensionSharding
+from ....parsers.sharding_syntax.mesh import AxisRef
 from ...ir.array_sharding import ArraySharding
 from ...ir.derived import derived
 from ...ir.program import Program

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ....parsers.errors import ParseError
-from ....parsers.jax_arrays import parse_array_type
+from ....parsers.sharding_syntax.jax_arrays import parse_array_type
 from ...ir.jaxpr import Equation
 from ...units import bytes_of
 

@@ -16,7 +16,7 @@ from shardscope.inspector.render.why_lines import cause_line, remedy_line
 from shardscope.inspector.report import Collective, Report
 from shardscope.inspector.shardings.collective_causes import causes_of
 from shardscope.inspector.shardings.situation import CollectiveCause
-from shardscope.parsers.mesh_syntax import AxisRef
+from shardscope.parsers.sharding_syntax.mesh import AxisRef
 
 PROGRAM = Path(__file__).with_name("transformer_step.py")
 SPECS = {

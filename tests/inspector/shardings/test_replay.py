@@ -10,8 +10,8 @@ from shardscope.inspector.shardings.recorded import sharding_at
 from shardscope.inspector.shardings.replay import BEFORE, Replay
 from shardscope.inspector.shardings.spelled import from_spec
 from shardscope.inspector.shardings.table import propagated
-from shardscope.parsers.jax_arrays import parse_spec
-from shardscope.parsers.mesh_syntax import MeshSyntax
+from shardscope.parsers.sharding_syntax.jax_arrays import parse_spec
+from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
 
 from tests.conftest import SampleCapture
 

@@ -15,8 +15,8 @@ from shardscope.inspector.shardings.placement import placement_of, same
 from shardscope.inspector.shardings.spelled import from_gspmd, from_spec
 from shardscope.inspector.shardings.table import values
 from shardscope.parsers.hlo import ArrayShape, HloModule
-from shardscope.parsers.jax_arrays import parse_spec
-from shardscope.parsers.mesh_syntax import MeshSyntax
+from shardscope.parsers.sharding_syntax.jax_arrays import parse_spec
+from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
 from shardscope.samples.catalogue import samples
 
 from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture

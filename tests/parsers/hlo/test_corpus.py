@@ -19,7 +19,7 @@ from shardscope.parsers.hlo import (
     parse_module,
 )
 from shardscope.parsers.hlo.printed import doubtful
-from shardscope.parsers.replica_groups import ListGroups
+from shardscope.parsers.sharding_syntax.replica_groups import ListGroups
 from shardscope.parsers.source import Source
 
 from ..pieces import hlo_pieces

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from shardscope.parsers.hlo import parse_module
-from shardscope.parsers.mesh_syntax import MeshSyntax
+from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
 from shardscope.parsers.source import Source
 
 XY = (("x", 4), ("y", 2))

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from shardscope.parsers.mesh_syntax import AxisRef, MeshSyntax
 from shardscope.parsers.mlir import (
     Annotations,
     Argument,
@@ -28,7 +27,8 @@ from shardscope.parsers.mlir import (
 from shardscope.parsers.mlir.lists import UNIT, quote
 from shardscope.parsers.mlir.sdy import mesh_text
 from shardscope.parsers.mlir.text import MlirText
-from shardscope.parsers.replica_groups import ListGroups, MeshGroups
+from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
+from shardscope.parsers.sharding_syntax.replica_groups import ListGroups, MeshGroups
 
 Attributes = dict[str, Any]
 

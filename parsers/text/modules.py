@@ -20,8 +20,8 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ..source import Span
 from .language import language
-from .source import Span
 
 _HLO = b"HloModule "
 _START = re.compile(rb'\n(?:HloModule |(?:builtin\.)?module (?:[@{]|attributes )|"builtin\.module"|\*\*\* Begin )')

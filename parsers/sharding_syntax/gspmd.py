@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from .grammar import Grammar, several
-from .mesh_syntax import MESH_ACTIONS, AxisRef, MeshSyntax, iota_devices
+from ..grammar import Grammar, several
+from .mesh import MESH_ACTIONS, AxisRef, MeshSyntax, iota_devices
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .grammar import Grammar
-from .mesh_syntax import MAX_DEVICES, MESH_ACTIONS, AxisRef, MeshSyntax, transposed_iota
+from ..grammar import Grammar
+from .mesh import MAX_DEVICES, MESH_ACTIONS, AxisRef, MeshSyntax, transposed_iota
 
 Groups = tuple[tuple[int, ...], ...]
 Pairs = tuple[tuple[int, int], ...]

@@ -1,0 +1,1 @@
+"""How HLO, Shardy and JAX texts spell meshes, device groups and shardings."""
