@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..parsers.sharding_syntax.mesh import AxisRef
-from ..parsers.source import Span
-from ..parsers.source_frames import Frame
+from ..parsers.source import Frame, Span
 from .catalog.spellings import PRIMITIVES
 from .collectives.stage import collectives_of
 from .ir.jaxpr_text import EquationPlace, JaxprText

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..parsers.source_frames import Frame
+from ..parsers.source import Frame
 from .capture.model import Message
 from .collectives.neighbours import neighbours_of
 from .ir.derived import derived

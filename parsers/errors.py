@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from .source import Source, Span
+
+T = TypeVar("T")
 
 
 class ShardscopeError(Exception):
@@ -35,6 +39,14 @@ class ParseError(ShardscopeError):
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
         self.problem = problem
+
+
+def readable(read: Callable[[], T]) -> T | None:
+    """What is read, or None for a text in no known spelling: what holds it is still shown."""
+    try:
+        return read()
+    except ParseError:
+        return None
 
 
 def _one_of(choices: tuple[str, ...]) -> str:

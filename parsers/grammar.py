@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -33,6 +34,10 @@ STARTS: Mapping[str, tuple[str, ...]] = {
     "structure": ("start",),
 }
 """The rules that a text of each grammar can be, by its name; `make grammars` makes the tables of these."""
+
+
+_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 
 
 class Grammar:
@@ -100,6 +105,29 @@ def integers(text: str) -> tuple[int, ...]:
 def several(*items: Any) -> tuple[Any, ...]:
     """The action of a rule that is an optional list; an empty one has None as its only part."""
     return () if items == (None,) else items
+
+
+def unquote(text: str) -> str:
+    r"""The string that a quoted text stands for, in single or double quotes, with C escapes as XLA prints them.
+
+    Source: absl::CEscape: `\n`, `\"`, octal `\303`, hex `\xc3`.
+    """
+    inner = text[1:-1]
+    if "\\" not in inner:
+        return inner
+    return _ESCAPE.sub(_character, inner.encode("utf-8", "replace")).decode("utf-8", "replace")
+
+
+def _character(match: re.Match[bytes]) -> bytes:
+    octal, short, four, eight, letter = match.groups()
+    if octal is not None:
+        return bytes([int(octal, 8) & 0xFF])
+    if short is not None:
+        return bytes([int(short, 16)])
+    if four is not None or eight is not None:
+        code = int(four or eight, 16)
+        return chr(code).encode("utf-8", "replace") if code <= 0x10FFFF else b"?"
+    return _LETTERS.get(letter, letter)
 
 
 def _words(name: str, spelled: str | None) -> str:

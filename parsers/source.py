@@ -64,5 +64,21 @@ class Source:
         return f"{number} | {lead}{line}{tail}\n{gutter} | {' ' * (len(lead) + len(before_cut))}{carets}"
 
 
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame of a recorded call stack.
+
+    Lines count from 1; columns are as recorded, and JAX records Python's, which count from 0. A line of 0 stands for a
+    position that was not recorded, an empty function for a name that was not.
+    """
+
+    file: str
+    function: str
+    line: int
+    end_line: int = 0
+    column: int = 0
+    end_column: int = 0
+
+
 def _drawable(text: str) -> str:
     return "".join(c if c.isprintable() else " " if c == "\t" else "�" for c in text)

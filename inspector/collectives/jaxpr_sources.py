@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ...parsers.sharding_syntax.mesh import AxisRef
-from ...parsers.source_frames import Frame
+from ...parsers.source import Frame
 from ..catalog.spellings import PRIMITIVES
 from ..ir.jaxpr_text import JaxprText
 from ..report import Collective, SourcePosition

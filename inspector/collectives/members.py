@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...parsers.errors import readable
 from ...parsers.hlo import Instruction
-from ...parsers.readable import readable
 from ...parsers.sharding_syntax.replica_groups import Groups, Pairs, ReplicaGroups
 from .setting import Setting
 from .slices import Transfer, as_partitions, in_every_slice

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...parsers.errors import readable
 from ...parsers.mlir import MlirModule, Operation, UnknownLoc, frames, function_around, names
-from ...parsers.readable import readable
 from ..catalog.spellings import KIND_OF, STABLEHLO_OPS
 from ..ir import mlir_types
 from ..loops.stablehlo_executions import StablehloExecutions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ...parsers.source_frames import Frame
+from ...parsers.source import Frame
 from ..capture.model import Capture
 from ..source_files import source_of
 

@@ -11,8 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from ...parsers.source import Source
-from ...parsers.source_frames import Frame
+from ...parsers.source import Frame, Source
 from ..capture.errors import CaptureError
 
 

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ...parsers.source import Source, Span
-from ...parsers.source_frames import Frame
+from ...parsers.source import Frame, Source, Span
 from .jaxpr import Equation, Jaxpr, JaxprProgram, Variable
 
 WIDTH = 100

@@ -13,8 +13,7 @@ from ...parsers.errors import Problem
 from ...parsers.hlo import HloModule
 from ...parsers.mlir import MlirModule
 from ...parsers.mlir import frames as location_frames
-from ...parsers.source import Source, Span
-from ...parsers.source_frames import Frame
+from ...parsers.source import Frame, Source, Span
 from ..ir.derived import derived
 from ..ir.jaxpr_text import JaxprText
 from ..ir.stage import ParsedStage

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from ...parsers.errors import ParseError
+from ...parsers.errors import ParseError, readable
 from ...parsers.mlir import MlirModule, Operation, function_around
-from ...parsers.readable import readable
 from .counting import MIRRORED, count
 from .execution import Execution
 

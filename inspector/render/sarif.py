@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ...parsers.source_frames import Frame
+from ...parsers.source import Frame
 from ..capture.model import Capture
 from ..findings.fixes.apply import edited
 from ..findings.rule import Rule

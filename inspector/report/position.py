@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
-from ...parsers.source_frames import Frame
+from ...parsers.source import Frame
 
 Confidence = Literal["exact", "name", "shape", "none"]
 

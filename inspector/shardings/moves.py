@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ...parsers.errors import readable
 from ...parsers.mlir import PropagationStep, Result, ValueRef
 from ...parsers.mlir.lists import entries
 from ...parsers.mlir.sdy_parser import parse_propagation
-from ...parsers.readable import readable
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..ir.derived import derived
 from .dataflow import Dataflow, Node

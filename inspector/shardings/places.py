@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ...parsers.errors import readable
 from ...parsers.mlir import UnknownLoc, frames, names
 from ...parsers.mlir.lists import unquote
-from ...parsers.readable import readable
 from ..report import SourcePosition
 from .dataflow import Dataflow
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...parsers.errors import ParseError
+from ...parsers.errors import ParseError, readable
 from ...parsers.mlir import Annotations, Argument, MlirModule, MlirType, OtherType, Result, TensorType
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
-from ...parsers.readable import readable
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ...parsers.source import Span
 from ..capture.model import Value

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Collection, Iterator
 
-from ...parsers.source_frames import Frame
+from ...parsers.source import Frame
 from ..capture.model import Capture, Failure
 from ..findings.fixes.calls import name_of, tree_of
 from ..findings.fixes.edits import Placed

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ...parsers.source_frames import Frame
+from ...parsers.source import Frame
 from ..capture.model import Capture
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Placed, instead, wrapped

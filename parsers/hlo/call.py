@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ..quoted import unquote
+from ..grammar import unquote
 from .fields import attributes, bracket_end
 from .patterns import ANYWHERE, IN_TEXT, NAME
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Protocol
 
-from ..source import Source, Span
-from ..source_frames import Frame
+from ..source import Frame, Source, Span
 from . import printed
 from .fields import attributes, number
 from .instruction import Instruction

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from ..quoted import unquote
+from ..grammar import unquote
 from .patterns import ANYWHERE, IN_TEXT, NAME, SPACE
 
 _ATTRIBUTE = re.compile(rf"(?:, |{SPACE},{SPACE})({NAME})\s*+=\s*+({ANYWHERE.value})".encode(), re.DOTALL)

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..errors import ParseError
 from ..grammar import anchored
 from ..sharding_syntax.replica_groups import Pairs, ReplicaGroups, parse_pairs, parse_replica_groups
-from ..source import Source, Span
-from ..source_frames import Frame
+from ..source import Frame, Source, Span
 from .call import CALLING, Call, Operand, backend_config, parse_call
 from .fields import fields, plain
 from .metadata import Metadata, parse_metadata

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from ..readable import readable
+from ..errors import readable
 from ..sharding_syntax.mesh import MeshSyntax
 from ..sharding_syntax.replica_groups import parse_mesh
 

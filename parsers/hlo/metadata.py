@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..source_frames import Frame
+from ..source import Frame
 from .fields import fields, number, plain
 
 

@@ -13,8 +13,7 @@ from operator import attrgetter
 from ..errors import ParseError, Problem
 from ..garbage import collection_paused
 from ..sharding_syntax.mesh import MeshSyntax
-from ..source import Source, Span
-from ..source_frames import Frame
+from ..source import Frame, Source, Span
 from . import printed
 from .computation import Computation
 from .instruction import Instruction

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..source import Source, Span
-from ..source_frames import Frame
+from ..source import Frame, Source, Span
 from .fields import attributes, fields, number, plain
 from .patterns import NAME, SPACE
 

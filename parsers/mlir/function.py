@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..errors import ParseError
-from ..readable import readable
+from ..errors import ParseError, readable
 from ..source import Span
 from .lists import symbol
 from .operation import Operation

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from ..source import Span
 from .patterns import REGION, REST, TRIVIA, for_bytes
-from .runs import span_at
-from .scan import occurrences
+from .scan import occurrences, span_at
 from .structure import Nest
 
 _REGION = re.compile(REGION.encode())

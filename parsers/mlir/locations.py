@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..source_frames import Frame
+from ..source import Frame
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 
-from ..errors import ParseError, Problem
-from ..readable import readable
+from ..errors import ParseError, Problem, readable
 from ..sharding_syntax.mesh import MeshSyntax
 from ..source import Source, Span
 from .function import Function

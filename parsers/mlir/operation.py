@@ -18,7 +18,7 @@ from .annotations import Annotations
 from .collectives import parse_channel, parse_groups, parse_pairs
 from .locations import Location
 from .parameters import Argument, function_arguments, label, region_arguments
-from .runs import span_at, spans_in
+from .scan import span_at, spans_in
 from .statement import FUNCTION, Head, Statement, read_head, read_statement, result_names
 from .structure import BlockNode, Nest, RegionNode, Run, nest_at
 from .text import MlirText, nests_around

@@ -16,7 +16,7 @@ from .function import Function
 from .operation import Operation
 from .parameters import Argument, Result, label
 from .patterns import OPERATIONS, USE, for_bytes
-from .runs import spans_in
+from .scan import spans_in
 from .statement import FUNCTION
 from .structure import Run
 from .text import MlirText, nests_in

@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from ..errors import ParseError
-from ..readable import readable
+from ..errors import ParseError, readable
 from ..source import Span
 from .operation import Operation
 from .patterns import SDY_VALUE, STRING, USE

@@ -1,11 +1,15 @@
-"""Where the operations of given names start: a search for each name, and a look at what is around it."""
+"""Where operations are: those without regions that follow each other, and those of given names.
+
+A name is searched for, and what is around it looked at.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
 
-from .patterns import RESULTS
+from ..source import Span
+from .patterns import OPERATIONS, RESULTS, for_bytes
 
 _WINDOW = 256
 LONGEST_COMMENT = 4096
@@ -15,6 +19,19 @@ _BEFORE = re.compile(rf'(?:(?:\A|\n|(\{{|(?:\)|\^[\w$.\-]++)\s*+:))[ \t]*+)((?:{
 _NAMES = rb"[%\w$.\-]*+(?::\d*+)?+"
 _ONLY_RESULTS = re.compile(rb'[\s,]*+%s(?:\s*+,\s*+%s)*+\s*+(?:=\s*+"?+)?+\Z' % (_NAMES, _NAMES))
 _BEHIND = re.compile(rb'(?:"|(?![\w$."]))')
+
+
+def spans_in(data: bytes, run: Span) -> Iterator[Span]:
+    """Where the operations in a run of them are."""
+    for match in for_bytes(OPERATIONS).finditer(data, run.start, run.end):
+        if match[1]:
+            yield Span(*match.span(1))
+
+
+def span_at(data: bytes, start: int, end: int | None = None) -> Span | None:
+    """Where the operation without regions is that starts at an offset, or behind white space there."""
+    match = for_bytes(OPERATIONS).match(data, start, len(data) if end is None else end)
+    return Span(*match.span(1)) if match and match[1] else None
 
 
 def starts(data: bytes, names: Collection[str]) -> list[int]:

@@ -14,13 +14,13 @@ from ..errors import ParseError, Problem
 from ..grammar import anchored
 from ..sharding_syntax.mesh import MeshSyntax
 from ..source import Source, Span
-from .aliases import Aliases
 from .index import find_functions
 from .lists import entries, symbol
 from .location_parser import Locations
 from .locations import Location
-from .runs import span_at
-from .scan import starts
+from .one_line import on_one_line
+from .patterns import ALIAS_NAME, REST, for_bytes
+from .scan import span_at, starts
 from .sdy_parser import parse_mesh
 from .statement import read_head, read_statement
 from .structure import Nest, RegionNode, structure
@@ -32,6 +32,35 @@ MAX_RESOLVED = 1 << 20
 """An attribute in which aliases stand for more characters than this is left as it is."""
 
 _ALIAS = re.compile(r"[#!][A-Za-z_]\w*+(?![\w.<$\-])")
+_DEFINITION = rf"[ \t]*+({ALIAS_NAME})\s*+=(?!=)[ \t]*+"
+_FIRST = re.compile(_DEFINITION.encode())
+_OTHERS = re.compile(rf"\n{_DEFINITION}".encode())
+
+
+class Aliases:
+    """The aliases of a text, `#loc7 = loc("a")`, `!t = tensor<8xf32>`, each defined at the start of a line.
+
+    The text is searched when the first one is asked for.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def definition(self, name: str) -> str | None:
+        """What an alias, `#loc7`, stands for, as text; None if nothing defines it."""
+        start = self._starts.get(name.encode())
+        if start is None:
+            return None
+        rest = for_bytes(REST).match(self._source.data, start)
+        assert rest is not None
+        return on_one_line(self._source.text(Span(start, rest.end())))
+
+    @cached_property
+    def _starts(self) -> dict[bytes, int]:
+        data = self._source.data
+        first = _FIRST.match(data)
+        found = {match[1]: match.end() for match in _OTHERS.finditer(data)}
+        return found | {first[1]: first.end()} if first else found
 
 
 class MlirText:

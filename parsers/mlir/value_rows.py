@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ..errors import readable
 from ..garbage import collection_paused
-from ..readable import readable
 from ..source import Span
 from .function import Function
 from .operation import Operation
 from .patterns import SDY_VALUE, TYPES
-from .runs import spans_in
+from .scan import spans_in
 from .sdy import Sharding
 from .sdy_parser import parse_axes, parse_shardings
 from .statement import Head, read_head, result_names

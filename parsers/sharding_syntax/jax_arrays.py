@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ..grammar import Grammar, several
-from ..quoted import unquote
+from ..grammar import Grammar, several, unquote
 
 AxisNames = tuple[str, ...]
 

@@ -11,9 +11,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..grammar import integers, several
+from ..grammar import integers, several, unquote
 from ..lalr import Actions
-from ..quoted import unquote
 
 MAX_DEVICES = 1 << 20
 """More devices than this in one mesh or list of groups are taken for a broken text, not expanded."""

@@ -33,7 +33,7 @@ from shardscope.inspector.report import (
     Suppression,
     Trial,
 )
-from shardscope.parsers.source_frames import Frame
+from shardscope.parsers.source import Frame
 
 from tests.conftest import SampleCapture
 

@@ -16,8 +16,7 @@ from shardscope.inspector.findings.fixes.verify import _counts, verified
 from shardscope.inspector.findings.policy import EVERYTHING
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Edit, Finding, Report, SourcePosition
-from shardscope.parsers.source import Source
-from shardscope.parsers.source_frames import Frame
+from shardscope.parsers.source import Frame, Source
 from shardscope.samples.catalogue import samples
 
 from tests.conftest import SampleCapture

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shardscope.parsers.hlo import HloModule
 from shardscope.parsers.mlir import MlirModule
-from shardscope.parsers.mlir.runs import spans_in
+from shardscope.parsers.mlir.scan import spans_in
 from shardscope.parsers.mlir.structure import Aliases, BlockNode, Nest, RegionNode, Run
 from shardscope.parsers.source import Span
 

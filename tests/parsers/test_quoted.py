@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from shardscope.parsers.quoted import unquote
+from shardscope.parsers.grammar import unquote
 
 
 @pytest.mark.parametrize(

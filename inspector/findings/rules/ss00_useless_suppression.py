@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ....parsers.source_frames import Frame
+from ....parsers.source import Frame
 from ...report import Finding, FindingPlace, Report, SourcePosition
 from ..rule import Rule, advice, finding
 

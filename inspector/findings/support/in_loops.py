@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ....parsers.errors import ParseError
 from ....parsers.hlo import Instruction
-from ....parsers.source_frames import Frame
+from ....parsers.source import Frame
 from ...catalog.spellings import HLO_OPCODES
 from ...ir import hlo_types
 from ...links.operation_ids import tags_in

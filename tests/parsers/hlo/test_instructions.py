@@ -7,8 +7,7 @@ from shardscope.parsers.errors import ParseError
 from shardscope.parsers.hlo import Computation, Instruction, Metadata, Operand, TupleShape, parse_module
 from shardscope.parsers.sharding_syntax.gspmd import DimSharding, MeshSharding
 from shardscope.parsers.sharding_syntax.replica_groups import IotaGroups, ListGroups, MeshGroups
-from shardscope.parsers.source import Source
-from shardscope.parsers.source_frames import Frame
+from shardscope.parsers.source import Frame, Source
 
 
 def body(*lines: str) -> Computation:

@@ -7,8 +7,7 @@ import textwrap
 import pytest
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.hlo import HloModule, parse_module
-from shardscope.parsers.source import Source
-from shardscope.parsers.source_frames import Frame
+from shardscope.parsers.source import Frame, Source
 
 TEXT = """\
 HloModule jit_f, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }, \
