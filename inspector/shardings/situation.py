@@ -42,14 +42,24 @@ ACROSS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class MovedDimension:
+    """A dimension of an operand or result, and the value's name: its path, or the operation that it is `made_by`."""
+
+    is_operand: bool
+    name: str
+    made_by: str | None
+    dim: int
+
+
+@dataclass(frozen=True, slots=True)
 class CollectiveCause:
     """Why a collective is there: what it does for one operation.
 
-    `value` is what it communicates, in words, which propagation left as `before` and the operation needs as `after`
-    (None for a sum and where that is not one sharding). `origins` are why it is cut along the collective's axes,
-    `against` why another value of the operation is cut otherwise. `confidence` tells how the operation was found.
-    `needed` is true of the gradients of weights: each device has that of its part of the batch. `elements` is how many
-    of the value are on one device, None where that is not known.
+    `value` is what it communicates, in words, and `moved` the same as a value; propagation left it as `before`, and the
+    operation needs it as `after` (None for a sum and where that is not one sharding). `origins` are why it is cut along
+    the collective's axes, `against` why another value of the operation is cut otherwise. `confidence` tells how the
+    operation was found. `needed` is true of the gradients of weights: each device has that of its part of the batch.
+    `elements` is how many of the value are on one device, None where that is not known.
     """
 
     effect: Effect
@@ -64,6 +74,7 @@ class CollectiveCause:
     needed: bool
     confidence: Confidence
     elements: int | None = None
+    moved: MovedDimension | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +155,7 @@ class Situation:
             needed=effect == "sum" and is_gradient(self.flow, self.row),
             confidence=self.confidence,
             elements=None if cut is None else self._local_size(cut.node),
+            moved=None if cut is None else self._moved(cut),
         )
 
     def _why(self, cut: _Cut, *, all_axes: bool) -> Iterator[Why]:
@@ -154,6 +166,10 @@ class Situation:
     def _words(self, cut: _Cut) -> str:
         side = "operand" if cut.is_operand else "result"
         return f"{side} {self.wording.name(cut.node)} dim {cut.dim}"
+
+    def _moved(self, cut: _Cut) -> MovedDimension:
+        made_by = self.wording.places.operation(cut.node.row)[0] if cut.node.kind == "result" else None
+        return MovedDimension(cut.is_operand, made_by or self.wording.name(cut.node), made_by, cut.dim)
 
     def _without_axes(self, sharding: ArraySharding, cut: _Cut, against: Sequence[_Cut]) -> ArraySharding:
         """The value as the operation needs it: not along these axes there, but where another value has them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,8 @@ from shardscope.inspector.capture.model import Capture, Device, Failure
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Finding
+
+from tests.findings.rewording import reword
 
 pytestmark = pytest.mark.skipif(
     jax.__version_info__ < (0, 10), reason="with older JAX some spellings are not found: their jaxprs are others"
@@ -95,6 +98,26 @@ def test_variants(file: str, target: str) -> None:
 def test_fixes_are_in_the_users_names(name: str, fix: str) -> None:
     ((finding,),) = (findings for function, findings in found_in("own_blocks").items() if function == name)
     assert finding.fixes[0].title.startswith(fix)
+
+
+@everywhere
+@pytest.mark.parametrize("file", FILES)
+def test_no_fix_is_read_from_words(file: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all sentences of all rules in another alphabet the same faults have the same edits."""
+    program = captured(file, "program", target=target)
+    plain = inspect(program).findings
+    reword(monkeypatch)
+    reworded = inspect(program).findings
+    assert [_done(each) for each in reworded] == [_done(each) for each in plain]
+    said = [text for each in reworded for text in (each.message, each.place.what, *(fix.title for fix in each.fixes))]
+    assert not re.search("[a-z]", "".join(said))
+
+
+def _done(found: Finding) -> tuple[object, ...]:
+    """All of a finding that no person reads."""
+    places = [(place.source, place.stage, place.span) for place in (found.place, *found.related)]
+    edits = [fix.edits for fix in found.fixes]
+    return (found.rule, found.severity, found.confidence, found.axes, places, edits, found.saved_bytes)
 
 
 @pytest.mark.parametrize(("function", "expected"), [("left_out", ["SS06"]), ("summed", [])])

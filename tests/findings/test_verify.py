@@ -20,6 +20,7 @@ from shardscope.parsers.source import Frame, Source
 from shardscope.samples.catalogue import samples
 
 from tests.conftest import SampleCapture
+from tests.findings.rewording import reword
 
 
 def captured(request: Request) -> Capture:
@@ -58,6 +59,17 @@ def test_a_fixed_sample_communicates_as_its_repaired_twin(sample: SampleCapture,
         assert found.trial.values == "not compared"
         assert found.trial.bytes_after < found.trial.bytes_before
     assert Path(request.function.rpartition(":")[0]).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in FIXED if name in ("missing_reduce_scatter", "full_rematerialization")]
+)
+def test_fixes_are_verified_whatever_the_rules_say(
+    name: str, sample: SampleCapture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reword(monkeypatch)
+    report = verified(inspect(sample(f"{name}:faulty")), request_of(f"{name}:faulty", live=False), EVERYTHING)
+    assert FIXED[name] in {found.rule for found in report.findings if found.trial is not None and found.trial.verified}
 
 
 PROGRAM = """\

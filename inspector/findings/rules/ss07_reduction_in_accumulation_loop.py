@@ -46,14 +46,14 @@ def _found(report: Report, group: list[Collective]) -> Finding:
         confidence="proved",
         axes=axes,
         evidence=tuple(evidence),
-        fixes=advice(_fix(first, along)),
+        fixes=advice(_fix(first)),
         saved_bytes=None if trips is None else once * (trips - 1),
         saved_seconds=None if trips is None or len(seconds) < len(group) else sum(seconds) * (trips - 1),
     )
 
 
-def _fix(collective: Collective, along: str) -> str:
-    axis = along.split(", ")[0]
+def _fix(collective: Collective) -> str:
+    axis = str(next(iter(collective.axes or ("?",))))
     after = f"lax.psum(total, {axis!r}) once after the loop"
     if collective.origin == "user" and collective.direction == "backward":
         return f"let each device call the parameters its own, lax.pcast(params, {axis!r}, to='varying'), and {after}"

@@ -28,7 +28,8 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _is_of_pieces(collective: Collective, cause: CollectiveCause) -> bool:
     """Whether what a reshape gave is cut along parts of an axis, which nobody writes."""
-    return " reshape dim " in cause.value and any(axis.sub is not None for axis in collective.axes or ())
+    is_reshaped = cause.moved is not None and cause.moved.made_by == "reshape"
+    return is_reshaped and any(axis.sub is not None for axis in collective.axes or ())
 
 
 def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> Finding:

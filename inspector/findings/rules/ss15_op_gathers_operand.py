@@ -46,7 +46,7 @@ def check(report: Report) -> Iterator[Finding]:
         is_lookup = cause.operation in LOOKUPS  # where only what is looked up is meant, by rows, and not where to look
         crosses = cause.effect == "move" or (cause.effect in ("reshard", "own") and known and not is_lookup)
         moved = [type for type in collective.operand_types if elements_of(type) == cause.elements]
-        is_whole = cause.value.startswith("operand") and moved
+        is_whole = cause.moved is not None and cause.moved.is_operand and moved
         if is_lookup and any(type[:1] in "iu" for type in moved):
             continue
         if crosses and is_whole and (known or cause.rule) and (cause.operation, cause.value) not in seen:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from ....parsers.mlir.types import TensorType
@@ -14,8 +13,6 @@ from ...shardings.situation import CollectiveCause
 from .compiled import is_combined
 from .detours import array_sharding
 from .shapes import shape_of
-
-_NUMBERED = re.compile(r"(operand |result )?(%\w+ )?(?P<name>.+) dim (?P<dim>\d+)")
 
 
 def inserted_for(
@@ -77,5 +74,4 @@ def moved_by_the_partitioner(report: Report) -> Iterator[tuple[Collective, Colle
 
 def dimension_of(cause: CollectiveCause) -> str:
     """What a collective communicates, as one would say it: without the numbers of the propagated program."""
-    named = _NUMBERED.fullmatch(cause.value)
-    return cause.value if named is None else f"dimension {named['dim']} of {named['name']}"
+    return "" if cause.moved is None else f"dimension {cause.moved.dim} of {cause.moved.name}"

@@ -1,0 +1,77 @@
+"""All that rules say, in another alphabet: what still works reads no sentence and no label."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from shardscope.inspector.findings import judge, rules
+from shardscope.inspector.findings.rule import Rule
+from shardscope.inspector.report import Finding, FindingPlace, Fix
+from shardscope.inspector.shardings.situation import CollectiveCause
+
+WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
+"""ASCII in the letters of East Asian typography: `ａｌｌ－ｒｅｄｕｃｅ`."""
+
+PROSE = re.compile(r"[A-Za-z]{2,},? [A-Za-z]|^ [a-z]+|^[a-z]+ $")
+"""What is said, and not a name: two words one after the other, or a word with a blank at an end of the text."""
+
+SAID = ((Finding, ("message", "evidence")), (FindingPlace, ("what",)), (Fix, ("title",)), (CollectiveCause, ("value",)))
+"""Texts for people in the values that rules take and give."""
+
+
+def reword(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every rule say all that it says in other words, and each time in others."""
+    for kind, names in SAID:
+        monkeypatch.setattr(kind, "__init__", _saying_otherwise(kind.__init__, names))
+    monkeypatch.setattr(judge, "RULES", tuple(map(_reworded, rules.RULES)))
+
+
+def wide(text: object) -> object:
+    """A text, or a tuple of them, in other letters."""
+    return text.translate(WIDE) if isinstance(text, str) else tuple(map(wide, text))  # type: ignore[call-overload]
+
+
+def _saying_otherwise(make: Callable[..., None], names: tuple[str, ...]) -> Callable[..., None]:
+    def made(self: object, *given: object, **named: object) -> None:
+        make(self, *given, **named)
+        for name in names:
+            object.__setattr__(self, name, wide(getattr(self, name)))
+
+    return made
+
+
+def _reworded(rule: Rule) -> Rule:
+    """The rule of the same module with its sentences rewritten, whatever they are there for."""
+    module = importlib.import_module(rule.check.__module__)
+    tree = _Rewriting().visit(ast.parse(Path(str(module.__file__)).read_bytes()))
+    other = ModuleType(module.__name__)
+    other.__dict__.update(__package__=module.__package__, __file__=module.__file__)
+    exec(compile(ast.fix_missing_locations(tree), str(module.__file__), "exec"), other.__dict__)
+    found: Rule = other.RULE
+    assert found.finds != rule.finds
+    return found
+
+
+class _Rewriting(ast.NodeTransformer):
+    """Of one sentence that stands in two places, two others; patterns are for the texts of compilers, and stay."""
+
+    def __init__(self) -> None:
+        self.numbers: Iterator[int] = count()
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        if isinstance(node.value, str) and PROSE.search(node.value):
+            return ast.Constant(f"{wide(node.value)}№{next(self.numbers)}")
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        match node.func:
+            case ast.Attribute(value=ast.Name(id="re"), attr="compile"):
+                return node
+        return self.generic_visit(node)
