@@ -8,12 +8,12 @@ from typing import Any
 
 from shardscope.inspector.capture.here import capture_here
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.render.notebook import report_to_html
+from shardscope.inspector.render.html import report_fragment
 from shardscope.inspector.render.offences import offences
 from shardscope.inspector.report import Collective, Report
 from shardscope.inspector.units import plural
 
-Report.as_html = staticmethod(report_to_html)
+Report.as_html = staticmethod(report_fragment)
 
 Subject = Callable[..., Any] | Report
 

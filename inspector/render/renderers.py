@@ -27,6 +27,12 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
         "diff": "markdown:diff_to_markdown",
         "verdicts": "markdown:verdicts_to_markdown",
     },
+    "html": {
+        "report": "html:report_page",
+        "comparison": "html:comparison_page",
+        "diff": "html:diff_page",
+        "verdicts": "html:verdicts_page",
+    },
     "sarif": {"reports": "sarif:to_sarif"},
     "github": {"reports": "github:to_github"},
 }
