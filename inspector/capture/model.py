@@ -9,43 +9,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ...parsers.source import Source
-from .protocol.events import (
-    Device,
-    Execution,
-    Failure,
-    Memory,
-    Mesh,
-    MeshAxis,
-    Message,
-    OutputSummary,
-    Phase,
-    Progress,
-    StackFrame,
-    Subject,
-    Value,
-)
+from .protocol.events import Device as Device
+from .protocol.events import Execution as Execution
+from .protocol.events import Failure as Failure
+from .protocol.events import Memory as Memory
+from .protocol.events import Mesh as Mesh
+from .protocol.events import MeshAxis as MeshAxis
+from .protocol.events import Message as Message
+from .protocol.events import OutputSummary as OutputSummary
+from .protocol.events import Phase as Phase
+from .protocol.events import Progress as Progress
+from .protocol.events import Subject as Subject
+from .protocol.events import Value as Value
 from .protocol.values import Compared, Probe, Probed, Reference, Timing
-
-__all__ = [
-    "PHASES",
-    "STAGES",
-    "Capture",
-    "Device",
-    "Dialect",
-    "Execution",
-    "Failure",
-    "Memory",
-    "Mesh",
-    "MeshAxis",
-    "Message",
-    "OutputSummary",
-    "Phase",
-    "Progress",
-    "StackFrame",
-    "Stage",
-    "Subject",
-    "Value",
-]
 
 Dialect = Literal["jaxpr", "mlir", "hlo"]
 

@@ -38,11 +38,11 @@ class CollectiveRule:
 
     primitive: str
     functions: tuple[str, ...]
-    summary: str
     takes: State | None
     gives: State
     transpose: str | None
     equal: bool
+    summary: str
     example: str
     note: str = ""
     aliases: tuple[str, ...] = ()

@@ -5,8 +5,9 @@ Sizes are in bytes, times in seconds. An event's `bytes` are the text of its fra
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from .values import Compared, Probe, Probed, Reference, Timing
 from .wire import Frame
@@ -71,9 +72,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What was captured, and where; sent again whenever more of it is known.
-
-    `function` is its name in the file `script`.
+    """What was captured, and where: `function` is its name in the file `script`. Sent again whenever more is known.
 
     `device_assignment[p]` is the id of the device that runs partition `p` of the compiled program. `devices` are those
     that are somewhere: none for fake ones. `device_kind` is what JAX calls them.
@@ -296,35 +295,10 @@ Event = (
     | Timings
 )  # fmt: skip
 
-EVENTS: dict[str, type[Event]] = {
-    "capture": Schema,
-    "hello": Hello,
-    "script": Script,
-    "subject": Subject,
-    "progress": Progress,
-    "stage": Stage,
-    "equations": Equations,
-    "arguments": Arguments,
-    "outputs": Outputs,
-    "memory": Memory,
-    "peak": Peak,
-    "message": Message,
-    "execution": Execution,
-    "collective_times": CollectiveTimes,
-    "probe": Probe,
-    "probed": Probed,
-    "differences": Differences,
-    "reference": Reference,
-    "devices": Devices,
-    "failure": Failure,
-    "end": End,
-    "stdout": Stdout,
-    "stderr": Stderr,
-    "timings": Timings,
-}
-"""The events by the names that frames give them. One of another name is passed over: a later version may have more."""
+NAMES = {kind: re.sub(r"\B(?=[A-Z])", "_", kind.__name__).lower() for kind in get_args(Event)} | {Schema: "capture"}
+"""The names that frames give to events. One of another name is passed over: a later version may have more."""
 
-NAMES = {kind: name for name, kind in EVENTS.items()}
+EVENTS: dict[str, type[Event]] = {name: kind for kind, name in NAMES.items()}
 
 TEXTS = {kind: field.name for kind in NAMES for field in fields(kind) if field.type == "bytes"}
 """The field of an event that is the text of its frame."""
