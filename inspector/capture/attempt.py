@@ -23,11 +23,11 @@ from .events import decode, fold
 from .model import Capture
 from .process import Process
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
-from .protocol import bootstrap, compiler_log, dumps
+from .protocol import bootstrap, compiler_log
 from .protocol.events import Devices, End, Event, Failure, Hello, Message, Progress, Stage
 from .protocol.request import Request
 from .protocol.wire import Frame
-from .protocol.workspace import COMPILER_LOG, DUMP
+from .protocol.workspace import COMPILER_LOG, DUMP, find_stages, read_stages
 
 SLOWEST_START = 60.0
 """Seconds in which an interpreter must say that it is one."""
@@ -138,7 +138,7 @@ class Attempt:
 
     def _peek(self) -> None:
         """Take in what the compiler has written while it goes on: the stages that did not grow since the last look."""
-        for name, path in dumps.find_stages(str(self._workspace / DUMP)).items():
+        for name, path in find_stages(str(self._workspace / DUMP)).items():
             size = path.stat().st_size
             if name in EARLY and self._growing.stage(name) is None and self._sizes.get(name) == size > 0:
                 self._growing = fold(self._growing, Stage(name, text=path.read_bytes()))
@@ -188,7 +188,7 @@ def _without_probes(growing: Capture, why: Failure) -> Capture:
 
 def _salvaged(growing: Capture, workspace: Path) -> Capture:
     """With the stages and messages that a compiler had written before it died, but that were never sent."""
-    for name, text in dumps.read_stages(str(workspace / DUMP)).items():
+    for name, text in read_stages(str(workspace / DUMP)).items():
         if growing.stage(name) is None:
             growing = fold(growing, Stage(name, text=text))
     phase = growing.progress.phase if growing.progress else "compile"

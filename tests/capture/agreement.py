@@ -46,7 +46,7 @@ def shardings(text):
 
 def main(folder, *functions):
     load(folder)
-    from _shardscope.capture.protocol import dumps
+    from _shardscope.capture.protocol import workspace
     from _shardscope.capture.protocol.request import Request
     from _shardscope.capture.worker import provenance
     from _shardscope.capture.worker.inputs import arguments, callables, resolve
@@ -57,8 +57,8 @@ def main(folder, *functions):
         call = callables.traceable(found.function, *arguments.find_arguments(Request(function), found))
         lowered = call.jitted.trace(*call.args, **call.kwargs).lower()
         with tempfile.TemporaryDirectory() as dump:
-            lowered.compile(compiler_options=dumps.compiler_options(dump))
-            theirs = shardings(dumps.read_stages(dump)["sdy"])
+            lowered.compile(compiler_options=workspace.compiler_options(dump))
+            theirs = shardings(workspace.read_stages(dump)["sdy"])
         text = lowered.as_text(debug_info=True)
         ours = shardings(provenance.propagate(text.encode(), with_origins=True))
         if "chlo." in text:

@@ -18,7 +18,7 @@ from ..protocol.workspace import FAULT_LOG
 from . import devices, failures
 from .channel import Channel, Pipe, die_with_parent
 from .inputs.resolve import find_script, prepare_path, resolve
-from .patches import replaced
+from .patches import imports
 from .patches.overrides import Overriding
 from .simulated.topology import Topology
 
@@ -51,10 +51,10 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
     channel.enter("import")
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure", lambda **_: None)(line_buffering=True)
-    replaced.interpose(request.replaced)
+    imports.interpose(request.replaced)
     script = find_script(request.function)
     if script is not None:
-        channel.send(Script(str(script), replaced.text_of(script)))
+        channel.send(Script(str(script), imports.text_of(script)))
     sys.argv = [str(script or request.function), *request.argv]
     prepare_path(request.function)
     if importlib.util.find_spec("jax") is None:
@@ -69,7 +69,7 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
     found = resolve(request.function)
     file = getattr(found.module, "__file__", None) or ""
     if script is None and file.endswith(".py"):
-        channel.send(Script(file, replaced.text_of(file)))
+        channel.send(Script(file, imports.text_of(file)))
 
     # Here, and not above, because the script is to be the first that imports jax: it may set jax's environment.
     from .recording import record

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import jax
 from jax.extend.source_info_util import register_exclusion
 
-from ..protocol import compiler_log, dumps
+from ..protocol import compiler_log
 from ..protocol.events import Arguments, Equations, Memory, Message, Outputs, Peak, Stage
 from ..protocol.request import Request, UsageError
-from ..protocol.workspace import DUMP, PROFILE
+from ..protocol.workspace import DUMP, PROFILE, compiler_options, read_peak, read_stages
 from . import equation_numbers, failures, ref_names, tagging
 from .channel import Channel
-from .compiled import Compiled
-from .inputs import callables, jit_info
+from .inputs import callables
 from .inputs.arguments import find_arguments
 from .inputs.callables import Traceable
 from .inputs.resolve import Resolved
@@ -27,7 +26,7 @@ from .patches.overrides import Overriding
 from .probes import live, watching
 from .program import avals, jaxpr_facts, meshes, stacks, values
 from .program.jaxpr_facts import Table
-from .simulated.platform_branches import platform_branches
+from .simulated.platform import platform_branches
 from .simulated.topology import Topology
 from .subject import KnownSubject
 
@@ -35,6 +34,26 @@ if TYPE_CHECKING:
     from .simulated.cross_compile import CrossCompiled
 
 OLDEST_JAX = (0, 7, 1)
+
+
+class Compiled:
+    """A `jax.stages.Compiled`, for the devices that are there."""
+
+    def __init__(self, stages: Any) -> None:
+        self.stages = stages
+
+    @property
+    def devices(self) -> list[Any]:
+        """In the order of its partitions."""
+        return list(self.stages.runtime_executable().local_devices())
+
+    def as_text(self) -> str:
+        """The optimized HLO."""
+        return str(self.stages.as_text())
+
+    def memory_analysis(self) -> Any:
+        """Sizes, in bytes per device."""
+        return self.stages.memory_analysis()
 
 
 def record(
@@ -53,7 +72,7 @@ def record(
     for path in (failures.HERE, "<string>"):  # our own frames: they must not be in source locations
         register_exclusion(path)
     subject = KnownSubject(request, found, channel, topology)
-    for problem in filter(None, (probe() for probe in (_old_jax, jit_info.probe, avals.probe, stacks.probe))):
+    for problem in filter(None, (probe() for probe in (_old_jax, callables.probe, avals.probe, stacks.probe))):
         channel.tell("warning", problem)
 
     channel.enter("arguments")
@@ -111,11 +130,11 @@ def _compile(lowered: Any, channel: Channel, workspace: str, topology: Topology 
             compiled = _compile_for(topology, lowered, folder)
         finally:
             seconds = _since(started)
-            stages = dumps.read_stages(folder)
+            stages = read_stages(folder)
             for name, stage in stages.items():
                 channel.send(Stage(name, text=stage))
     channel.send(Stage("hlo", seconds, compiled.as_text().encode()))
-    if (peak := dumps.read_peak(folder)) is not None:
+    if (peak := read_peak(folder)) is not None:
         channel.send(Peak(peak))
     if "hlo-spmd" not in stages:
         alone = len(compiled.devices) == 1
@@ -127,7 +146,7 @@ def _compile(lowered: Any, channel: Channel, workspace: str, topology: Topology 
 def _lower(traced: Any, topology: Topology | None, channel: Channel) -> Any:
     if topology is None:
         return traced.lower()
-    from .simulated.callbacks import leave_out
+    from .simulated.platform import leave_out
 
     for place, what in leave_out(traced.jaxpr, topology.lowering):
         channel.tell("warning", what, place)
@@ -136,7 +155,7 @@ def _lower(traced: Any, topology: Topology | None, channel: Channel) -> Any:
 
 def _compile_for(topology: Topology | None, lowered: Any, folder: str) -> Compiled | CrossCompiled:
     if topology is None:
-        return Compiled(lowered.compile(compiler_options=dumps.compiler_options(folder)))
+        return Compiled(lowered.compile(compiler_options=compiler_options(folder)))
     # Not above: with JAX's own devices, what this file is about need not be there.
     from .simulated import cross_compile
 

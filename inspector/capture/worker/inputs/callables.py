@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from . import jit_info
-
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -42,7 +40,7 @@ def traceable(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T
     if is_jitted(inner):
         args, kwargs = (*bound_args, *args), {**bound_kwargs, **kwargs}
         jitted = inner
-        positions, names = jit_info.static_arguments(inner)
+        positions, names = static_arguments(inner)
     else:
         inner = function
         positions = [index for index, arg in enumerate(args) if not _is_data(arg)]
@@ -105,3 +103,33 @@ def _is_array_like(leaf: Any) -> bool:
     if isinstance(leaf, (bool, int, float, complex, np.ndarray, np.generic)) or hasattr(leaf, "__jax_array__"):
         return True
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+
+
+ATTRIBUTE = "_jit_info"
+FIELDS = ("static_argnums", "static_argnames", "in_shardings_treedef", "in_shardings_leaves")
+
+
+def probe() -> str | None:
+    """What cannot be known with this JAX, if its attribute has moved."""
+    info = getattr(jax.jit(lambda: None), ATTRIBUTE, None)
+    missing = [name for name in FIELDS if not hasattr(info, name)]
+    if not missing:
+        return None
+    moved = f"{ATTRIBUTE}.{missing[0]}"
+    return f"JAX {jax.__version__} keeps no {moved}: jit's static arguments and shardings are not known"
+
+
+def static_arguments(jitted: Any) -> tuple[list[int], list[str]]:
+    """Positions and names of the static arguments; none where JAX does not tell."""
+    info = getattr(jitted, ATTRIBUTE, None)
+    return list(getattr(info, "static_argnums", None) or ()), list(getattr(info, "static_argnames", None) or ())
+
+
+def asked_shardings(jitted: Any, side: str) -> Any:
+    """`in_shardings` or `out_shardings` as given, a tree prefix with None where nothing was said; None for nothing."""
+    info = getattr(jitted, ATTRIBUTE, None)
+    tree = getattr(info, f"{side}_shardings_treedef", None)
+    leaves = getattr(info, f"{side}_shardings_leaves", None)
+    if tree is None or leaves is None:
+        return None
+    return jax.tree.unflatten(tree, leaves)

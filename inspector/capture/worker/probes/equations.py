@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import jax
+
+from ..program.structure import opened
 
 SHARDINGS = {"sharding", "out_sharding"}
 """Parameters that give the sharding of a result; None leaves it to the operands."""
@@ -31,19 +33,6 @@ def bind(equation: Any, inputs: Sequence[Any], in_context: bool = True) -> list[
     with equation.ctx.manager if in_context else nullcontext():
         results = equation.primitive.bind(*functions, *inputs, **params)
     return list(results) if equation.primitive.multiple_results else [results]
-
-
-def bodies(equation: Any) -> Iterator[Any]:
-    """The jaxprs among an equation's parameters."""
-    for value in equation.params.values():
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            if hasattr(item, "eqns") or hasattr(getattr(item, "jaxpr", None), "eqns"):
-                yield item
-
-
-def opened(jaxpr: Any) -> Any:
-    """The jaxpr of a closed one; since JAX 0.12 there is only one kind."""
-    return getattr(jaxpr, "jaxpr", jaxpr)
 
 
 class Environment:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Literal
@@ -12,15 +14,14 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
+from ....catalog.spellings import HLO_OPCODES
 from ...protocol import values
 from ...protocol.values import Apart, Compared, Difference, Probe, Reference, Shard
 from ..program.avals import type_text
 from . import live
-from .chosen import census
-from .device_blocks import DeviceBlocks
 from .digests import has_bits, plain
 from .probing import Prober
-from .readings import Reading, Run, device_ids
+from .readings import DeviceBlocks, Reading, Run, device_ids
 from .reference import Alone, apart
 from .sites import Looped, Mapped, Site
 
@@ -36,6 +37,9 @@ QUICK = 1.0
 MOST_DIFFERENCES = 1000
 LARGEST = 1e300
 """Stands for distances that JSON has no number for."""
+
+
+COLLECTIVE = re.compile(rf" ({'|'.join(HLO_OPCODES)})(?:-start)?\(")
 
 
 class TooLargeError(Exception):
@@ -268,3 +272,8 @@ def _part(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:
         else f"{s.start or 0}:{size if s.stop is None else s.stop}"
         for s, size in zip(index, shape, strict=False)
     )
+
+
+def census(text: str) -> dict[str, int]:
+    """How many collectives of each opcode a compiled program's text has."""
+    return dict(sorted(Counter(match[1] for match in COLLECTIVE.finditer(text)).items()))

@@ -20,11 +20,11 @@ from jax import P, lax
 
 from ....catalog.calls import CALLED, CALLS
 from ..program import structure
-from ..program.avals import is_sharded, is_unreduced, type_text, varying
+from ..program.avals import is_sharded, is_unreduced, summands, type_text, varying
+from ..program.structure import bodies, opened
 from .digests import digest, has_bits, plain
-from .equations import Environment, bind, bodies, evaluated, opened
+from .equations import Environment, bind, evaluated
 from .sites import Layer, Looped, Mapped, Path, Site, Taken, When, slots_for
-from .summands import summands
 
 MOST_SITES = 2000
 """Values, and digests of values, that are taken; of a program that has more, the first ones."""

@@ -6,16 +6,34 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from ....catalog.calls import CONSTRAINTS
 from ...protocol.events import CollectiveTimes, Differences
 from ...protocol.request import Request
 from ...protocol.values import Reference
 from ..channel import Channel
-from ..program.jaxpr_facts import Table
+from ..program.jaxpr_facts import Table, is_collective
 from . import equations, live, timings
-from .chosen import Chosen
 from .probes import Probed, TooLargeError
 from .probing import Prober
 from .reference import Alone
+
+
+class Chosen:
+    """Which equations' values are recorded: `collectives` (and sharding constraints), `all`, `none`, or their ids."""
+
+    def __init__(self, asked: str) -> None:
+        self.asked = asked
+        self.ids = {word.strip() for word in asked.split(",")}
+
+    def __call__(self, name: str, equation: Any, manual: bool) -> bool:
+        """Whether an equation is one of them."""
+        if name in self.ids:
+            return True
+        if self.asked == "all":
+            return manual or equation.primitive.name in CONSTRAINTS
+        if self.asked != "collectives":
+            return False
+        return is_collective(equation) if manual else equation.primitive.name in CONSTRAINTS
 
 
 class Program(NamedTuple):

@@ -30,7 +30,7 @@ class Table:
     """
 
     def __init__(self, outermost: Any) -> None:
-        self.outermost = _open(outermost)
+        self.outermost = structure.opened(outermost)
         self.stacks = Stacks()
         self.jaxprs: list[dict[str, Any]] = []
         self.indices: dict[tuple[int, bool], int] = {}
@@ -145,12 +145,7 @@ def _bodies(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         for index, item in enumerate(value):
             yield from _bodies(f"{name}[{index}]", item)
     elif hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns"):
-        yield name, _open(value)
-
-
-def _open(jaxpr: Any) -> Any:
-    """The jaxpr of a closed one; since JAX 0.12 there is only one kind."""
-    return getattr(jaxpr, "jaxpr", jaxpr)
+        yield name, structure.opened(value)
 
 
 def _parameter(value: Any) -> str:

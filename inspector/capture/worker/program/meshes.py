@@ -12,6 +12,7 @@ import numpy as np
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
 from ...protocol import events
+from .structure import equations_of
 
 DEEPEST = 8
 """How many closures, one in another, are searched."""
@@ -73,22 +74,15 @@ def _held_by(function: Any) -> Iterable[Any]:
     return (getattr(function, "__wrapped__", None), *map(_contents, cells))
 
 
-def in_jaxpr(jaxpr: Any, seen: set[int] | None = None) -> Iterator[Any]:
+def in_jaxpr(jaxpr: Any) -> Iterator[Any]:
     """The meshes of shard_maps and shardings among the parameters of all equations."""
-    seen = set() if seen is None else seen
-    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
-    if id(jaxpr) in seen:
-        return
-    seen.add(id(jaxpr))
-    for equation in jaxpr.eqns:
+    for equation in equations_of(jaxpr):
         for value in equation.params.values():
             for item in value if isinstance(value, (tuple, list)) else (value,):
                 if _is_mesh(item):
                     yield item
                 elif isinstance(item, NamedSharding):
                     yield item.mesh
-                elif hasattr(item, "eqns") or hasattr(item, "jaxpr"):
-                    yield from in_jaxpr(item, seen)
 
 
 def in_shardings(leaves: Iterable[Any]) -> Iterator[Any]:

@@ -1,10 +1,15 @@
-"""How the parameters of shard_maps and loops divide their operands. Their names differ between JAXes."""
+"""What is in a jaxpr: all of its equations, and how shard_maps and loops divide their operands among their bodies.
+
+Names of parameters differ between JAXes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from .specs import entries
+from .stacks import Stacks
 
 
 def is_checked(equation: Any) -> bool:
@@ -55,3 +60,37 @@ def _axes(spec: Any) -> list[tuple[str, str]]:
     for state in ("unreduced", "reduced"):
         found += [(str(axis), state) for axis in sorted(map(str, getattr(spec, state, None) or ()))]
     return found
+
+
+def equations_of(jaxpr: Any) -> Iterator[Any]:
+    """Every equation once, however often the jaxpr that it is in is used."""
+    seen: set[int] = set()
+    waiting = [jaxpr]
+    while waiting:
+        current = opened(waiting.pop())
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        for equation in current.eqns:
+            yield equation
+            waiting += bodies(equation)
+
+
+def place_of(equation: Any) -> str | None:
+    """The user's line that an equation comes from, as `file:line`."""
+    stacks = Stacks()
+    stack = stacks.of(equation, [])
+    return f"{stacks.frames[stack[0]][0]}:{stacks.frames[stack[0]][2]}" if stack else None
+
+
+def bodies(equation: Any) -> Iterator[Any]:
+    """The jaxprs among an equation's parameters."""
+    for value in equation.params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if hasattr(item, "eqns") or hasattr(getattr(item, "jaxpr", None), "eqns"):
+                yield item
+
+
+def opened(jaxpr: Any) -> Any:
+    """The jaxpr of a closed one; since JAX 0.12 there is only one kind."""
+    return getattr(jaxpr, "jaxpr", jaxpr)

@@ -7,8 +7,7 @@ from typing import Any
 import jax
 
 from ...protocol.events import Value
-from ..inputs import jit_info
-from ..inputs.callables import Traceable
+from ..inputs.callables import Traceable, asked_shardings
 from .avals import type_text
 from .specs import spec_text
 
@@ -16,7 +15,7 @@ from .specs import spec_text
 def describe_arguments(call: Traceable, traced: Any) -> tuple[Value, ...]:
     """Each traced argument, in the order of the jaxpr's inputs."""
     given = call.dynamic()
-    told = _spread(jit_info.asked_shardings(call.jitted, "in"), given[0])
+    told = _spread(asked_shardings(call.jitted, "in"), given[0])
     donated = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(traced.args_info)]
     leaves, _ = jax.tree_util.tree_flatten_with_path(given)
     avals = list(traced.jaxpr.in_avals)[-len(leaves) :] if leaves else []
@@ -35,7 +34,7 @@ def describe_arguments(call: Traceable, traced: Any) -> tuple[Value, ...]:
 def describe_results(call: Traceable, traced: Any) -> tuple[Value, ...]:
     """Each result, in the order of the jaxpr's outputs."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(traced.out_info)
-    told = _spread(jit_info.asked_shardings(call.jitted, "out"), traced.out_info)
+    told = _spread(asked_shardings(call.jitted, "out"), traced.out_info)
     return tuple(
         Value(result_path(path), type_text(aval), spec_text(told[index] if index < len(told) else None))
         for index, ((path, _), aval) in enumerate(zip(leaves, traced.jaxpr.out_avals, strict=False))

@@ -13,8 +13,8 @@ import numpy as np
 from jax._src import compiler
 from jax._src.lib import xla_client
 
-from ...protocol import dumps
 from ...protocol.request import UsageError
+from ...protocol.workspace import compiler_options, read_optimized
 from .topology import Topology
 
 ENTRY = "compile_or_get_cached"
@@ -80,11 +80,11 @@ def compile_for(topology: Topology, lowered: Any, folder: str) -> CrossCompiled:
                 message = f"a tool of the compiler for {topology.lowering} is not installed: {first}"
                 raise UsageError(message, "`shardscope targets` says what to install") from None
             raise
-        raise _Done(CrossCompiled(executable, chosen, dumps.read_optimized(folder)))
+        raise _Done(CrossCompiled(executable, chosen, read_optimized(folder)))
 
     setattr(compiler, ENTRY, instead)
     try:
-        lowered.compile(compiler_options={**topology.compiler_options, **dumps.compiler_options(folder)})
+        lowered.compile(compiler_options={**topology.compiler_options, **compiler_options(folder)})
     except _Done as done:
         return done.compiled
     finally:
