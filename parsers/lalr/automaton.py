@@ -77,4 +77,5 @@ def load_tables(grammar: str) -> Tables:
         content["scanners"] = [Scanner(*scanner) for scanner in content["scanners"]]
         return Tables(**content)
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise ShardscopeError(f"cannot read the grammar tables {path} ({error}); reinstall shardscope") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ShardscopeError(f"cannot read the grammar tables {path} ({why}); reinstall shardscope") from None

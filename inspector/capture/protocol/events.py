@@ -231,7 +231,7 @@ class Devices:
 
 @dataclass(frozen=True, slots=True)
 class StackFrame:
-    """A frame of the user's in a traceback, as `parsers/source_frames.py` has it."""
+    """A frame of the user's in a traceback, as `parsers/source.py` has it."""
 
     file: str
     function: str
