@@ -37,6 +37,11 @@ class SourcePosition:
         """The line of the innermost frame, from 1."""
         return self.stack[0].line if self.stack else None
 
+    @property
+    def function(self) -> str | None:
+        """The function of the innermost frame."""
+        return self.stack[0].function if self.stack else None
+
     def text(self, script: str | None = None) -> str:
         """`model.py:8`, or `line 8` in `script`; empty where no line is known."""
         frame = self.frame

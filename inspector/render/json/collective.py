@@ -11,8 +11,9 @@ from ...ir.program import Program
 from ...shardings.collective_causes import causes_of
 from ...shardings.situation import CollectiveCause
 from .cost import Estimate, estimate_of
+from .shaped import at, shaped
 from .sharding import Why, why_of
-from .source import Source, source_of
+from .source import Source
 
 
 class Cause(Struct, frozen=True):
@@ -76,48 +77,16 @@ class Collective(Struct, frozen=True):
 
 def collective_of(collective: report.Collective, program: Program) -> Collective:
     """A collective in its JSON shape."""
-    return Collective(
-        stage=collective.stage,
-        kind=collective.kind,
-        name=collective.name,
-        computation=collective.computation,
+    return shaped(
+        Collective,
+        collective,
         axes=None if collective.axes is None else list(map(str, collective.axes)),
-        groups=[list(group) for group in collective.groups],
-        pairs=list(collective.pairs),
-        operand_types=list(collective.operand_types),
-        result_types=list(collective.result_types),
-        bytes_in=collective.bytes_in,
-        bytes_out=collective.bytes_out,
-        wire_bytes=collective.wire_bytes,
-        executions=collective.executions,
         estimated_seconds=None if collective.estimate is None else collective.estimate.seconds,
         estimate=None if collective.estimate is None else estimate_of(collective.estimate),
-        loops=list(collective.loops),
-        is_async=collective.is_async,
-        origin=collective.origin,
-        direction=collective.direction,
-        reduction=collective.reduction,
-        channel_id=collective.channel_id,
-        fused_form=collective.fused_form,
-        op_name=collective.op_name,
-        source=source_of(collective.source),
-        parts=[Part(part.type, part.op_name, source_of(part.source)) for part in collective.parts],
         causes=list(map(_cause, causes_of(program, collective))),
     )
 
 
 def _cause(cause: CollectiveCause) -> Cause:
-    return Cause(
-        effect=cause.effect,
-        operation=cause.operation,
-        rule=cause.rule,
-        file=cause.place.file,
-        line=cause.place.line,
-        value=cause.value,
-        before=cause.before,
-        after=cause.after,
-        needed=cause.needed,
-        confidence=cause.confidence,
-        origins=[why_of(why) for why in cause.origins],
-        against=[why_of(why) for why in cause.against],
-    )
+    origins, against = (list(map(why_of, found)) for found in (cause.origins, cause.against))
+    return shaped(Cause, cause, **at(cause.place), origins=origins, against=against)

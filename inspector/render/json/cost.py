@@ -6,7 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ...report import cost as estimate
+from ...report import cost as estimates
+from .shaped import shaped
 
 
 class Term(Struct, frozen=True):
@@ -51,24 +52,20 @@ class Cost(Struct, frozen=True):
     figures: list[Figure]
 
 
-def estimate_of(found: estimate.Estimate) -> Estimate:
-    """An estimate in its JSON shape."""
-    terms = [Term(term.symbol, term.value, term.unit, term.meaning, term.source) for term in found.terms]
-    return Estimate(found.link, found.formula, terms)
+def estimate_of(found: estimates.Estimate) -> Estimate:
+    """An estimate in its JSON shape, whose numbers of steps stay whole."""
+    return shaped(Estimate, found, terms=[Term(t.symbol, t.value, t.unit, t.meaning, t.source) for t in found.terms])
 
 
-def cost_of(found: estimate.FunctionCost) -> Cost:
+def cost_of(found: estimates.FunctionCost) -> Cost:
     """The cost of a function in its JSON shape."""
-    return Cost(
-        chip=found.chip,
-        flops=found.flops,
-        bytes=found.bytes,
+    return shaped(
+        Cost,
+        found,
         compute_seconds=found.compute,
         memory_seconds=found.memory,
         communication_seconds=found.communication,
         seconds=found.total,
         waiting_seconds=found.waiting,
-        bound=found.bound,
-        at_least=found.at_least,
         figures=[Figure(name, figure.value, figure.source) for name, figure in found.figures],
     )

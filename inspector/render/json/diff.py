@@ -12,10 +12,10 @@ from ... import report
 from ...diff import diff
 from ...diff.headline import headline
 from ...diff.inside import Inside as OutlineInside
-from ...diff.outline import Border as OutlineBorder
 from ...diff.outline import Outline
 from ...diff.outline import Transfer as OutlineTransfer
 from ...diff.wording import differences
+from .shaped import shaped
 
 
 class Transfer(Struct, frozen=True):
@@ -152,20 +152,19 @@ def diff_to_json(found: diff.Diff, indent: int = 2) -> bytes:
 
 def diff_document(found: diff.Diff) -> Diff:
     """The document, to be part of another one."""
-    return Diff(
+    return shaped(
+        Diff,
+        found,
         schema="shardscope.diff/1",
         headline=headline(found),
-        communication_differs=found.communication_differs,
         before=_side(found.before),
         after=_side(found.after),
         changes=list(map(_change, found.changes)),
-        same=found.same,
-        shardings=[BorderChange(_border(each.before), _border(each.after)) for each in found.borders],
+        shardings=found.borders,
         inside=[InsideChange(each.count, _inside(each.before), _inside(each.after)) for each in found.insides],
         findings=list(map(_finding, found.concerns)),
-        memory=list(map(_amount, found.sizes)),
-        cost=list(map(_amount, found.costs)),
-        opcodes=list(map(_amount, found.opcodes)),
+        memory=found.sizes,
+        cost=found.costs,
     )
 
 
@@ -196,20 +195,12 @@ def _change(change: diff.Change) -> Change:
 def transfer_document(transfer: OutlineTransfer) -> Transfer:
     """One collective, to be part of a document."""
     work = transfer.work
-    return Transfer(
-        kind=work.kind,
+    return shaped(
+        Transfer,
+        work,
         name=transfer.name,
-        axes=None if work.axes is None else list(work.axes),
-        reduction=work.reduction,
         types=transfer.types,
-        dtypes=list(work.dtypes),
-        bytes_in=work.bytes_in,
-        bytes_out=work.bytes_out,
-        wire_bytes=work.wire_bytes,
-        executions=work.executions,
         in_loop=transfer.in_loop,
-        is_async=work.is_async,
-        fused_form=work.fused_form,
         origin=transfer.origin,
         direction=transfer.place.direction,
         place=transfer.where,
@@ -217,19 +208,11 @@ def transfer_document(transfer: OutlineTransfer) -> Transfer:
     )
 
 
-def _border(border: OutlineBorder | None) -> Border | None:
-    return None if border is None else Border(border.role, border.name, border.type, border.spec)
-
-
 def _inside(one: OutlineInside | None) -> Inside | None:
-    return None if one is None else Inside(one.role, one.name, one.type, one.spec, one.where)
+    return None if one is None else shaped(Inside, one, place=one.where)
 
 
 def _finding(change: diff.ConcernChange) -> FindingChange:
     told = change.concern
     axes = list(map(str, told.axes))
-    return FindingChange(change.kind, change.count, told.rule, told.slug, told.severity, axes, told.message, told.where)
-
-
-def _amount(amount: diff.Amount) -> Amount:
-    return Amount(amount.name, amount.before, amount.after)
+    return shaped(FindingChange, told, change=change.kind, count=change.count, axes=axes, place=told.where)

@@ -9,8 +9,9 @@ from msgspec import Struct, field
 from ...capture import model
 from ...capture.protocol import values
 from ...report import PeakMemory, Report
-from .probe import Divergence, Probe, divergence_of, probes_of
-from .source import Source, source_of
+from .probe import Divergence, Probe, probes_of
+from .shaped import shaped
+from .source import Source
 
 
 class Output(Struct, frozen=True):
@@ -112,15 +113,15 @@ class Memory(Struct, frozen=True):
 def execution_of(found: Report) -> Execution:
     """A live run in its JSON shape."""
     execution, probed = found.capture.execution, found.capture.probed
-    outputs = () if execution is None else execution.outputs
-    return Execution(
+    return shaped(
+        Execution,
+        found,
         ran=execution is not None,
         seeded_inputs=execution is not None and execution.seeded_inputs,
-        seconds=[] if execution is None else list(execution.seconds),
-        outputs=[Output(o.path, o.type, o.spec, o.minimum, o.mean, o.maximum, o.non_finite, o.values) for o in outputs],
-        timings=[Timing(t.name, t.device, t.runs, t.count, t.seconds, t.late) for t in found.capture.collective_times],
+        seconds=() if execution is None else execution.seconds,
+        outputs=() if execution is None else execution.outputs,
+        timings=found.capture.collective_times,
         probes=[probe for value in found.probes for probe in probes_of(value)],
-        divergences=list(map(divergence_of, found.divergences)),
         reference=None if found.capture.reference is None else _reference(found.capture.reference),
         shown=None if probed is None else probed.shown,
         probed=None if probed is None else probed.probed,
@@ -128,28 +129,18 @@ def execution_of(found: Report) -> Execution:
 
 
 def _reference(reference: values.Reference) -> Reference:
-    differs = [
-        Apart(list(a.path), a.when, a.position, list(a.iteration), list(a.coordinates), a.distance)
-        for a in reference.differs
-    ]
-    return Reference(reference.compared, differs, reference.undefined)
+    differs = [shaped(Apart, apart, site=apart.path, coords=apart.coordinates) for apart in reference.differs]
+    return shaped(Reference, reference, differs=differs)
 
 
 def memory_of(memory: model.Memory, peak: PeakMemory | None) -> Memory:
     """The compiler's account in its JSON shape."""
-    return Memory(
-        memory.arguments,
-        memory.outputs,
-        memory.temporaries,
-        memory.aliased,
-        memory.code,
-        memory.peak,
+    return shaped(
+        Memory,
+        memory,
         per="device",
         capacity=None if peak is None else peak.capacity,
         fits=None if peak is None else peak.fits,
         most=None if peak is None else peak.bytes,
-        alive=[
-            LiveValue(v.name, v.bytes, v.type, v.opcode, v.op_name, v.direction, source_of(v.source))
-            for v in (() if peak is None else peak.alive)
-        ],
+        alive=() if peak is None else peak.alive,
     )

@@ -7,7 +7,8 @@ from typing import Literal
 from msgspec import Struct
 
 from ... import report as values
-from .source import Source, source_of
+from .shaped import shaped
+from .source import Source
 
 
 class FindingPlace(Struct, frozen=True):
@@ -101,16 +102,12 @@ class Explanation(Struct, frozen=True):
 
 def explanation_of(found: values.Explanation) -> Explanation:
     """An explanation in its JSON shape."""
-    return Explanation(
-        found.title,
-        [StoryStep(step.what, source_of(step.source)) for step in found.steps],
-        list(map(_remedy_of, found.fixes)),
-    )
+    return shaped(Explanation, found, remedies=list(map(_remedy_of, found.fixes)))
 
 
 def _remedy_of(fix: values.Fix) -> Remedy:
     works, why = (None, "") if fix.trial is None else (fix.trial.verified, fix.trial.why)
-    return Remedy(fix.title, list(map(_edit_of, fix.edits)), works, why)
+    return shaped(Remedy, fix, what=fix.title, works=works, why=why)
 
 
 class Suppressed(Struct, frozen=True):
@@ -124,32 +121,25 @@ class Suppressed(Struct, frozen=True):
 
 def suppressed_of(known: values.Suppressed) -> Suppressed:
     """A suppressed finding in its JSON shape."""
-    return Suppressed(finding_of(known.finding), known.by.reason, known.by.file, known.by.line)
+    return shaped(Suppressed, known.by, finding=finding_of(known.finding))
 
 
 def finding_of(found: values.Finding) -> Finding:
     """A finding in its JSON shape."""
-    return Finding(
-        rule=found.rule,
-        slug=found.slug,
-        severity=found.severity,
-        confidence=found.confidence,
+    return shaped(
+        Finding,
+        found,
         axes=list(map(str, found.axes)),
-        message=found.message,
         stage=found.place.stage,
         location=_place_of(found.place),
         related=list(map(_place_of, found.related)),
         evidence=dict(found.evidence),
         fix=found.fixes[0].title if found.fixes else None,
         saves=Saves(found.saved_bytes, found.saved_seconds),
-        edits=list(map(_edit_of, () if found.proposal is None else found.proposal.edits)),
+        edits=() if found.proposal is None else found.proposal.edits,
         verified="not tried" if found.trial is None else "yes" if found.trial.verified else "no",
         trial=None if found.trial is None else _trial_of(found.trial),
     )
-
-
-def _edit_of(edit: values.Edit) -> Edit:
-    return Edit(edit.file, edit.line, edit.column, edit.end_line, edit.end_column, edit.text)
 
 
 def _trial_of(trial: values.Trial) -> Trial:
@@ -160,4 +150,4 @@ def _trial_of(trial: values.Trial) -> Trial:
 
 def _place_of(place: values.FindingPlace) -> FindingPlace:
     start, end = (None, None) if place.span is None else (place.span.start, place.span.end)
-    return FindingPlace(place.what, place.stage, start, end, source_of(place.source))
+    return shaped(FindingPlace, place, start=start, end=end)

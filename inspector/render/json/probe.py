@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from ... import report
 from ...values.elements import Element, shard_bits, shard_elements
-from .source import Source, source_of
+from .shaped import shaped
+from .source import Source
 
 MOST_VALUES = 256
 
@@ -75,45 +76,24 @@ def probes_of(value: report.ProbedValue) -> list[Probe]:
     """A recorded value in its JSON shape: one for each device."""
     probe = value.probe
     return [
-        Probe(
-            site=list(probe.path),
+        shaped(
+            Probe,
+            probe,
+            site=probe.path,
             primitive=value.primitive,
-            axes=list(value.axes),
-            when=probe.when,
-            position=probe.position,
+            axes=value.axes,
             name=value.name,
-            type=probe.type,
-            iteration=list(probe.iteration),
             device=shard.device,
             coords=dict(zip(probe.axes, shard.coordinates, strict=False)),
             part=shard.part,
-            shape=list(probe.shape),
-            start=list(probe.start),
-            extent=list(probe.extent),
             values=_values(shard_elements(probe, number)) if math.prod(probe.extent) <= MOST_VALUES else None,
             bits=shard_bits(probe, number).hex(),
             digest=shard.digest,
-            summary=Summary(shard.minimum, shard.mean, shard.maximum, shard.non_finite),
-            source=source_of(value.source),
+            summary=shaped(Summary, shard),
+            source=value.source,
         )
         for number, shard in enumerate(probe.shards)
     ]
-
-
-def divergence_of(found: report.Divergence) -> Divergence:
-    """A divergence in its JSON shape."""
-    return Divergence(
-        equation=found.equation,
-        primitive=found.primitive,
-        value=found.value,
-        type=found.type,
-        axis=found.axis,
-        declared=found.declared,
-        iteration=list(found.iteration),
-        devices=list(found.devices),
-        is_first=found.is_first,
-        source=source_of(found.source),
-    )
 
 
 def _values(elements: tuple[Element, ...] | None) -> list[Number] | None:

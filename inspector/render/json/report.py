@@ -13,10 +13,11 @@ from .collective import Collective, collective_of
 from .cost import Cost, cost_of
 from .execution import Execution, Memory, execution_of, memory_of
 from .finding import Explanation, Finding, Suppressed, explanation_of, finding_of, suppressed_of
+from .shaped import shaped
 from .sharding import Conflict, Sharding, conflict_of, sharding_of
 from .stage import Stage, stage_of
-from .subject import Failure, Message, Subject, failure_of, message_of, subject_of
-from .value import Value, Variance, value_of, variance_of
+from .subject import Failure, Message, Subject, message_of, subject_of
+from .value import Value, Variance, value_of
 
 
 class Report(Struct, frozen=True):
@@ -46,7 +47,9 @@ class Report(Struct, frozen=True):
 def report_of(found: report.Report) -> Report:
     """A Report in its JSON shape."""
     capture = found.capture
-    return Report(
+    return shaped(
+        Report,
+        found,
         schema="shardscope.report/1",
         subject=None if capture.subject is None else subject_of(capture.subject),
         complete=capture.complete,
@@ -56,14 +59,13 @@ def report_of(found: report.Report) -> Report:
         outputs=list(map(value_of, capture.outputs)),
         shardings=[sharding_of(value, found.program) for value in (*found.shardings, *values(found.program))],
         conflicts=list(map(conflict_of, conflicts(found.program))),
-        variance=list(map(variance_of, found.variance)),
         findings=list(map(finding_of, found.findings)),
         suppressed=list(map(suppressed_of, found.suppressed)),
         execution=execution_of(found),
         memory=None if capture.memory is None else memory_of(capture.memory, found.peak),
         cost=None if found.cost is None else cost_of(found.cost),
         messages=list(map(message_of, found.messages)),
-        failure=None if capture.failure is None else failure_of(capture.failure),
+        failure=capture.failure,
         explanation=None if found.explanation is None else explanation_of(found.explanation),
         timings=capture.timings,
     )

@@ -9,7 +9,8 @@ from msgspec import Struct
 from ... import report
 from ...ir.program import Program
 from ...shardings import conflicts, explained
-from .source import Source, source_of
+from .shaped import at, shaped
+from .source import Source
 
 MOST_STEPS = 100
 """Of the way to a value at a border. In a deep network an axis may come through every layer."""
@@ -86,67 +87,21 @@ class Conflict(Struct, frozen=True):
 
 def conflict_of(found: conflicts.Conflict) -> Conflict:
     """A conflict in its JSON shape."""
-    return Conflict(
-        operation=found.operation,
-        rule=found.rule,
-        factor=found.factor,
-        file=found.place.file,
-        line=found.place.line,
-        won=_side(found.won),
-        lost=list(map(_side, found.lost)),
-    )
+    return shaped(Conflict, found, **at(found.place), won=_side(found.won), lost=list(map(_side, found.lost)))
 
 
 def _side(side: conflicts.Side) -> Side:
-    return Side(
-        value=side.value,
-        axes=list(side.axes),
-        why=[why_of(why) for why in side.why],
-        elsewhere=[why_of(why) for why in side.elsewhere],
-    )
+    return shaped(Side, side, why=list(map(why_of, side.why)), elsewhere=list(map(why_of, side.elsewhere)))
 
 
 def sharding_of(value: report.ShardedValue, program: Program) -> Sharding:
     """A sharded value in its JSON shape."""
     most = 1 if value.role == "value" else MOST_STEPS
-    return Sharding(
-        stage=value.stage,
-        role=value.role,
-        value=value.value,
-        name=value.name,
-        global_type=value.type,
-        local_type=value.local_type,
-        spec=value.spec,
-        asked=value.asked,
-        agrees=value.agrees,
-        replicated_bytes=value.replicated_bytes,
-        manual=list(value.manual),
-        source=source_of(value.source),
-        why=[why_of(found) for found in explained.why(program, value, most)],
-    )
+    why = [why_of(found) for found in explained.why(program, value, most)]
+    return shaped(Sharding, value, global_type=value.type, why=why)
 
 
 def why_of(found: explained.Why) -> Why:
     """Why one axis is where it is, in its JSON shape."""
-    return Why(
-        axis=str(found.axis),
-        dim=found.dim,
-        origin=found.origin,
-        file=found.place.file,
-        line=found.place.line,
-        root=found.root,
-        steps=list(map(_step, found.steps)),
-        omitted=found.omitted,
-    )
-
-
-def _step(step: explained.ExplainedStep) -> Step:
-    return Step(
-        step=step.number,
-        operation=step.operation,
-        rule=step.rule,
-        source=step.source,
-        target=step.target,
-        file=step.place.file,
-        line=step.place.line,
-    )
+    steps = [shaped(Step, step, **at(step.place), step=step.number) for step in found.steps]
+    return shaped(Why, found, **at(found.place), axis=str(found.axis), steps=steps)

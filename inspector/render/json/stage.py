@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ....parsers.errors import Problem
 from ...report import StageSummary
+from .shaped import shaped
 
 
 class Place(Struct, frozen=True):
@@ -34,16 +35,7 @@ class Stage(Struct, frozen=True):
 
 def stage_of(stage: StageSummary) -> Stage:
     """A stage in its JSON shape."""
-    return Stage(
-        name=stage.name,
-        dialect=stage.dialect,
-        bytes=stage.bytes,
-        lines=stage.lines,
-        instructions=stage.instructions,
-        opcodes=stage.opcodes,
-        seconds=stage.seconds,
-        problems=[_place(problem) for problem in stage.problems],
-    )
+    return shaped(Stage, stage, problems=list(map(_place, stage.problems)))
 
 
 def _place(problem: Problem) -> Place:

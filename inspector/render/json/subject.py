@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from ...capture import model
 from ...report import PlacedMessage
-from .source import Source, source_of
+from .shaped import shaped
+from .source import Source
 
 
 class Axis(Struct, frozen=True):
@@ -77,31 +78,9 @@ class Failure(Struct, frozen=True):
 
 def subject_of(subject: model.Subject) -> Subject:
     """The subject in its JSON shape."""
-    return Subject(
-        function=subject.function,
-        script=subject.script,
-        target=subject.target,
-        platform=subject.platform,
-        device_count=subject.device_count,
-        jax=subject.jax,
-        jaxlib=subject.jaxlib,
-        python=subject.python,
-        mesh=[
-            Mesh(mesh.name, [Axis(axis.name, axis.size, axis.type) for axis in mesh.axes], list(mesh.device_ids))
-            for mesh in subject.meshes
-        ],
-        device_assignment=list(subject.device_assignment),
-        device_kind=subject.device_kind,
-        devices=[Device(d.id, list(d.coords), d.core, d.slice, d.process) for d in subject.devices],
-    )
+    return shaped(Subject, subject, mesh=subject.meshes)
 
 
 def message_of(placed: PlacedMessage) -> Message:
     """A message in its JSON shape."""
-    said = placed.message
-    return Message(said.level, said.text, said.phase, said.location, placed.about, source_of(placed.source))
-
-
-def failure_of(failure: model.Failure) -> Failure:
-    """A failure in its JSON shape."""
-    return Failure(failure.kind, failure.message, failure.phase, failure.details, failure.hint)
+    return shaped(Message, placed.message, about=placed.about, source=placed.source)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ...capture import model
-from ...report import VariableVariance
-from .source import Source, source_of
+from .shaped import shaped
+from .source import Source
 
 
 class Value(Struct, frozen=True):
@@ -49,22 +49,4 @@ class Variance(Struct, frozen=True):
 
 def value_of(value: model.Value) -> Value:
     """An argument or a result in its JSON shape."""
-    return Value(value.path, value.type, value.spec, value.donated)
-
-
-def variance_of(value: VariableVariance) -> Variance:
-    """A value's variance in its JSON shape."""
-    return Variance(
-        equation=value.equation,
-        primitive=value.primitive,
-        value=value.value,
-        type=value.type,
-        varying=list(value.varying),
-        unreduced=list(value.unreduced),
-        reduced=list(value.reduced),
-        inferred=value.inferred,
-        hidden=list(value.hidden),
-        entered=[AxisEntry(e.axis, e.equation, e.by, source_of(e.source)) for e in value.entered],
-        left=list(value.left),
-        source=source_of(value.source),
-    )
+    return shaped(Value, value, asked=value.spec)
