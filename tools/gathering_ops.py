@@ -64,7 +64,7 @@ def main() -> None:
                 if collective.kind == "all-gather"
             }
             listed = ", ".join(f'"{each}"' for each in sorted(gathers))
-            print(f'"{target.partition(":")[0]}, JAX {last.subject.jax}" = [{listed}]')
+            print(f'["JAX {last.subject.jax}"]\n{target.partition(":")[0]} = [{listed}]')
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from ..report import Suppression
 
 MARK = b"shardscope:"
 
-LONGEST = 1000
+MAX_COMMENT_CHARACTERS = 1000
 """Characters of a comment that are read."""
 
 _COMMENT = re.compile(r"#\s*shardscope:\s*ignore\b\s*(?:\[([^\]]*)\])?[\s:,–-]*(.*?)\s*(?=$|\s#)")
@@ -56,7 +56,7 @@ def _read(source: Source) -> Iterator[Suppression]:
 
 
 def _suppression(file: str, comment: tokenize.TokenInfo, first: int, last: int) -> Iterator[Suppression]:
-    said = _COMMENT.search(comment.string[:LONGEST])
+    said = _COMMENT.search(comment.string[:MAX_COMMENT_CHARACTERS])
     if said is not None:
         names = tuple(filter(None, (name.strip() for name in (said[1] or "").split(","))))
         yield Suppression(file, comment.start[0], names, said[2], min(first, comment.start[0]), last)

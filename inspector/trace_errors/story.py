@@ -8,10 +8,10 @@ from ..findings.support.jaxpr_flow import Flow, flow_of
 from ..ir.jaxpr_text import EquationPlace
 from ..report import Report, StoryStep, VariableVariance
 
-MOST = 8
+MAX_SHOWN_STEPS = 8
 """Steps that are told."""
 
-MOST_STEPS = 200
+MAX_STEPS = 200
 """Equations through which a value is followed."""
 
 
@@ -23,9 +23,9 @@ def story_of(unchecked: Report, place: EquationPlace, name: str, axis: str) -> t
     values = {each.value: each for each in unchecked.variance}
     steps = list(_back(flow, values, place, name, axis))
     shown = steps
-    if len(steps) > MOST:
-        more = StoryStep(f"… {len(steps) - MOST} more steps")
-        shown = [*steps[: MOST // 2], more, *steps[-MOST // 2 :]]
+    if len(steps) > MAX_SHOWN_STEPS:
+        more = StoryStep(f"… {len(steps) - MAX_SHOWN_STEPS} more steps")
+        shown = [*steps[: MAX_SHOWN_STEPS // 2], more, *steps[-MAX_SHOWN_STEPS // 2 :]]
     entry = next((e for e in (values[name].entered if name in values else ()) if e.axis == axis), None)
     first = () if entry is None else (StoryStep(f"{axis} enters by {entry.by}", entry.source),)
     return (*first, *reversed(shown))
@@ -37,7 +37,7 @@ def _back(
     """Backwards along one operand that varies over the axis, out of the bodies of loops and branches."""
     by_name = {output: made for (_, output), (made, _) in flow.made.items()}
     seen: set[str] = set()
-    while name not in seen and len(seen) < MOST_STEPS:
+    while name not in seen and len(seen) < MAX_STEPS:
         seen.add(name)
         made = by_name.get(name)
         if made is None:

@@ -10,8 +10,8 @@ from ...report import Collective, Finding, Fix, Report
 from ..fixes.calls import call_at, operand_text, renamed
 from ..fixes.edits import rewritten
 from ..rule import Rule, finding
-from ..support.axis_sizes import axis_sizes
 from ..support.compiled import compiled_as, is_combined, is_compiled, saved_seconds
+from ..support.device_index import axis_sizes
 from ..support.jaxpr_flow import Flow, flow_of
 from ..support.own_block import OwnBlock, own_block, without_slices
 

@@ -10,8 +10,8 @@ from ...report import Finding, Fix, Report
 from ..fixes.calls import call_at, name_of, operand_text
 from ..fixes.edits import Edits, without_call
 from ..rule import Rule, finding
-from ..support.axis_sizes import axis_sizes
 from ..support.compiled import SCATTERS, is_combined, sum_compiled_as
+from ..support.device_index import axis_sizes
 from ..support.equal_operands import equal_along, is_constant
 from ..support.jaxpr_flow import Flow, flow_of
 

@@ -8,9 +8,8 @@ from ....parsers.sharding_syntax.mesh import AxisRef, join_axes
 from ...report import Collective, Finding, FindingPlace, Report
 from ...units import format_bytes, plural
 from ..rule import Rule, advice, finding
-from ..support.compiled import is_compiled
+from ..support.compiled import compiled_collectives, is_compiled
 from ..support.hlo_loops import loops_of
-from ..support.in_loops import compiled_collectives
 
 
 def check(report: Report) -> Iterator[Finding]:

@@ -13,8 +13,8 @@ from ...units import format_bytes, plural
 from ..fixes.calls import call_at
 from ..fixes.hoisting import before_the_loop
 from ..rule import Rule, advice, finding
+from ..support.compiled import compiled_collectives
 from ..support.hlo_loops import Loop, loops_of
-from ..support.in_loops import compiled_collectives
 
 
 def check(report: Report) -> Iterator[Finding]:

@@ -14,10 +14,10 @@ from ...units import format_bytes
 from ..rule import Rule, advice, finding
 from ..support.shapes import shape_of
 
-LEAST = 64 * 2**20
+MIN_COPIED_BYTES = 64 * 2**20
 """Bytes of a device that lie elsewhere as well, from which on a value is large."""
 
-OF_DEVICE = 1 / 128
+MIN_MEMORY_SHARE = 1 / 128
 """Or, where that is more, which part of the memory of the target's devices."""
 
 ROLES = ("argument", "output")
@@ -26,7 +26,7 @@ ROLES = ("argument", "output")
 def check(report: Report) -> Iterator[Finding]:
     """Each large argument and output that some axis of the mesh could cut and does not, worst first."""
     capacity = None if report.peak is None else report.peak.capacity
-    least = report.thresholds.get(RULE.id, max(LEAST, (capacity or 0) * OF_DEVICE))
+    least = report.thresholds.get(RULE.id, max(MIN_COPIED_BYTES, (capacity or 0) * MIN_MEMORY_SHARE))
     large = [v for v in report.shardings if v.role in ROLES and (v.replicated_bytes or 0) >= least and not v.manual]
     told = set()
     for value in sorted(large, key=lambda v: -(v.replicated_bytes or 0)):
@@ -98,6 +98,6 @@ RULE = Rule(
     repaired='table = jax.device_put(table, NamedSharding(mesh, P("x")))',
     check=check,
     by_hand="where the array is made is often not in the script; whether there is room is a choice",
-    threshold=LEAST,
+    threshold=MIN_COPIED_BYTES,
     threshold_is="bytes of a device that are copies",
 )

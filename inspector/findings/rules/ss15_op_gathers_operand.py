@@ -57,15 +57,15 @@ def check(report: Report) -> Iterator[Finding]:
 def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Finding:
     subject, axes = report.capture.subject, collective.axes or ()
     platform = "" if subject is None else subject.platform
-    gathers = [target for target, operations in _gathering().items() if cause.operation in operations]
+    gathers = [(target, jax) for target, jax, operations in _gathering() if cause.operation in operations]
     evidence = [
         ("it is", f"{cause.value}, cut as {cause.before}"),
         ("compiled to", f"{collective.kind} {collective.name}, {', '.join(collective.result_types)}"),
     ]
     if gathers:
-        evidence.append(("known to gather on", "; ".join(gathers)))
+        evidence.append(("known to gather on", "; ".join(map(", ".join, gathers))))
     # What only the CPU does is no reason to change a program.
-    only_here = platform == "cpu" and {target.partition(",")[0] for target in gathers} == {"cpu"}
+    only_here = platform == "cpu" and {target for target, _ in gathers} == {"cpu"}
     times = None if is_combined(collective) else collective.executions
     wire, estimate = collective.wire_bytes, collective.estimate
     return finding(
@@ -84,10 +84,11 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
 
 
 @lru_cache(maxsize=1)
-def _gathering() -> dict[str, list[str]]:
-    """By target, the operations that were seen to gather their operand; made by `tools/gathering_ops.py`."""
+def _gathering() -> tuple[tuple[str, str, list[str]], ...]:
+    """Platform, JAX, and the operations that were seen to gather their operand: `tools/gathering_ops.py` tries them."""
     text = resources.files(support).joinpath("gathering.toml").read_text(encoding="utf-8")
-    return {target: list(operations) for target, operations in tomllib.loads(text).items()}
+    tried = tomllib.loads(text)
+    return tuple((platform, jax, names) for jax, found in tried.items() for platform, names in found.items())
 
 
 RULE = Rule(

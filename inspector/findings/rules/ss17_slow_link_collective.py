@@ -14,10 +14,10 @@ from ...report import Collective, Finding, FindingPlace, Report
 from ...units import format_bytes, format_seconds
 from ..rule import Rule, advice, finding
 
-MOST_AXES = 5
+MAX_AXES = 5
 """Of a mesh whose orders are all tried."""
 
-LEAST = 0.1
+MIN_SAVED_SHARE = 0.1
 """The part of the time of all communication that another order must save."""
 
 
@@ -26,7 +26,7 @@ def check(report: Report) -> Iterator[Finding]:
     machine = machine_of(report.program)
     found = [c for c in report.collectives if c.stage == "hlo" and c.estimate is not None and c.executions]
     slow = [c for c in found if c.estimate is not None and c.estimate.link == "network"]
-    meshes = [mesh for mesh in report.meshes if mesh.size == report.partitions and 1 < len(mesh.axes) <= MOST_AXES]
+    meshes = [mesh for mesh in report.meshes if mesh.size == report.partitions and 1 < len(mesh.axes) <= MAX_AXES]
     if machine is None or not slow or len(meshes) != 1 or len(machine.devices) != report.partitions:
         return
     now = _total(found)
@@ -34,7 +34,7 @@ def check(report: Report) -> Iterator[Finding]:
         ((order, _total(_placed(found, meshes[0], order, machine))) for order in _orders(meshes[0])),
         key=lambda each: each[1],
     )
-    if now - then > report.thresholds.get(RULE.id, LEAST) * now:
+    if now - then > report.thresholds.get(RULE.id, MIN_SAVED_SHARE) * now:
         island = "slice" if machine.chip.platform == "tpu" else "node"
         yield _found(report, meshes[0], slow, best, now, then, island)
 
@@ -126,6 +126,6 @@ RULE = Rule(
     repaired='mesh = jax.make_mesh((8, 4), ("model", "data"))',
     check=check,
     by_hand="where the mesh is laid out, other programs may depend on it; `shardscope diff --with mesh=…` tries it",
-    threshold=LEAST,
+    threshold=MIN_SAVED_SHARE,
     threshold_is="part of the time of all communication that another order saves",
 )

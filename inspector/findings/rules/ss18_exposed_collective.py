@@ -9,17 +9,21 @@ from ...report.cost import FunctionCost
 from ...units import format_seconds
 from ..rule import Rule, advice, finding
 
-LEAST = 1e-4
+MIN_WAITING_S = 1e-4
 """Seconds in one run that are worth telling."""
 
-PART = 0.25
+MIN_WAITING_SHARE = 0.25
 """Of the time of a run."""
 
 
 def check(report: Report) -> Iterator[Finding]:
     """One finding for a program that waits for a good part of its time: where most of that goes."""
     cost = report.cost
-    if cost is None or _spared(cost) < report.thresholds.get(RULE.id, LEAST) or cost.waiting < PART * cost.total:
+    if (
+        cost is None
+        or _spared(cost) < report.thresholds.get(RULE.id, MIN_WAITING_S)
+        or cost.waiting < MIN_WAITING_SHARE * cost.total
+    ):
         return
     timed = [c for c in report.collectives if c.stage == "hlo" and _seconds(c)]
     if timed:
@@ -80,6 +84,6 @@ RULE = Rule(
     b = lax.ppermute(b, "x", ring)""",
     check=check,
     by_hand="to overlap is another algorithm",
-    threshold=LEAST,
+    threshold=MIN_WAITING_S,
     threshold_is="seconds of waiting in one run for which there is other work",
 )

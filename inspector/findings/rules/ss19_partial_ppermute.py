@@ -12,9 +12,8 @@ from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
-from ..support.axis_sizes import axis_sizes
-from ..support.device_index import Numbers
-from ..support.jaxpr_flow import MOST_STEPS, At, Flow, flow_of
+from ..support.device_index import Numbers, axis_sizes
+from ..support.jaxpr_flow import MAX_STEPS, At, Flow, flow_of
 
 _PAIR = re.compile(r"\((\d{1,9}), (\d{1,9})\)")
 
@@ -84,7 +83,7 @@ def _is_replaced(flow: Flow, place: EquationPlace, without: list[int], sizes: di
         uses = flow.used.get((value.jaxpr, value.name), [])
         found = [after for user, position in uses for after in _after(flow, user, position, axes, without, sizes)]
         returned = [after for after in _carried(flow, value) if after is not None]
-        if any(after is None for after in found) or len(seen) > MOST_STEPS:
+        if any(after is None for after in found) or len(seen) > MAX_STEPS:
             return False
         if value.name in flow.jaxprs[value.jaxpr].outputs and not returned:
             return False

@@ -11,11 +11,10 @@ from ...catalog.spellings import rule_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..rule import Rule, advice, finding
-from ..support.axis_sizes import axis_sizes
-from ..support.device_index import Numbers
+from ..support.device_index import Numbers, axis_sizes
 from ..support.equal_operands import operands_over
 from ..support.jaxpr_flow import At, Flow, flow_of
-from ..support.own_block import MOST_DEVICES
+from ..support.own_block import MAX_DEVICES
 
 _WAITED = re.compile(r"Expected \d+ threads to join the rendezvous, but only \d+ of them arrived on time")
 """XLA, xla/service/rendezvous.cc: after 40 seconds it ends the process."""
@@ -71,7 +70,7 @@ def _taken(
 ) -> dict[int, list[int]]:
     """Which branch each of the devices along some axes takes, by their positions; empty where data decides it."""
     sizes = axis_sizes(report)
-    if any(axis not in sizes for axis in axes) or math.prod(sizes[axis] for axis in axes) > MOST_DEVICES:
+    if any(axis not in sizes for axis in axes) or math.prod(sizes[axis] for axis in axes) > MAX_DEVICES:
         return {}
     found: dict[int, list[int]] = {}
     for position, at in enumerate(product(*(range(sizes[axis]) for axis in axes))):

@@ -14,8 +14,8 @@ from ...report import Collective, Finding, Fix, Report
 from ..fixes.calls import call_at, operand_text, renamed
 from ..fixes.edits import rewritten, together, without_calls
 from ..rule import Rule, finding
-from ..support.axis_sizes import axis_sizes
 from ..support.compiled import GATHERS, compiled_as, is_compiled
+from ..support.device_index import axis_sizes
 from ..support.equal_operands import operands_over
 from ..support.jaxpr_flow import At, Flow, Use, flow_of
 from ..support.reached import reached

@@ -21,7 +21,7 @@ from ...shardings.situation import ACROSS
 from ...shardings.spelled import from_sdy
 from ...shardings.table import propagated
 
-MOST_STEPS = 10_000
+MAX_STEPS = 10_000
 """Values that are followed from one."""
 
 CONSTRAINT = "sdy.sharding_constraint"
@@ -125,7 +125,7 @@ def _followed(flow: Dataflow, first: tuple[Node, int], axis: AxisRef) -> _Way | 
     while waiting:
         node, dim = waiting.pop()
         users = flow.users(node)
-        if not users or len(way.nodes) > MOST_STEPS:
+        if not users or len(way.nodes) > MAX_STEPS:
             return None
         for row in users:
             after = _after(flow, row, node, dim, axis, way.nodes)

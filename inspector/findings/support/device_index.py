@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 from ...catalog.spellings import rule_of
 from ...ir.jaxpr_text import EquationPlace
+from ...report import Report
 from .jaxpr_flow import At, Flow
 from .shapes import shape_of
 
-MOST_STEPS = 2_000
+MAX_STEPS = 2_000
 """Equations that are evaluated for one number; a crafted program may share operands without end."""
 
 BINARY: dict[str, Callable[[int, int], int]] = {
@@ -53,7 +54,7 @@ class Numbers:
     coordinates: Mapping[str, int]
     length: int = 1
     element: int = 0
-    left: int = field(default=MOST_STEPS)
+    left: int = field(default=MAX_STEPS)
 
     def value(self, at: At) -> int | None:
         """The number; None where it depends on anything else."""
@@ -120,3 +121,12 @@ def _number(literal: str) -> int | None:
     if found is None:
         return None
     return int(found[1] == "True") if found[1] in ("True", "False") else int(found[1])
+
+
+def axis_sizes(report: Report) -> dict[str, int]:
+    """The sizes of all mesh axes by name; not those that have different ones in different meshes."""
+    sizes: dict[str, set[int]] = {}
+    for mesh in report.capture.subject.meshes if report.capture.subject else ():
+        for axis in mesh.axes:
+            sizes.setdefault(axis.name, set()).add(axis.size)
+    return {name: size.pop() for name, size in sizes.items() if len(size) == 1}

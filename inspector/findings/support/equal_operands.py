@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...ir.jaxpr_text import EquationPlace
 from ...variance.held import Value
 from ...variance.inference import infer
-from .jaxpr_flow import MOST_STEPS, At, Flow
+from .jaxpr_flow import MAX_STEPS, At, Flow
 
 SAYS_NOTHING = ("axis_index",)
 """Equations without operands that are no constants."""
@@ -32,7 +32,7 @@ def is_constant(flow: Flow, place: EquationPlace, position: int) -> bool:
     """Whether an operand is made of literals alone, whatever is computed with them."""
     waiting = [At(place.jaxpr, place.equation.inputs[position])]
     seen = set(waiting)
-    while waiting and len(seen) < MOST_STEPS:
+    while waiting and len(seen) < MAX_STEPS:
         at = waiting.pop()
         made = flow.made.get((at.jaxpr, at.name))
         found: list[At | None] = []

@@ -14,7 +14,7 @@ from ....parsers.hlo.fields import number
 from ...catalog.spellings import HLO_OPCODES
 from ...ir.program import Program
 
-MOST_STEPS = 2_000
+MAX_STEPS = 2_000
 
 LINEAR = frozenset(("transpose", "reshape", "convert", "copy", "bitcast", "negate", "get-tuple-element", "slice"))
 """What a sum of values may go through one by one as well as after it is summed."""
@@ -78,7 +78,7 @@ class Loop:
 
     def carried(self, value: Value | None) -> int | None:
         """Which element of what the loop carries a value is at the beginning of an iteration."""
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             if value is None:
                 break
             maker, of = value.maker, self.operands(value.maker)
@@ -105,7 +105,7 @@ class Loop:
                 carries = True
                 continue
             operands = self.operands(one.maker)
-            if one.maker.opcode in OPAQUE or len(operands) < len(one.maker.operands) or len(seen) > MOST_STEPS:
+            if one.maker.opcode in OPAQUE or len(operands) < len(one.maker.operands) or len(seen) > MAX_STEPS:
                 return False
             waiting += [operand for operand in dict.fromkeys(operands) if operand not in seen]
             seen.update(operands)
@@ -121,7 +121,7 @@ class Loop:
         while waiting:
             value = waiting.pop()
             users = self.users(value)
-            if len(seen) > MOST_STEPS or (not users and value.maker is not collective):
+            if len(seen) > MAX_STEPS or (not users and value.maker is not collective):
                 return None
             for user in users:
                 index = self._added_to(user, value)
@@ -147,7 +147,7 @@ class Loop:
 
     def _ends_as(self, value: Value) -> int | None:
         """The element of the carry that a value alone becomes."""
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             users = self.users(value)
             if len(users) != 1:
                 return None
@@ -176,7 +176,7 @@ class Loop:
         return applied is not None and applied.root is not None and applied.root.opcode == "add"
 
     def _is_constant(self, value: Value) -> bool:
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             operands = self.operands(value.maker)
             if value.maker.opcode not in ("broadcast", "reshape", "convert", "copy") or not operands:
                 break

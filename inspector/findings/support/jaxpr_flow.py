@@ -10,7 +10,7 @@ from ...ir.derived import derived
 from ...ir.jaxpr_text import EquationPlace, JaxprText
 from ...report import FindingPlace, Report, SourcePosition
 
-MOST_STEPS = 10_000
+MAX_STEPS = 10_000
 """Uses that are followed from one value."""
 
 Calls = tuple[EquationPlace, ...]

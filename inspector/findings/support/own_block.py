@@ -11,16 +11,15 @@ from itertools import permutations, product
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Fix, Report
 from ..fixes.edits import Edits, together, without_calls
-from .axis_sizes import axis_sizes
-from .device_index import Numbers
+from .device_index import Numbers, axis_sizes
 from .jaxpr_flow import At, Flow, Use
 from .reached import reached
 from .shapes import numbers_of, shape_of
 
-MOST_DEVICES = 1 << 12
+MAX_DEVICES = 1 << 12
 """Along the axes; for more, nothing is said."""
 
-MOST_ROWS = 64
+MAX_ROWS = 64
 """Of a list of rows, how many are computed."""
 
 DIMENSIONS = "dimension_numbers"
@@ -45,7 +44,7 @@ def own_block(report: Report, flow: Flow, place: EquationPlace, output: int) -> 
     """Whether all that is done with a collective's result, where blocks stay blocks, is to keep one's own of them."""
     axes = place.equation.axes or ()
     sizes = axis_sizes(report)
-    if not axes or any(axis not in sizes for axis in axes) or math.prod(sizes[a] for a in axes) > MOST_DEVICES:
+    if not axes or any(axis not in sizes for axis in axes) or math.prod(sizes[a] for a in axes) > MAX_DEVICES:
         return None
     found = reached(flow, At(place.jaxpr, place.equation.outputs[output].name), _is_slice)
     if found is None:
@@ -94,7 +93,7 @@ def _kept(flow: Flow, use: Use, axes: Sequence[str], sizes: Mapping[str, int]) -
         return None
     devices = [dict(zip(axes, at, strict=True)) for at in product(*(range(sizes[axis]) for axis in axes))]
     length = taken.size if taken.is_list else 1
-    tried = range(0, length, -(-length // MOST_ROWS))
+    tried = range(0, length, -(-length // MAX_ROWS))
     numbers = [
         [Numbers(flow, sizes, device, length, element).value(taken.rows) for element in tried] for device in devices
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...ir.jaxpr_text import EquationPlace
 from .dimensions import dimension_before, passes
-from .jaxpr_flow import MOST_STEPS, At, Flow, Use
+from .jaxpr_flow import MAX_STEPS, At, Flow, Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def reached(flow: Flow, start: At, is_end: Callable[[Use], bool]) -> Reached | N
     while waiting:
         value = waiting.pop()
         for use in flow.uses(value):
-            if use is None or len(seen) > MOST_STEPS:
+            if use is None or len(seen) > MAX_STEPS:
                 return None
             if not isinstance(use, Use):
                 after = use
