@@ -36,7 +36,7 @@ def show(captured: Capture, policy: Policy = EVERYTHING) -> None:
 def show_live(begun: Begun, policy: Policy = EVERYTHING, *, verify: bool = False) -> Capture:
     """Show a capture as it grows, until the user leaves; that ends the capture too. Gives what there is of it.
 
-    A function that does not trace is explained; `verify` tries the changes that mend findings.
+    A function that does not trace is explained; `verify` tries the fixes of findings.
     """
     feed = Feed(begun.captures, begun.cancellation.cancel)
     improve = partial(explained_or_verified, request=begun.request, policy=policy, verify=verify)

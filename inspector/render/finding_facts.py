@@ -22,7 +22,7 @@ def counted(report: Report) -> str:
 
 
 def facts(found: Finding) -> list[tuple[str, str]]:
-    """All of it: how it is known, and what mends it."""
+    """All of it: how it is known, and what fixes it."""
     return [*evidence(found), *fix_facts(found)]
 
 

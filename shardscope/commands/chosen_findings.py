@@ -32,7 +32,7 @@ def add_finding_options(parser: argparse.ArgumentParser) -> None:
 
 
 def verifies(options: argparse.Namespace, found: Found) -> bool:
-    """Whether the changes that mend findings are to be tried."""
+    """Whether the fixes of findings are to be tried."""
     return options.verify or found.configuration.verify
 
 

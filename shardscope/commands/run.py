@@ -77,7 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="try the changes that mend findings, on a copy of the source: capture again, and compare",
+        help="try the fixes of findings on a copy of the source: capture again, and compare",
     )
     parser.add_argument("--save", metavar="FILE", help="keep the capture, for `shardscope open`")
     add_output_options(parser, "report", "reports")

@@ -44,7 +44,7 @@ def detour_fix(report: Report, flow: Dataflow, detour: Detour) -> DetourFix:
     kept = kept_cut(flow, detour, node, dim)
     spec = f"dimension {dim} along {str(detour.axis)!r}" if kept is None else as_spec(kept)
     call = call_at(report.capture, place.source, CONSTRAINTS)
-    here = place.what if call is None else ast.unparse(call[1])
+    here = wording.places.operation(blamed)[0] if call is None else ast.unparse(call[1])
     fix = Fix(f"constrain {here} to {spec}")
     if flow.rows[blamed].name == CONSTRAINT:
         fix = Fix(f"leave out {here}, or let it ask for {spec}", without_call(report.capture, call))

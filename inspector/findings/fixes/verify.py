@@ -26,7 +26,7 @@ ROUNDING = {"f64": 1e-11, "f32": 1e-4, "bf16": 3e-2, "f16": 1e-2}
 Values = Literal["equal", "close", "differ", "not compared"]
 
 Captures = dict[tuple[Edit, ...], Capture | None]
-"""What was captured with each change: several findings may be mended by one."""
+"""What was captured with each change: several findings may be fixed by one."""
 
 
 def verified(

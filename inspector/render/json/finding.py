@@ -1,4 +1,4 @@
-"""What is wrong, and what mends it."""
+"""What is wrong, and what fixes it."""
 
 from __future__ import annotations
 
