@@ -92,9 +92,7 @@ def _operations(program: Program, stage: ParsedStage, offset: int) -> tuple[int,
     text = stage.syntax
     if isinstance(text, JaxprText):
         return operations_of(program, text, offset)
-    data = stage.source.data
-    start, end = data.rfind(b"\n", 0, offset) + 1, data.find(b"\n", offset)
-    return tags_at(stage, Span(start, len(data) if end < 0 else end))
+    return tags_at(stage, stage.source.line_around(offset))
 
 
 def _exactly(program: Program, operations: Sequence[int], stage: ParsedStage) -> tuple[Span, ...]:

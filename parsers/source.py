@@ -32,6 +32,11 @@ class Source:
         data = self.data if span is None else self.data[span.start : span.end]
         return data.decode("utf-8", "replace")
 
+    def line_around(self, offset: int) -> Span:
+        """The line that the byte at an offset is on, without its line break."""
+        start, end = self.data.rfind(b"\n", 0, offset) + 1, self.data.find(b"\n", offset)
+        return Span(start, len(self.data) if end < 0 else end)
+
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column, both from 1; the column counts characters, not bytes."""
         offset = min(max(offset, 0), len(self.data))

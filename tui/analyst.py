@@ -202,8 +202,4 @@ def view_of(report: Report, stage: str, place: Place | None) -> View:
 def _line_at(report: Report, place: StagePlace) -> str:
     """The line of a stage's text in which a place lies."""
     stage = report.program.stage(place.stage)
-    if stage is None:
-        return ""
-    data = stage.text.data
-    start, end = data.rfind(b"\n", 0, place.offset) + 1, data.find(b"\n", place.offset)
-    return data[start : len(data) if end < 0 else end].decode("utf-8", "replace")
+    return "" if stage is None else stage.text.text(stage.text.line_around(place.offset))

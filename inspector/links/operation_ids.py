@@ -43,8 +43,7 @@ def _aliases(stage: ParsedStage) -> Mapping[str, int]:
     data = stage.source.data
     found = {}
     for offset, number in zip(*_columns(stage), strict=True):
-        line = data.rfind(b"\n", 0, offset) + 1
-        alias = _ALIAS.match(data, line)
+        alias = _ALIAS.match(data, stage.source.line_around(offset).start)
         if alias is not None:
             found[alias[1].decode()] = number
     return found
@@ -67,20 +66,14 @@ def tags_at(stage: ParsedStage, span: Span) -> tuple[int, ...]:
 
 @derived
 def _lines(stage: ParsedStage) -> Mapping[int, tuple[Span, ...]]:
-    data = stage.source.data
     found: dict[int, list[Span]] = {}
     if stage.dialect == "hlo":
         for offset, number in zip(*_columns(stage), strict=True):
-            found.setdefault(number, []).append(_line(data, offset))
+            found.setdefault(number, []).append(stage.source.line_around(offset))
     else:
         aliases = _aliases(stage)
-        for use in _TRAILING.finditer(data):
+        for use in _TRAILING.finditer(stage.source.data):
             tag = aliases.get(use[1].decode())
             if tag is not None:
-                found.setdefault(tag, []).append(_line(data, use.start()))
+                found.setdefault(tag, []).append(stage.source.line_around(use.start()))
     return {number: tuple(spans) for number, spans in found.items()}
-
-
-def _line(data: bytes, offset: int) -> Span:
-    start, end = data.rfind(b"\n", 0, offset) + 1, data.find(b"\n", offset)
-    return Span(start, len(data) if end < 0 else end)

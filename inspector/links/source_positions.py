@@ -13,7 +13,7 @@ from ...parsers.errors import Problem
 from ...parsers.hlo import HloModule
 from ...parsers.mlir import MlirModule
 from ...parsers.mlir import frames as location_frames
-from ...parsers.source import Frame, Source, Span
+from ...parsers.source import Frame, Span
 from ..ir.derived import derived
 from ..ir.jaxpr_text import JaxprText
 from ..ir.stage import ParsedStage
@@ -59,22 +59,16 @@ def _stacks(stage: ParsedStage) -> Iterator[tuple[Span, tuple[Frame, ...]]]:
     match stage.syntax:
         case HloModule() as module:
             for match in _FRAME_ID.finditer(source.data):
-                yield _line(source, match.start()), module.frames(int(match[1]))
+                yield source.line_around(match.start()), module.frames(int(match[1]))
             for match in _FRAME.finditer(source.data):
-                yield _line(source, match.start()), frames_at(stage, match.start())
+                yield source.line_around(match.start()), frames_at(stage, match.start())
         case MlirModule() as module:
             for operation in module.walk():
                 # Short forms imply operations that stand in no text.
                 if operation.text is module.text and (stack := location_frames(operation.location)):
-                    yield _line(source, operation.span.start), stack
+                    yield source.line_around(operation.span.start), stack
         case JaxprText() as text:
             for place in text.equations:
-                yield _line(source, place.span.start), text.stack(place.equation)
+                yield source.line_around(place.span.start), text.stack(place.equation)
         case Problem():
             return
-
-
-def _line(source: Source, offset: int) -> Span:
-    start = source.data.rfind(b"\n", 0, offset) + 1
-    end = source.data.find(b"\n", offset)
-    return Span(start, len(source.data) if end < 0 else end)
