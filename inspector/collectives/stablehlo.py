@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from ...parsers.errors import readable
 from ...parsers.mlir import MlirModule, Operation, UnknownLoc, frames, function_around, names
-from ..catalog.spellings import KIND_OF, STABLEHLO_OPS
+from ...parsers.mlir.lists import symbol
+from ..catalog.spellings import CUSTOM_CALLS, KIND_OF, STABLEHLO_OPS, Kind
 from ..ir import mlir_types
 from ..loops.stablehlo_executions import StablehloExecutions
 from ..report import Collective, SourcePosition
 from .named_axes import named_axes
 from .op_name import direction_of
 from .setting import Setting
+
+CUSTOM_CALL = "stablehlo.custom_call"
 
 REDUCTIONS = {
     "stablehlo.add": "sum",
@@ -26,15 +29,28 @@ REDUCTIONS = {
 def stablehlo_collectives(stage: str, module: MlirModule, setting: Setting) -> tuple[Collective, ...]:
     """Every collective of a module, in text order."""
     executions = StablehloExecutions(module)
-    return tuple(_collective(stage, operation, setting, executions) for operation in module.operations(STABLEHLO_OPS))
+    calls = any(f"@{target}".encode() in module.source.data for target in CUSTOM_CALLS)
+    searched = (*STABLEHLO_OPS, *([CUSTOM_CALL] if calls else []))
+    found = ((operation, _kind(operation)) for operation in module.operations(searched))
+    return tuple(_collective(stage, operation, kind, setting, executions) for operation, kind in found if kind)
 
 
-def _collective(stage: str, operation: Operation, setting: Setting, executions: StablehloExecutions) -> Collective:
-    kind = STABLEHLO_OPS[operation.name]
+def _kind(operation: Operation) -> Kind | None:
+    if operation.name != CUSTOM_CALL:
+        return STABLEHLO_OPS[operation.name]
+    target = readable(lambda: operation.attributes.get("call_target_name"))
+    return None if target is None else CUSTOM_CALLS.get(symbol(target))
+
+
+def _collective(
+    stage: str, operation: Operation, kind: Kind, setting: Setting, executions: StablehloExecutions
+) -> Collective:
     spelled = readable(lambda: operation.replica_groups)
     groups = () if spelled is None else spelled.devices(setting.partitions)
     pairs = readable(lambda: operation.source_target_pairs) or ()
     operands = readable(lambda: operation.operand_types) or ()
+    if KIND_OF[kind].sides == "apart":
+        operands = operands[:1]  # the others say where it goes
     results = readable(lambda: operation.result_types) or ()
     bytes_in, bytes_out = mlir_types.size(operands), mlir_types.size(results)
     function = function_around(operation)

@@ -16,6 +16,7 @@ from ..sharding_syntax.replica_groups import ReplicaGroups
 from ..source import Source, Span
 from .annotations import Annotations
 from .collectives import parse_channel, parse_groups, parse_pairs
+from .lists import entries
 from .locations import Location
 from .parameters import Argument, function_arguments, label, region_arguments
 from .scan import span_at, spans_in
@@ -97,7 +98,7 @@ class Operation:
 
     @property
     def replica_groups(self) -> ReplicaGroups | None:
-        """The groups in which a collective of StableHLO runs."""
+        """The groups in which a collective of StableHLO runs; a custom call has them in its configuration."""
         return self._read("replica_groups", lambda text: parse_groups(text, self.text.mesh))
 
     @property
@@ -112,6 +113,8 @@ class Operation:
 
     def _read(self, key: str, parse: Callable[[str], T]) -> T | None:
         value = self.attributes.get(key)
+        if value is None and (config := self.attributes.get("backend_config", "")).startswith("{"):
+            value = entries(config).get(key)
         return None if value is None else self.text.read(value, parse, self.span.start)
 
     @property

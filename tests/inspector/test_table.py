@@ -20,7 +20,9 @@ from shardscope.inspector.catalog.names import entries_named
 from shardscope.inspector.catalog.spellings import FUNCTIONS, HLO_OPCODES, PRIMITIVES, STABLEHLO_OPS, TABLE, rule_of
 from shardscope.inspector.collectives.hlo import hlo_collectives
 from shardscope.inspector.collectives.setting import Setting
+from shardscope.inspector.collectives.stablehlo import stablehlo_collectives
 from shardscope.parsers.hlo import parse_module
+from shardscope.parsers.mlir import parse_module as parse_mlir
 from shardscope.parsers.source import Source
 
 SIZE = 4
@@ -247,3 +249,11 @@ def test_bytes_are_those_of_an_optimal_algorithm(kind: CollectiveKind) -> None:
     result = block if kind.sides == "scattered" else whole
     assert kind.wire_bytes(count, operand, result) == sent
     assert kind.wire_bytes(1, operand, result) == 0
+
+
+def test_a_custom_call_is_listed_from_stablehlo() -> None:
+    """As JAX lowers it: the groups are in its configuration, and only its first operand is sent."""
+    text = traced(ragged, check=False).lower(lowering_platforms=("cpu",)).as_text()
+    (found,) = stablehlo_collectives("stablehlo", parse_mlir(Source("m", text.encode())), Setting((), SIZE))
+    assert (found.kind, found.groups) == ("ragged-all-to-all", ((0, 1, 2, 3),))
+    assert (found.operand_types, found.result_types, found.wire_bytes) == (("f32[4]",), ("f32[4]",), 12)
