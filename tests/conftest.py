@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol import bootstrap
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.samples.catalogue import samples
+
+from tests.warm.client import Warmth
 
 settings.register_profile("shared", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
@@ -21,10 +24,34 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FAST}".strip()
 MADE_ONCE = ("corpus", "folder", "sample")
 """Fixtures that take long to make: the tests that ask for one run in the same process."""
 
+WARMTH = Warmth(bootstrap.LOAD)
+
 SampleCapture = Callable[[str], Capture]
 
 SAMPLE_FUNCTIONS = [f"{sample.name}:{function}" for sample in samples() for function in sample.functions]
 """`name:function` of all that can be inspected in the samples."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "cold: starts its capturing processes from nothing, not from a warm server")
+    WARMTH.install()
+
+
+def pytest_unconfigure() -> None:
+    WARMTH.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let the processes that a test starts be warm, unless it is about how they start."""
+    WARMTH.enabled = item.get_closest_marker("cold") is None
+    return (yield)
+
+
+@pytest.fixture(scope="session")
+def warmth() -> Warmth:
+    """What starts captures in this session."""
+    return WARMTH
 
 
 @pytest.hookimpl(tryfirst=True)

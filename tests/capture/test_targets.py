@@ -146,7 +146,7 @@ def test_two_captures_side_by_side(captured: Captured) -> None:
     with ThreadPoolExecutor() as pool:
         captures = list(
             pool.map(
-                lambda number: captured(script, name=f"script{number}.py", target="tpu:v5e:1x1"), range(2), timeout=120
+                lambda number: captured(script, name=f"script{number}.py", target="tpu:v5e:2x2"), range(2), timeout=120
             )
         )
     assert all(capture.complete for capture in captures), [capture.failure for capture in captures]
@@ -162,7 +162,7 @@ def test_what_the_platform_decides_is_told(captured: Captured) -> None:
             return jax.lax.platform_dependent(y, cpu=lambda x: x + 1, default=lambda x: x - 5)
         fn_inputs = (jax.ShapeDtypeStruct((8,), "float32"),)
         """,
-        target="tpu:v5e:1x1",
+        target="tpu:v5e:2x2",
     )
     assert capture.complete, capture.failure
     told = [(message.text, (message.location or "").rpartition(":")[2]) for message in capture.messages]
@@ -186,7 +186,7 @@ def test_what_the_host_would_do_is_left_out_and_told(captured: Captured) -> None
             return x + jax.pure_callback(np.sin, jax.ShapeDtypeStruct((8,), "float32"), x)
         fn_inputs = (jax.ShapeDtypeStruct((8,), "float32"),)
         """,
-        target="tpu:v5e:1x1",
+        target="tpu:v5e:2x2",
     )
     assert capture.complete, capture.failure
     told = {(message.location or "").rpartition(":")[2]: message.text for message in capture.messages}
@@ -246,6 +246,7 @@ def test_nodes_are_told_apart(captured: Captured) -> None:
     assert links == {("node",): "network", ("gpu",): "node"}
 
 
+@pytest.mark.cold
 def test_a_target_without_its_compiler(captured: Captured) -> None:
     script = """
         import os, sys

@@ -1,0 +1,128 @@
+"""What a warm server starts is what would have been started without it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shardscope.inspector.capture import attempt
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol.wire import Frame
+from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.samples.catalogue import samples
+
+from .client import Warmth
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="servers run on Linux only")
+
+MEASURED = {"seconds", "since", "started", "duration", "late", "median"}
+"""Fields that hold what no two processes share."""
+
+SCRIPT = """
+import gzip, os, sys
+print(sorted(name for name in sys.modules if name.partition(".")[0] in ("jax", "jaxlib", "numpy", "threading")))
+print(sys.argv, sys.orig_argv[:2], sys.path, sys.flags, __name__, sorted(vars(sys.modules["__main__"])))
+print(gzip.__file__, os.getcwd(), os.getpid() == os.getsid(0) == os.getpgid(0), sorted(os.listdir("/proc/self/fd")))
+print(sorted(os.environ.items()), repr(sys.stdin.read()))
+import jax, threading
+print(len(jax.devices()), threading.active_count(), "jax.numpy" in sys.modules)
+def fn():
+    return jax.numpy.arange(8.0)
+"""
+
+Captured = Callable[[Request, bool], tuple["Frames", Capture]]
+Frames = list[tuple[dict[str, Any], bytes]]
+
+
+def without_measures(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: without_measures(each) for name, each in value.items() if name not in MEASURED}
+    if isinstance(value, list | tuple):
+        return [without_measures(each) for each in value]
+    return value
+
+
+def plain(text: str) -> str:
+    """Without addresses, and without sizes of memory."""
+    return re.sub(r"0x[0-9a-f]+|[0-9.]+ GB", "…", text)
+
+
+@pytest.fixture
+def frames(monkeypatch: pytest.MonkeyPatch, warmth: Warmth) -> Captured:
+    """Captures; gives the events, but for what is measured, and the Capture that they add up to."""
+    decode = attempt.decode
+    monkeypatch.setenv("PYTHONHASHSEED", "1")  # by which JAX orders the sets that it prints
+
+    def run(request: Request, warm: bool) -> tuple[Frames, Capture]:
+        found: Frames = []
+
+        def recorded(frame: Frame) -> object:
+            found.append((without_measures(frame.event), frame.text))
+            return decode(frame)
+
+        monkeypatch.setattr(attempt, "decode", recorded)
+        monkeypatch.setattr(warmth, "enabled", warm)
+        if warm:
+            last_capture(request)  # for the server to be there
+        found.clear()
+        before = warmth.forked
+        last = last_capture(request)
+        assert (warmth.forked >= before + 2) == warm
+        stages = [({"stage": stage.name}, stage.source.data) for stage in last.stages]
+        others = [each for each in found if each[0]["event"] != "stage"]  # what the compiler writes may come early
+        return [*stages, *sorted(others, key=repr)], last
+
+    return run
+
+
+SAMPLES = {sample.name: sample.path for sample in samples()}
+
+
+@pytest.mark.parametrize("name", ["fsdp_tp:grad", "psum:psum", "moe:loss"])
+@pytest.mark.parametrize("live", [True, False])
+def test_samples(frames: Captured, name: str, live: bool) -> None:
+    sample, _, function = name.partition(":")
+    request = Request(f"{SAMPLES[sample]}:{function}", live=live)
+    (cold, one), (warm, other) = frames(request, False), frames(request, True)
+    assert one.complete
+    assert cold == warm
+    assert (one.stdout, one.stderr) == (other.stdout, other.stderr)
+
+
+def test_what_a_script_sees_of_its_process(frames: Captured, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "gzip.py").write_text("")
+    request = Request(f"{tmp_path}/script.py:fn", argv=("--steps", "3"), directory=str(tmp_path), devices=3)
+    (cold, one), (warm, other) = frames(request, False), frames(request, True)
+    assert one.complete, one.failure
+    assert cold == warm
+    assert one.stdout.splitlines() == other.stdout.splitlines()
+
+
+@pytest.mark.parametrize("overrides", [("check_vma=off",), ("mesh=tp:4",), ("mesh=nothing:4",)])
+def test_changes_after_the_import_of_jax(frames: Captured, overrides: tuple[str, ...]) -> None:
+    request = Request(f"{SAMPLES['megatron_mlp']}:block", overrides=overrides, live=False)
+    assert frames(request, False)[0] == frames(request, True)[0]
+
+
+@pytest.mark.parametrize(
+    "end", ["os.abort()", "os._exit(3)", "os.kill(os.getpid(), 9)", "sys.exit(4)", "1 / 0", "time.sleep(100)"]
+)
+def test_how_it_ends(frames: Captured, tmp_path: Path, end: str) -> None:
+    (tmp_path / "script.py").write_text(f"import jax, os, sys, time\n{end}\n")
+    request = Request(f"{tmp_path}/script.py:fn", timeout=5.0)
+    (_, one), (_, other) = frames(request, False), frames(request, True)
+    assert one.failure is not None
+    assert other.failure is not None
+    assert plain(one.failure.details) == plain(other.failure.details)
+    assert (one.failure.kind, plain(one.failure.message)) == (other.failure.kind, plain(other.failure.message))
+
+
+def test_an_environment_that_comes_too_late_is_an_error(frames: Captured, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import os\nos.environ['JAX_ENABLE_X64'] = '1'\nimport jax\n")
+    _, last = frames(Request(f"{tmp_path}/script.py:fn"), True)
+    assert "mark this test as `cold`" in last.stderr
