@@ -5,6 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # What the environment's JAX is pinned to; empty for the newest that the interpreter takes.
 JAX ?=
+# What is installed beside the package for the checks; with tpu, tests of targets have a compiler for TPUs.
+EXTRAS ?= dev
 SAMPLE ?= fsdp_tp:grad
 
 .PHONY: demo check lint types test newest compat bench grammars schema rules picture clean
@@ -66,7 +68,7 @@ $(VENV)/.installed: pyproject.toml
 	touch $@
 
 $(VENV)/.checks: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable ".[dev]" $(JAX)
+	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS)]" $(JAX)
 	touch $@
 
 clean:
