@@ -54,8 +54,8 @@ def main(folder, *functions):
     for function in functions:
         resolve.prepare_path(function)
         found = resolve.resolve(function)
-        call = callables.traceable(found.function, *arguments.find_arguments(Request(function), found))
-        lowered = call.jitted.trace(*call.args, **call.kwargs).lower()
+        call = callables.trace(found.function, *arguments.find_arguments(Request(function), found))
+        lowered = call.traced.lower()
         with tempfile.TemporaryDirectory() as dump:
             lowered.compile(compiler_options=workspace.compiler_options(dump))
             theirs = shardings(workspace.read_stages(dump)["sdy"])

@@ -18,7 +18,7 @@ from ..protocol.request import Request, UsageError
 from ..protocol.workspace import DUMP, PROFILE, compiler_options, read_peak, read_stages
 from . import equation_numbers, failures, ref_names, tagging
 from .channel import Channel
-from .inputs import callables
+from .inputs import callables, jit_info
 from .inputs.arguments import find_arguments
 from .inputs.callables import Traceable
 from .inputs.resolve import Resolved
@@ -72,25 +72,28 @@ def record(
     for path in (failures.HERE, "<string>"):  # our own frames: they must not be in source locations
         register_exclusion(path)
     subject = KnownSubject(request, found, channel, topology)
-    for problem in filter(None, (probe() for probe in (_old_jax, callables.probe, avals.probe, stacks.probe))):
+    for problem in filter(None, (probe() for probe in (_old_jax, jit_info.probe, avals.probe, stacks.probe))):
         channel.tell("warning", problem)
 
     channel.enter("arguments")
     args, kwargs = find_arguments(request, found) if given is None else given
-    call = callables.traceable(found.function, args, kwargs)
     with _warnings_as_messages(channel):
         channel.enter("trace")
         started = time.perf_counter()
-        traced = call.jitted.trace(*call.args, **call.kwargs)
+        call = callables.trace(found.function, args, kwargs)
+        traced = call.traced
         if overrides is not None:
             overrides.complain()
         table = jaxpr_facts.Table(traced.jaxpr)
         channel.send(Stage("jaxpr", _since(started), table.encode()))
-        described = values.describe_arguments(call, traced), values.describe_results(call, traced)
+        described = values.describe_arguments(call), values.describe_results(call)
         channel.send(Arguments(described[0]))
         channel.send(Outputs(described[1]))
         arguments = jax.tree.leaves(call.dynamic())
         subject.add_meshes([*meshes.in_jaxpr(traced.jaxpr), *meshes.in_shardings(arguments)])
+        if call.implicit_jit is not None:
+            channel.tell("info", f"{found.name} has no jit of its own; shown as {call.implicit_jit} of it")
+            callables.refuse_dead(found.name, traced.jaxpr)
 
         if request.only_trace:
             return

@@ -28,11 +28,12 @@ def find_arguments(request: Request, found: Resolved) -> Arguments:
         return _evaluate(_lookup(request.inputs, found), found)
     if (marked := _marked(found.function)) is not None:
         return _evaluate(marked, found)
-    for name in (f"{found.name}_inputs", "inputs"):
+    signature = callables.signature_of(found.function)
+    takes_any = signature is None or bool(signature.parameters)
+    for name in (f"{found.name}_inputs", *(("inputs",) if takes_any else ())):
         for owner in (found.owner, found.module):
             if (value := getattr(owner, name, None)) is not None:
                 return _evaluate(value, found)
-    signature = callables.signature_of(found.function)
     if signature is not None and _binds(signature, (), {}):
         return (), {}
     shown = f"{found.name}{signature}" if signature is not None else found.name

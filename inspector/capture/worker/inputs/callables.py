@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Mapping
 from types import MethodType
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from ...protocol.request import UsageError
+from . import jit_info, wrappers
+from .jit_info import is_jitted
+
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class Traceable(NamedTuple):
-    """A jitted function with all of its arguments, those that a partial or a method had bound included."""
+    """A traced call: the jitted function with all of its arguments, those that a partial or a method bound included.
 
+    Where a wrapper made other arguments and results of the user's, `known_as` has the paths of arrays in what the user
+    passed, by id, and `results` the names of results. `implicit_jit` names the jit that a function without one got.
+    """
+
+    traced: Any
     jitted: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     signature: inspect.Signature | None
     static_positions: frozenset[int]
     static_names: frozenset[str]
+    known_as: Mapping[int, list[str]]
+    results: list[str] | None = None
+    implicit_jit: str | None = None
 
     def dynamic(self) -> Arguments:
         """The arguments that are traced, in the form in which the compiled function takes them."""
@@ -34,26 +47,102 @@ class Traceable(NamedTuple):
         return [name for index, name in enumerate(names) if index not in self.static_positions]
 
 
-def traceable(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traceable:
-    """Prepare a call. What is jitted is traced as it is, with its own shardings, donation and static arguments."""
+def trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traceable:
+    """Trace a call as the call itself would.
+
+    What is jitted is traced as it is, with its own shardings, donation and static arguments; so is what a wrapper jits.
+    Only a function without a jit of its own gets one.
+    """
     inner, bound_args, bound_kwargs = unwrap(function)
+    given = (*bound_args, *args), {**bound_kwargs, **kwargs}
     if is_jitted(inner):
-        args, kwargs = (*bound_args, *args), {**bound_kwargs, **kwargs}
-        jitted = inner
-        positions, names = static_arguments(inner)
-    else:
-        inner = function
-        positions = [index for index, arg in enumerate(args) if not _is_data(arg)]
-        names = [name for name, arg in kwargs.items() if not _is_data(arg)]
-        jitted = jax.jit(function, static_argnums=positions or None, static_argnames=names or None)
+        return _traced(inner, *given)
+    if wrappers.is_wrapper(inner):
+        found = _traced_in_wrapper(inner, *given)
+        if found is not None:
+            return found
+    found = _with_a_jit(function, inner, given)
+    own = inspect.unwrap(inner, stop=_is_jit) if hasattr(inner, "__wrapped__") else inner
+    return trace(own, *given) if _is_jit(own) and _hands_on(found.traced.jaxpr.jaxpr) else found
+
+
+def _with_a_jit(function: Any, inner: Any, given: Arguments) -> Traceable:
+    """Trace a function that has no jit of its own."""
+    fitting = wrappers.fitting_jit(given)
+    if fitting is not None:
+        name, jit = fitting
+        found = _traced_in_wrapper(jit(inner), *given)
+        if found is not None:
+            return found._replace(implicit_jit=name)
+    args, kwargs = given
+    positions = [index for index, arg in enumerate(args) if not _is_data(arg)]
+    names = [name for name, arg in kwargs.items() if not _is_data(arg)]
+    jitted = jax.jit(inner, static_argnums=positions or None, static_argnames=names or None)
+    return _traced(jitted, args, kwargs)._replace(implicit_jit="jax.jit")
+
+
+def _traced(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traceable:
+    positions, names = jit_info.static_arguments(jitted)
     return Traceable(
+        jitted.trace(*args, **kwargs),
         jitted,
         args,
         kwargs,
-        signature_of(inner),
+        signature_of(jitted),
         frozenset(position + len(args) if position < 0 else position for position in positions),
         frozenset(names),
+        {},
     )
+
+
+def _traced_in_wrapper(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traceable | None:
+    signature = signature_of(wrapper)
+    known_as = wrappers.named_leaves(parameter_names(signature, len(args)), args, kwargs)
+    inside = wrappers.traced_inside(wrapper, args, kwargs)
+    if inside is None:
+        return None
+    positions, names = jit_info.static_arguments(inside.jitted)
+    return Traceable(
+        inside.traced,
+        inside.jitted,
+        inside.args,
+        inside.kwargs,
+        signature_of(inside.jitted),
+        frozenset(position + len(inside.args) if position < 0 else position for position in positions),
+        frozenset(names),
+        known_as,
+        wrappers.named_results(wrapper, inside, known_as),
+    )
+
+
+def refuse_dead(name: str, jaxpr: Any) -> None:
+    """Refuse a function that returns nothing: jit drops all of its work, and what is left says nothing about it.
+
+    Raises:
+        UsageError: there are no results and no effects.
+    """
+    if jaxpr.jaxpr.outvars or jaxpr.effects:
+        return
+    called = dict.fromkeys(str(equation.params["name"]) for equation in jaxpr.jaxpr.eqns if _calls_by_name(equation))
+    steps = f"the step that it calls ({', '.join(list(called)[:4])})" if called else "the step that it calls"
+    raise UsageError(
+        f"{name} returns nothing, so jit drops all of its work as dead code: nothing is left to inspect",
+        f"name {steps} instead, or let {name} return what it computes",
+    )
+
+
+def _calls_by_name(equation: Any) -> bool:
+    return "jaxpr" in equation.params and "name" in equation.params and equation.primitive.name in ("jit", "pjit")
+
+
+def _is_jit(function: Any) -> bool:
+    return is_jitted(function) or wrappers.is_wrapper(function)
+
+
+def _hands_on(jaxpr: Any) -> bool:
+    """Whether a program begins with a call of a jitted function with the program's own arguments."""
+    call = next(iter(jaxpr.eqns), None)
+    return call is not None and "jaxpr" in call.params and list(call.invars) == [*jaxpr.constvars, *jaxpr.invars]
 
 
 def unwrap(function: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
@@ -61,7 +150,7 @@ def unwrap(function: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}
     while True:
-        if isinstance(function, functools.partial):
+        if isinstance(function, functools.partial) or _is_like_partial(function):
             args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}
             function = function.func
         elif isinstance(function, MethodType):
@@ -71,9 +160,11 @@ def unwrap(function: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
             return function, args, kwargs
 
 
-def is_jitted(function: Any) -> bool:
-    """Whether it is what `jax.jit` returns."""
-    return isinstance(function, type(jax.jit(lambda: None)))
+def _is_like_partial(function: Any) -> bool:
+    """Whether it is the `Partial` of a library, which need not be Python's."""
+    return type(function).__name__ == "Partial" and all(
+        hasattr(function, name) for name in ("func", "args", "keywords")
+    )
 
 
 def signature_of(function: Any) -> inspect.Signature | None:
@@ -103,33 +194,3 @@ def _is_array_like(leaf: Any) -> bool:
     if isinstance(leaf, (bool, int, float, complex, np.ndarray, np.generic)) or hasattr(leaf, "__jax_array__"):
         return True
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
-
-
-ATTRIBUTE = "_jit_info"
-FIELDS = ("static_argnums", "static_argnames", "in_shardings_treedef", "in_shardings_leaves")
-
-
-def probe() -> str | None:
-    """What cannot be known with this JAX, if its attribute has moved."""
-    info = getattr(jax.jit(lambda: None), ATTRIBUTE, None)
-    missing = [name for name in FIELDS if not hasattr(info, name)]
-    if not missing:
-        return None
-    moved = f"{ATTRIBUTE}.{missing[0]}"
-    return f"JAX {jax.__version__} keeps no {moved}: jit's static arguments and shardings are not known"
-
-
-def static_arguments(jitted: Any) -> tuple[list[int], list[str]]:
-    """Positions and names of the static arguments; none where JAX does not tell."""
-    info = getattr(jitted, ATTRIBUTE, None)
-    return list(getattr(info, "static_argnums", None) or ()), list(getattr(info, "static_argnames", None) or ())
-
-
-def asked_shardings(jitted: Any, side: str) -> Any:
-    """`in_shardings` or `out_shardings` as given, a tree prefix with None where nothing was said; None for nothing."""
-    info = getattr(jitted, ATTRIBUTE, None)
-    tree = getattr(info, f"{side}_shardings_treedef", None)
-    leaves = getattr(info, f"{side}_shardings_leaves", None)
-    if tree is None or leaves is None:
-        return None
-    return jax.tree.unflatten(tree, leaves)

@@ -7,22 +7,24 @@ from typing import Any
 import jax
 
 from ...protocol.events import Value
-from ..inputs.callables import Traceable, asked_shardings
+from ..inputs import jit_info
+from ..inputs.callables import Traceable
 from .avals import type_text
 from .specs import spec_text
 
 
-def describe_arguments(call: Traceable, traced: Any) -> tuple[Value, ...]:
+def describe_arguments(call: Traceable) -> tuple[Value, ...]:
     """Each traced argument, in the order of the jaxpr's inputs."""
     given = call.dynamic()
-    told = _spread(asked_shardings(call.jitted, "in"), given[0])
-    donated = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(traced.args_info)]
+    told = _spread(jit_info.asked_shardings(call.jitted, "in"), given[0])
+    donated = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(call.traced.args_info)]
     leaves, _ = jax.tree_util.tree_flatten_with_path(given)
-    avals = list(traced.jaxpr.in_avals)[-len(leaves) :] if leaves else []
+    avals = list(call.traced.jaxpr.in_avals)[-len(leaves) :] if leaves else []
     names = call.dynamic_names()
+    known_as = {number: list(paths) for number, paths in call.known_as.items()}
     return tuple(
         Value(
-            _argument_path(path, names),
+            _known(leaf, known_as) or _argument_path(path, names),
             type_text(aval),
             spec_text(told[index] if index < len(told) else None) or spec_text(getattr(leaf, "sharding", None)),
             donated[index] if index < len(donated) else False,
@@ -31,19 +33,31 @@ def describe_arguments(call: Traceable, traced: Any) -> tuple[Value, ...]:
     )
 
 
-def describe_results(call: Traceable, traced: Any) -> tuple[Value, ...]:
+def describe_results(call: Traceable) -> tuple[Value, ...]:
     """Each result, in the order of the jaxpr's outputs."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(traced.out_info)
-    told = _spread(asked_shardings(call.jitted, "out"), traced.out_info)
+    leaves, _ = jax.tree_util.tree_flatten_with_path(call.traced.out_info)
+    told = _spread(jit_info.asked_shardings(call.jitted, "out"), call.traced.out_info)
     return tuple(
-        Value(result_path(path), type_text(aval), spec_text(told[index] if index < len(told) else None))
-        for index, ((path, _), aval) in enumerate(zip(leaves, traced.jaxpr.out_avals, strict=False))
+        Value(
+            call.results[index] if call.results else result_path(path),
+            type_text(aval),
+            spec_text(told[index] if index < len(told) else None),
+        )
+        for index, ((path, _), aval) in enumerate(zip(leaves, call.traced.jaxpr.out_avals, strict=False))
     )
 
 
 def result_path(path: Any) -> str:
     """`result`, `result[0]`, `result['loss']`."""
     return f"result{jax.tree_util.keystr(path)}"
+
+
+def _known(leaf: Any, known_as: dict[int, list[str]]) -> str | None:
+    """The user's path of an array that a wrapper handed on; each of several in turn where it is in several places."""
+    paths = known_as.get(id(leaf))
+    if not paths:
+        return None
+    return paths.pop(0) if len(paths) > 1 else paths[0]
 
 
 def _argument_path(path: Any, names: list[str]) -> str:

@@ -1,0 +1,162 @@
+"""Functions that bring a jit of their own without being what `jax.jit` returns: nnx.jit, eqx.filter_jit, named_jit.
+
+Such a wrapper hands what it makes of its arguments to a jitted function inside of it. That function is traced at the
+moment at which the wrapper's own `lower` reaches it, so that the program is the one of a call: with the wrapper's
+state updates, static parts, donation and shardings. Touches `lower` and `trace` of the type that `jax.jit` returns.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from .jit_info import is_jitted
+
+MAX_DEPTH = 24
+"""Attributes and items, one in another, through which the arrays of an argument are named."""
+
+_JITTED = type(jax.jit(lambda: None))
+_JITS = (("flax.nnx", "Object", "jit"), ("flax.nnx", "Pytree", "jit"), ("equinox", "Module", "filter_jit"))
+"""Libraries, the base class of their modules, and their jit."""
+
+_ENTRANCES = ("trace", "lower")
+
+
+class Inside(NamedTuple):
+    """The jitted function inside a wrapper, the arguments that it is given, and what JAX traced with them."""
+
+    jitted: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    traced: Any
+
+
+class _ReachedError(BaseException):
+    """Leaves the wrapper as soon as the function inside is traced; no wrapper may take it for an error of its own."""
+
+    def __init__(self, inside: Inside) -> None:
+        self.inside = inside
+
+
+def is_wrapper(function: Any) -> bool:
+    """Whether a callable lowers itself, and is not JAX's own."""
+    return not is_jitted(function) and callable(getattr(function, "lower", None))
+
+
+def traced_inside(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Inside | None:
+    """What a wrapper jits, traced with what it makes of its arguments; None where it never comes to a jitted function.
+
+    What the function raises while it is traced passes through.
+    """
+    if not all(hasattr(_JITTED, name) for name in _ENTRANCES):
+        return None
+    originals = {name: getattr(_JITTED, name) for name in _ENTRANCES}
+
+    def reached(jitted: Any, *args: Any, **kwargs: Any) -> Any:
+        _put(originals)
+        raise _ReachedError(Inside(jitted, args, kwargs, jitted.trace(*args, **kwargs)))
+
+    _put(dict.fromkeys(_ENTRANCES, reached))
+    try:
+        wrapper.lower(*args, **kwargs)
+    except _ReachedError as found:
+        return found.inside
+    finally:
+        _put(originals)
+    return None
+
+
+def _put(entrances: dict[str, Callable[..., Any]]) -> None:
+    for name, function in entrances.items():
+        setattr(_JITTED, name, function)
+
+
+def fitting_jit(arguments: Any) -> tuple[str, Callable[..., Any]] | None:
+    """The jit of the library whose objects are among the arguments of a function that has none of its own.
+
+    `jax.jit` takes an nnx module for a constant, and refuses the functions inside an Equinox one.
+    """
+    leaves = jax.tree.leaves(arguments, is_leaf=_is_object)
+    for library, base, jit in (
+        ("flax.nnx", "Object", "jit"),
+        ("flax.nnx", "Pytree", "jit"),
+        ("equinox", "Module", "filter_jit"),
+    ):
+        module = sys.modules.get(library)
+        kind = getattr(module, base, None)
+        if isinstance(kind, type) and any(isinstance(leaf, kind) for leaf in leaves):
+            return f"{library.replace('flax.', '')}.{jit}", getattr(module, jit)
+    return None
+
+
+def _is_object(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] not in ("builtins", "collections", "jax", "jaxlib", "numpy")
+
+
+def named_leaves(names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, list[str]]:
+    """The paths at which each array of the arguments is found, `model.layers[0].kernel`, by its id, in their order."""
+    found: dict[int, list[str]] = {}
+    for name, argument in (*zip(names, args, strict=True), *kwargs.items()):
+        for path, leaf in _arrays(argument, name, set(), 0):
+            found.setdefault(id(leaf), []).append(path)
+    return found
+
+
+def _arrays(value: Any, path: str, around: set[int], depth: int) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, jax.Array | np.ndarray | jax.ShapeDtypeStruct):
+        yield path, value
+        return
+    if depth == MAX_DEPTH or id(value) in around or isinstance(value, str | bytes | type):
+        return
+    around = {*around, id(value)}
+    for name, item in _parts(value, path):
+        yield from _arrays(item, name, around, depth + 1)
+
+
+def _parts(value: Any, path: str) -> list[tuple[str, Any]]:
+    match value:
+        case Mapping():
+            return [(f"{path}[{key!r}]", item) for key, item in value.items()]
+        case tuple() if hasattr(value, "_fields"):
+            return [(f"{path}.{name}", item) for name, item in zip(value._fields, value, strict=True)]
+        case list() | tuple():
+            return [(f"{path}[{number}]", item) for number, item in enumerate(value)]
+    for held in ("raw_value", "array"):  # a variable of nnx, a named array of Haliax
+        if hasattr(value, held):
+            return [(path, getattr(value, held))]
+    if _is_sequence_of_nnx(value):
+        return [(f"{path}[{number}]", item) for number, item in enumerate(value)]
+    return [(f"{path}.{name}", item) for name, item in getattr(value, "__dict__", {}).items()]
+
+
+def _is_sequence_of_nnx(value: Any) -> bool:
+    return type(value).__module__.startswith("flax.nnx") and hasattr(value, "__len__") and hasattr(value, "__iter__")
+
+
+def named_results(wrapper: Any, inside: Inside, known_as: Mapping[int, list[str]]) -> list[str]:
+    """What the user's function calls each result of the function inside: `result[0]`, or `updated model.up.kernel`.
+
+    nnx returns (the states of its positional arguments, of its keyword arguments, the result), Equinox (a flag, the
+    result's arrays, what else is in it).
+    """
+    library = type(wrapper).__module__.partition(".")[0]
+    arguments, _ = jax.tree_util.tree_flatten_with_path(inside.args)
+    paths = {jax.tree_util.keystr(path): known_as.get(id(leaf), [])[:1] for path, leaf in arguments}
+    results = inside.traced.out_info
+    is_triple = isinstance(results, tuple) and len(results) == 3
+    names = []
+    for path, _ in jax.tree_util.tree_flatten_with_path(results)[0]:
+        side, rest = getattr(path[0], "idx", None) if path else None, jax.tree_util.keystr(path[1:])
+        if is_triple and library == "flax" and side == 0 and paths.get(rest):
+            names.append(f"updated {paths[rest][0]}")
+        elif is_triple and (library, side) in (("flax", 2), ("equinox", 1)):
+            names.append(f"result{rest}")
+        elif is_triple and (library, side) == ("equinox", 0):
+            names.append("flag of eqx.filter_jit")
+        else:
+            names.append(f"result{jax.tree_util.keystr(path)}")
+    return names

@@ -1,0 +1,102 @@
+"""The program of a function that brings a jit of its own is the one that its own `lower` gives."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from shardscope.inspector.capture.model import Capture
+
+from .conftest import PROGRAMS, Captured
+
+pytest.importorskip("flax")
+pytest.importorskip("equinox")
+
+FUNCTIONS = ("nnx_step", "sgd", "eqx_step", "descend", "behind", "trainer.loss")
+MARK = "=" * 30
+
+ORACLE = f"""
+import sys
+sys.path.insert(0, {str(PROGRAMS)!r})
+import wrapped
+for name in {FUNCTIONS!r}:
+    print(wrapped.ORACLES[name]().compile().as_text())
+    print({MARK!r})
+"""
+
+
+@pytest.fixture(scope="module")
+def oracles() -> dict[str, str]:
+    """What JAX compiles for each function without us."""
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    run = [sys.executable, "-W", "ignore", "-c", ORACLE]
+    printed = subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
+    return dict(zip(FUNCTIONS, map(str.lstrip, printed.split(MARK)), strict=False))
+
+
+def instructions(hlo: str) -> Counter[str]:
+    return Counter(re.findall(r"^ +(?:ROOT )?%?[\w.-]+ = .*? ([\w-]+)\(", hlo, re.MULTILINE))
+
+
+def aliases(hlo: str) -> list[str]:
+    return re.findall(r"\{\d*\}: \(\d+, \{\}", hlo.partition("\n")[0])
+
+
+def text(capture: Capture) -> str:
+    assert capture.failure is None, capture.failure
+    stage = capture.stage("hlo")
+    assert stage is not None
+    return stage.source.text()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_compiled_program_is_the_functions_own(program: Captured, oracles: dict[str, str], function: str) -> None:
+    mine, theirs = text(program(f"wrapped.py:{function}", live=False)), oracles[function]
+    assert instructions(mine) == instructions(theirs)
+    assert instructions(mine)["all-reduce"] or function == "behind"
+    assert aliases(mine) == aliases(theirs)
+
+
+def test_arguments_and_results_have_the_users_names(program: Captured) -> None:
+    names = {"model.up.kernel", "model.up.bias", "model.down.kernel", "model.down.bias"}
+    nnx_step = program("wrapped.py:nnx_step", live=False)
+    assert {value.path for value in nnx_step.arguments} == {*names, "x"}
+    assert {value.path for value in nnx_step.outputs} == {*(f"updated {name}" for name in names), "result"}
+    eqx_step = program("wrapped.py:eqx_step", live=False)
+    layers = {f".layers[{number}].{part}" for number in range(3) for part in ("weight", "bias")}
+    assert {value.path for value in eqx_step.arguments} == {*(f"model{layer}" for layer in layers), "x"}
+    results = {value.path for value in eqx_step.outputs}
+    assert results - {"flag of eqx.filter_jit"} == {*(f"result[0]{layer}" for layer in layers), "result[1]"}
+
+
+def test_a_function_without_a_jit_is_told_apart(program: Captured) -> None:
+    for function, jit in (("sgd", "nnx.jit"), ("descend", "equinox.filter_jit")):
+        said = [message.text for message in program(f"wrapped.py:{function}", live=False).messages]
+        assert f"{function} has no jit of its own; shown as {jit} of it" in said
+    assert not any("jit of its own" in m.text for m in program("wrapped.py:behind", live=False).messages)
+
+
+def test_a_function_that_returns_nothing_is_refused(captured: Captured) -> None:
+    capture = captured(
+        """
+        import jax, jax.numpy as jnp
+        @jax.jit
+        def train_step(x):
+            return x * 2
+        def main():
+            x = jnp.ones(8)
+            for _ in range(3):
+                x = train_step(x)
+            print("done", x.sum())
+        """,
+        function="main",
+    )
+    assert capture.failure is not None
+    assert capture.failure.kind == "usage"
+    assert "main returns nothing" in capture.failure.message
+    assert "train_step" in (capture.failure.hint or "")
+    assert capture.stage("hlo") is None
