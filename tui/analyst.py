@@ -15,10 +15,10 @@ from textual.message import Message
 
 from ..inspector.findings.policy import Policy
 from ..inspector.ir.program import Program
+from ..inspector.ir.source_file import SourceFile
 from ..inspector.linked import Linked, Place, StagePlace, collectives_in, linked
 from ..inspector.pipeline import first_look, inspect
 from ..inspector.report import Collective, Report
-from ..inspector.source_files import source_of
 from ..parsers.source import Source
 
 LARGE = 8 << 20
@@ -42,7 +42,7 @@ class View:
     collectives: tuple[Collective, ...]
     linked: Linked | None
     line: str
-    source: Source | None
+    source: SourceFile | None
 
 
 class Analyst:
@@ -195,7 +195,7 @@ def view_of(report: Report, stage: str, place: Place | None) -> View:
         collectives=collectives_in(report, found),
         linked=links,
         line=_line_at(report, place) if isinstance(place, StagePlace) else "",
-        source=None if frame is None else source_of(report.capture, frame.file),
+        source=None if frame is None else report.program.file(frame.file),
     )
 
 

@@ -26,6 +26,6 @@ def explanation_details(report: Report, width: int) -> Iterator[Content]:
         yield Content("")
         yield from folded(data(verdict(fix), "bold $success" if fix.verified else "$warning"), width)
         yield from folded(data(fix.title), width)
-        for line in diff_of(report.capture, fix)[2:]:
+        for line in diff_of(report.program, fix)[2:]:
             yield from folded(data(line, SIGNS.get(line[:1], "")), width)
     yield Content("")

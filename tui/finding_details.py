@@ -29,7 +29,7 @@ def finding_details(report: Report, found: Finding, width: int) -> Iterator[Cont
     yield Content("")
     yield from folded(data(found.message), width)
     yield from _labelled(fix_facts(found), width)
-    diff = diff_of(report.capture, found.proposal)
+    diff = diff_of(report.program, found.proposal)
     if diff:
         yield Content("")
         yield title("the change")

@@ -17,7 +17,6 @@ from ..inspector.capture.model import STAGES, Capture
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.linked import Linked, Place, ProbePlace, SourceLine, StagePlace
 from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, Report, ShardedValue
-from ..inspector.source_files import source_of
 from .analyst import Analyst, View
 from .collectives_pane import CollectivesPane
 from .feed import Feed
@@ -70,6 +69,7 @@ class MainScreen(PromptedScreen):
     ) -> None:
         super().__init__()
         self._feed = feed
+        self._program = feed.latest
         self._analyst = Analyst(self.post_message, policy, improve)
         self._stage_chosen = False
         self._place_chosen = False
@@ -97,15 +97,15 @@ class MainScreen(PromptedScreen):
 
     @on(Feed.Arrived)
     def _arrived(self) -> None:
-        before, program = self.capture, self._feed.take()
-        self.capture = program.capture
-        if self.capture.script_text is not None and before.script_text is None:
-            self.query_one(SourcePane).show(self.capture.script_text, captured=True)
+        before, self._program = self.capture, self._feed.take()
+        self.capture = self._program.capture
+        if self._program.script is not None and before.script_text is None:
+            self.query_one(SourcePane).show(self._program.script, captured=True)
         if not self._stage_chosen and self.capture.stages:
             self.stage = self.capture.stages[-1].name
         if _analysed(self.capture) != _analysed(before) or self.report is None:
             self.query_one(TitleBar).analysing = True
-            self._analyst.report(program)
+            self._analyst.report(self._program)
 
     @on(Analyst.Reported)
     def _reported(self, event: Analyst.Reported) -> None:
@@ -228,7 +228,7 @@ class MainScreen(PromptedScreen):
             return
         pane = self.query_one(SourcePane)
         if view.source is not None and view.source is not pane.view.source:
-            pane.show(view.source, captured=view.source is self.capture.script_text)
+            pane.show(view.source, captured=view.source.captured)
         here = [frame.line for frame in view.linked.stack if pane.shows(frame.file)]
         moves = here and not isinstance(view.place, SourceLine)
         pane.link(frozenset(here), here[0] if moves else None)
@@ -261,9 +261,9 @@ class MainScreen(PromptedScreen):
     def action_show_frame(self, number: int) -> None:
         """Show the file and the line of one frame of the selected stack."""
         stack = self.linked.stack if self.linked is not None else ()
-        if number < len(stack) and (source := source_of(self.capture, stack[number].file)) is not None:
+        if number < len(stack) and (source := self._program.file(stack[number].file)) is not None:
             pane = self.query_one(SourcePane)
-            pane.show(source, captured=source is self.capture.script_text)
+            pane.show(source, captured=source.captured)
             pane.link(frozenset({stack[number].line}), stack[number].line)
         else:
             self.notify("The file is not there.", severity="warning")

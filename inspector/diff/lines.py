@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ...parsers.source import Frame
-from ..capture.model import Capture
-from ..source_files import source_of
+from ..ir.program import Program
 
 Line = tuple[str, str]
 """The function, and the text of the line without its comment; both empty where nothing is known."""
@@ -21,8 +20,8 @@ _OUTER = re.compile(r"[\w.<>]*>\.")
 class Lines:
     """The frames of one capture with their lines' texts, each file split once."""
 
-    def __init__(self, capture: Capture) -> None:
-        self._capture = capture
+    def __init__(self, program: Program) -> None:
+        self._program = program
         self._files: dict[str, list[str]] = {}
         self._known: dict[Frame, Line] = {}
 
@@ -34,7 +33,7 @@ class Lines:
         if frame not in self._known:
             lines = self._files.get(frame.file)
             if lines is None:
-                source = source_of(self._capture, frame.file)
+                source = self._program.file(frame.file)
                 lines = [] if source is None else source.data.decode("utf-8", "replace").split("\n")
                 self._files[frame.file] = lines
             text = lines[frame.line - 1].partition(" #")[0].strip() if 0 < frame.line <= len(lines) else ""

@@ -163,7 +163,7 @@ def common_stages(before: Program, after: Program) -> tuple[ParsedStage, ParsedS
 
 def outline(report: Report, stage: ParsedStage) -> Outline:
     """The outline of one side at one of its stages."""
-    lines = Lines(report.capture)
+    lines = Lines(report.program)
     counted: dict[Transfer, int] = {}
     for collective in collectives_of(report.program, stage):
         transfer = _transfer(collective, report, lines)

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ..capture.model import Capture
+from ..ir.derived import derived
 from ..ir.program import Program
+from ..ir.source_file import SourceFile
 from ..report import Finding, Report, Suppressed, Suppression
 from ..severity import SEVERITIES
-from ..source_files import source_of
 from .policy import Policy
 from .rule import Rule
 from .rules import RULES, rule_named
@@ -21,7 +21,7 @@ def with_findings(report: Report, policy: Policy) -> Report:
     """The report with what is found in it, less what the user has said to know."""
     report = replace(report, thresholds=policy.thresholds)
     told, suppressed, used = [], [], set()
-    comments = _Comments(report.capture)
+    comments = _Comments(report.program)
     script = "" if report.capture.subject is None else report.capture.subject.script or ""
     wanted = [rule for rule in RULES if policy.wants(rule.id)]
     strict = {rule.id for rule in wanted if policy.strict and rule.fails_strict}
@@ -48,14 +48,19 @@ def _findings(report: Report, rules: Iterable[Rule]) -> list[Finding]:
     return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
 
 
+@derived
+def _suppressions(file: SourceFile) -> tuple[Suppression, ...]:
+    return suppressions_in(file)
+
+
 class _Comments:
     """The suppressions in the files that a capture is about."""
 
-    def __init__(self, capture: Capture) -> None:
-        self._capture = capture
+    def __init__(self, program: Program) -> None:
+        self._program = program
         self._files: dict[str, tuple[Suppression, ...]] = {}
-        if capture.script_text is not None:
-            self._of(capture.script_text.name)
+        if program.script is not None:
+            self._of(program.script.name)
 
     def about(self, found: Finding) -> Suppression | None:
         """The one that names the finding's rule at the innermost of its lines that has one."""
@@ -72,8 +77,8 @@ class _Comments:
     def _of(self, file: str) -> tuple[Suppression, ...]:
         file = os.path.normpath(file)
         if file not in self._files:
-            source = source_of(self._capture, file)
-            self._files[file] = () if source is None else suppressions_in(source)
+            source = self._program.file(file)
+            self._files[file] = () if source is None else _suppressions(source)
         return self._files[file]
 
 

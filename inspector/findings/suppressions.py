@@ -7,7 +7,6 @@ import re
 import tokenize
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import lru_cache
 
 from ...parsers.source import Source
 from ..report import Suppression
@@ -25,7 +24,6 @@ _LAYOUT = frozenset((tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENC
 """Tokens with which no statement begins."""
 
 
-@lru_cache(maxsize=64)
 def suppressions_in(source: Source) -> tuple[Suppression, ...]:
     """The comments of a Python file; none of a text that is no Python. Nothing of it is executed.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable
 from functools import cached_property
 
@@ -11,6 +12,7 @@ from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Capture, Device
 from .jaxpr_text import JaxprText
 from .meshes import devices_of, meshes_of, partition_count
+from .source_file import SourceFile, file_on_disk
 from .stage import ParsedStage
 
 
@@ -26,10 +28,16 @@ class Program:
         self.derived: dict[Hashable, object] = {}
         known = {id(each.stage): each for each in read}
         self.stages = tuple(known.get(id(stage)) or ParsedStage(stage) for stage in capture.stages)
+        self._files: dict[str, SourceFile | None] = {}
 
     def grown(self, capture: Capture) -> Program:
         """The program of a later state of the same capture. The stages that both have are read once."""
-        return self if capture is self.capture else Program(capture, self.stages)
+        if capture is self.capture:
+            return self
+        found = Program(capture, self.stages)
+        if capture.script_text is self.capture.script_text:
+            found._files, found.script = self._files, self.script
+        return found
 
     def stage(self, name: str) -> ParsedStage | None:
         """The stage of that name, if it was reached."""
@@ -65,3 +73,16 @@ class Program:
     def devices(self) -> tuple[Device, ...]:
         """The device of each partition; none where they are fake."""
         return devices_of(self.capture.subject)
+
+    def file(self, name: str) -> SourceFile | None:
+        """The file that a stack frame names, as it was captured or is on disk; None where there is none to be had."""
+        if name not in self._files:
+            is_script = self.script is not None and os.path.normpath(self.script.name) == os.path.normpath(name)
+            self._files[name] = self.script if is_script else file_on_disk(name)
+        return self._files[name]
+
+    @cached_property
+    def script(self) -> SourceFile | None:
+        """The script as it was captured."""
+        text = self.capture.script_text
+        return None if text is None else SourceFile(text.name, text.data, captured=True)

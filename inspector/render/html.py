@@ -11,7 +11,6 @@ from ..compare import Comparison
 from ..diff.diff import Diff
 from ..diff.headline import headline
 from ..report import Finding, Report
-from ..source_files import source_of
 from .explanation_words import fixes_shown, verdict
 from .finding_facts import where
 from .html_text import cell, code, diff_lines, element, facts, fragment, page, table_section, text
@@ -129,7 +128,7 @@ def _finding(found: Finding, details: Sequence[Detail], report: Report) -> str:
 
 def _excerpt(report: Report, frame: Frame) -> str:
     """The line of a frame with those around it; empty where the file is not there."""
-    source = source_of(report.capture, frame.file)
+    source = report.program.file(frame.file)
     lines = [] if source is None else source.text().splitlines()
     if not 0 < frame.line <= len(lines):
         return ""

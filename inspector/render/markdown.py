@@ -61,7 +61,7 @@ def _explanation(report: Report) -> Iterator[str]:
     yield "\n".join([f"**Why:** {plain(found.title)}", "", *(f"{n}. {step}" for n, step in enumerate(steps, 1))])
     for fix in fixes_shown(found):
         yield f"**{plain(verdict(fix))}:** {plain(fix.title)}"
-        diff = diff_of(report.capture, fix)
+        diff = diff_of(report.program, fix)
         if diff:
             yield code("\n".join(diff), "diff")
 
@@ -69,7 +69,7 @@ def _explanation(report: Report) -> Iterator[str]:
 def _finding(found: Finding, report: Report) -> str:
     head = f"{SIGNS[found.severity]} **{found.rule} {found.slug}** at **{plain(where(found))}**, {found.confidence}  "
     lines = [head, plain(found.message), "", *(f"- **{plain(name)}:** {plain(text)}" for name, text in facts(found))]
-    diff = diff_of(report.capture, found.proposal)
+    diff = diff_of(report.program, found.proposal)
     return "\n".join(lines) + (f"\n\n{code(chr(10).join(diff), 'diff')}" if diff else "")
 
 

@@ -9,7 +9,6 @@ from ..collectives.spelled import types_text
 from ..diff.outline import Transfer
 from ..report import Collective, Report
 from ..shardings.collective_causes import causes_of
-from ..source_files import source_of
 from ..units import format_bytes
 from .why_lines import cause_line, remedy_line
 
@@ -60,6 +59,6 @@ def _lines(collective: Collective, count: int, report: Report) -> Iterator[str]:
 
 
 def _text(report: Report, file: str, line: int) -> str:
-    source = source_of(report.capture, file)
+    source = report.program.file(file)
     lines = [] if source is None else source.data.decode("utf-8", "replace").split("\n")
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""

@@ -10,13 +10,12 @@ from typing import Any
 from urllib.parse import quote
 
 from ...parsers.source import Frame
-from ..capture.model import Capture
 from ..findings.fixes.apply import edited
 from ..findings.rule import Rule
 from ..findings.rules import RULES
+from ..ir.program import Program
 from ..report import Edit, Finding, FindingPlace, Fix, Report, Suppression
 from ..severity import Severity
-from ..source_files import source_of
 from ..trace_errors.functions import place_of
 from .explanation_words import failure_text
 from .finding_facts import facts
@@ -37,15 +36,15 @@ def to_sarif(reports: Sequence[Report], version: str) -> bytes:
 
 
 def _run(report: Report, version: str) -> Json:
-    results = [_result(found, report.capture) for found in report.findings]
+    results = [_result(found, report.program) for found in report.findings]
     for known in report.suppressed:
-        results.append({**_result(known.finding, report.capture), "suppressions": [_suppression(known.by)]})
+        results.append({**_result(known.finding, report.program), "suppressions": [_suppression(known.by)]})
     failure, subject = report.capture.failure, report.capture.subject
     invocation: Json = {"executionSuccessful": failure is None}
     if failure is not None:
         notification: Json = {"level": "error", "message": _message(failure_text(report))}
         if failure.stack:
-            notification["locations"] = [_physical(place_of(failure).stack[0], report.capture)]
+            notification["locations"] = [_physical(place_of(failure).stack[0], report.program)]
         invocation["toolExecutionNotifications"] = [notification]
     run = {
         "tool": {"driver": {"name": "shardscope", "version": version, "rules": [_rule(rule) for rule in RULES]}},
@@ -75,7 +74,7 @@ def _rule(rule: Rule) -> Json:
     }
 
 
-def _result(found: Finding, capture: Capture) -> Json:
+def _result(found: Finding, program: Program) -> Json:
     ids = [rule.id for rule in RULES]
     told = "\n".join([found.message, *(f"{name}: {text}" for name, text in facts(found))])
     result = {
@@ -83,7 +82,7 @@ def _result(found: Finding, capture: Capture) -> Json:
         "ruleIndex": ids.index(found.rule) if found.rule in ids else -1,
         "level": LEVELS[found.severity],
         "message": _message(told),
-        "locations": [_location(found.place, capture)],
+        "locations": [_location(found.place, program)],
         "properties": {
             "confidence": found.confidence,
             "axes": [printable(str(axis)) for axis in found.axes],
@@ -93,39 +92,39 @@ def _result(found: Finding, capture: Capture) -> Json:
         },
     }
     if found.related:
-        related = (_location(place, capture) for place in found.related)
+        related = (_location(place, program) for place in found.related)
         result["relatedLocations"] = [{**location, "id": number} for number, location in enumerate(related)]
     if len(found.place.source.stack) > 1:
-        frames = [{"location": _physical(frame, capture)} for frame in found.place.source.stack]
+        frames = [{"location": _physical(frame, program)} for frame in found.place.source.stack]
         result["stacks"] = [{"message": _message("where it comes from"), "frames": frames}]
-    fixes = [fix for fix in found.fixes if fix.edits and edited(capture, fix.edits) is not None]
+    fixes = [fix for fix in found.fixes if fix.edits and edited(program, fix.edits) is not None]
     if fixes:
-        result["fixes"] = [_fix(fix, capture) for fix in sorted(fixes, key=lambda fix: not fix.verified)]
+        result["fixes"] = [_fix(fix, program) for fix in sorted(fixes, key=lambda fix: not fix.verified)]
     return result
 
 
-def _location(place: FindingPlace, capture: Capture) -> Json:
+def _location(place: FindingPlace, program: Program) -> Json:
     """The line, or that of the script where none is known, which services insist on; what stands there has a name."""
     frame = place.source.frame
-    script = None if capture.subject is None else capture.subject.script
-    location = {} if frame is None and script is None else _physical(frame or Frame(script or "", "", 1), capture)
+    script = None if program.capture.subject is None else program.capture.subject.script
+    location = {} if frame is None and script is None else _physical(frame or Frame(script or "", "", 1), program)
     return {**location, "logicalLocations": [{"name": printable(place.what)}], "message": _message(place.what)}
 
 
-def _physical(frame: Frame, capture: Capture) -> Json:
+def _physical(frame: Frame, program: Program) -> Json:
     region = {"startLine": max(frame.line, 1)}
     if frame.end_line >= frame.line > 0:
-        region |= _region(capture, Edit(frame.file, frame.line, frame.column, frame.end_line, frame.end_column, ""))
+        region |= _region(program, Edit(frame.file, frame.line, frame.column, frame.end_line, frame.end_column, ""))
     physical = {"physicalLocation": {"artifactLocation": _artifact(frame.file), "region": region}}
     if not frame.function:
         return physical
     return {**physical, "logicalLocations": [{"fullyQualifiedName": printable(frame.function), "kind": "function"}]}
 
 
-def _region(capture: Capture, place: Edit) -> Json:
+def _region(program: Program, place: Edit) -> Json:
     """A region in lines and characters, both from 1; without characters where the text is not there to count in."""
     region = {"startLine": place.line, "endLine": place.end_line}
-    source = source_of(capture, place.file)
+    source = program.file(place.file)
     lines = [] if source is None else source.data.splitlines()
     if place.end_line > len(lines):
         return {"startLine": place.line}
@@ -137,20 +136,20 @@ def _region(capture: Capture, place: Edit) -> Json:
     return {**region, "startColumn": start, "endColumn": end} if inside else {"startLine": place.line}
 
 
-def _fix(fix: Fix, capture: Capture) -> Json:
+def _fix(fix: Fix, program: Program) -> Json:
     return {
         "description": _message(fix.title),
         "artifactChanges": [
-            {"artifactLocation": _artifact(file), "replacements": list(_replacements(fix.edits, file, capture))}
+            {"artifactLocation": _artifact(file), "replacements": list(_replacements(fix.edits, file, program))}
             for file in dict.fromkeys(edit.file for edit in fix.edits)
         ],
     }
 
 
-def _replacements(edits: Iterable[Edit], file: str, capture: Capture) -> Iterable[Json]:
+def _replacements(edits: Iterable[Edit], file: str, program: Program) -> Iterable[Json]:
     for edit in edits:
         if edit.file == file:
-            yield {"deletedRegion": _region(capture, edit), "insertedContent": {"text": printable(edit.text)}}
+            yield {"deletedRegion": _region(program, edit), "insertedContent": {"text": printable(edit.text)}}
 
 
 def _suppression(by: Suppression) -> Json:

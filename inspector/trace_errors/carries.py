@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from ..findings.fixes.calls import tree_of
 from ..findings.fixes.edits import wrapped
 from ..report import Explanation, Fix, StoryStep
-from ..source_files import source_of
 from .failed import Failed
 from .functions import calls_at, element, functions_named, place_of, prefix_of, results_of
 
@@ -71,7 +70,7 @@ def axes_in(type: str) -> tuple[str, ...]:
 
 
 def _fixes(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Fix]:
-    for file, call in calls_at(failed.capture, place_of(failed.failure).stack, tuple(INITIAL)):
+    for file, call in calls_at(failed.program, place_of(failed.failure).stack, tuple(INITIAL)):
         function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         position, keyword = INITIAL[function]
         given = [each.value for each in call.keywords if each.arg == keyword]
@@ -92,7 +91,7 @@ def _fixes(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Fix]:
 def _cast_branch(failed: Failed, branch: str, axes: tuple[str, ...]) -> Iterator[Fix]:
     described = {each[1]: (each[2], each[3], int(each[4])) for each in _BRANCH.finditer(failed.said)}
     name, file, line = described.get(branch, ("", "", 0))
-    for where, function in functions_named(failed.capture, name):
+    for where, function in functions_named(failed.program, name):
         inside = function.lineno == line or (isinstance(function, ast.FunctionDef) and function.lineno <= line)
         if where != file or not inside:
             continue
@@ -105,14 +104,15 @@ def _casts(failed: Failed, lax: str, placed: tuple[str, ast.expr], axes: tuple[s
     yield Fix(
         f"cast {what} to vary over {', '.join(axes)}", wrapped(placed, f"{lax}pcast(", f", {axes!r}, to='varying')")
     )
-    jax = failed.capture.subject.jax if failed.capture.subject is not None else None
+    subject = failed.program.capture.subject
+    jax = None if subject is None else subject.jax
     if jax is not None and jax.startswith("0.7."):
         yield Fix(f"cast {what} to vary over {', '.join(axes)}", wrapped(placed, f"{lax}pvary(", f", {axes!r})"))
 
 
 def _assigned(failed: Failed, file: str, name: ast.Name) -> ast.expr | None:
     """What was last assigned to a name above the place where it is used."""
-    source = source_of(failed.capture, file)
+    source = failed.program.file(file)
     found = [
         node
         for node in ([] if source is None else ast.walk(tree_of(source)))

@@ -48,7 +48,7 @@ def explained(report: Report, request: Request, tell: Callable[[str], None] = la
         found = last_capture(replace(tracing, overrides=("check_vma=off",)))
         return None if found.failure is not None else inspect(found)
 
-    failed = Failed(report.capture, failure, unchecked)
+    failed = Failed(report.program, failure, unchecked)
     explanation = next(filter(None, (explain(failed) for explain in EXPLAINERS)), None)
     if explanation is None:
         return report
@@ -62,7 +62,7 @@ def explained(report: Report, request: Request, tell: Callable[[str], None] = la
 
 
 def _trial(report: Report, request: Request, fix: Fix) -> Trial | None:
-    found = captured_with(report.capture, request, fix.edits)
+    found = captured_with(report.program, request, fix.edits)
     if found is None:
         return None
     why = "" if found.failure is None else found.failure.message.partition("\n")[0]

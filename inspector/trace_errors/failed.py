@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..capture.model import Capture, Failure
+from ..capture.model import Failure
 from ..findings.fixes.calls import imports
 from ..ir.jaxpr_text import EquationPlace
+from ..ir.program import Program
 from ..report import Report, StoryStep
-from ..source_files import source_of
 from .story import story_of
 
 
@@ -17,7 +17,7 @@ from .story import story_of
 class Failed:
     """The capture that ended while tracing, and the report of the same with all checks off, which takes a capture."""
 
-    capture: Capture
+    program: Program
     failure: Failure
     unchecked: Callable[[], Report | None]
 
@@ -28,7 +28,7 @@ class Failed:
 
     def lax(self, file: str) -> str:
         """How a file names `jax.lax`."""
-        source = source_of(self.capture, file)
+        source = self.program.file(file)
         return "lax." if source is not None and imports(source, "lax") else "jax.lax."
 
     def story(self, function: str, output: int, axis: str) -> tuple[StoryStep, ...]:

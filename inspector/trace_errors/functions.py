@@ -7,20 +7,20 @@ import re
 from collections.abc import Collection, Iterator
 
 from ...parsers.source import Frame
-from ..capture.model import Capture, Failure
+from ..capture.model import Failure
 from ..findings.fixes.calls import name_of, tree_of
 from ..findings.fixes.edits import Placed
+from ..ir.program import Program
 from ..report import SourcePosition
-from ..source_files import source_of
 
 Function = ast.FunctionDef | ast.Lambda
 
 _STEP = re.compile(r"\[(\d+)\]")
 
 
-def files_of(capture: Capture) -> tuple[str, ...]:
+def files_of(program: Program) -> tuple[str, ...]:
     """The script, and the files through which the failure went."""
-    failure, script = capture.failure, capture.script_text
+    failure, script = program.capture.failure, program.script
     stack = () if failure is None else failure.stack
     return tuple(dict.fromkeys([*([] if script is None else [script.name]), *(frame.file for frame in stack)]))
 
@@ -31,10 +31,10 @@ def place_of(failure: Failure) -> SourcePosition:
     return SourcePosition(tuple(frames), "exact" if failure.stack else "none")
 
 
-def functions_named(capture: Capture, name: str) -> Iterator[tuple[str, Function]]:
+def functions_named(program: Program, name: str) -> Iterator[tuple[str, Function]]:
     """The functions of that name; for `<lambda>` all lambdas."""
-    for file in files_of(capture):
-        source = source_of(capture, file)
+    for file in files_of(program):
+        source = program.file(file)
         for node in () if source is None else ast.walk(tree_of(source)):
             match node:
                 case ast.FunctionDef(name=found) if found == name:
@@ -64,10 +64,10 @@ def element(value: ast.expr, path: str) -> ast.expr | None:
     return value
 
 
-def calls_at(capture: Capture, frames: Collection[Frame], names: Collection[str]) -> Iterator[tuple[str, ast.Call]]:
+def calls_at(program: Program, frames: Collection[Frame], names: Collection[str]) -> Iterator[tuple[str, ast.Call]]:
     """The calls of functions of such names that the frames stand in, innermost first."""
     for frame in frames:
-        source = source_of(capture, frame.file)
+        source = program.file(frame.file)
         for node in () if source is None else ast.walk(tree_of(source)):
             match node:
                 case ast.Call(lineno=frame.line, col_offset=frame.column) if name_of(node) in names:
@@ -79,10 +79,10 @@ def prefix_of(call: ast.Call) -> str:
     return f"{ast.unparse(call.func.value)}." if isinstance(call.func, ast.Attribute) else "jax.lax."
 
 
-def shard_map_calls(capture: Capture) -> Iterator[tuple[str, ast.Call]]:
+def shard_map_calls(program: Program) -> Iterator[tuple[str, ast.Call]]:
     """The calls of shard_map, partial ones included."""
-    for file in files_of(capture):
-        source = source_of(capture, file)
+    for file in files_of(program):
+        source = program.file(file)
         for node in () if source is None else ast.walk(tree_of(source)):
             if isinstance(node, ast.Call) and "shard_map" in (name_of(node), _first_name(node)):
                 yield file, node

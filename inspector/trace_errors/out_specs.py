@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from ...parsers.source import Frame
-from ..capture.model import Capture
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Placed, instead, wrapped
+from ..ir.program import Program
 from ..report import Explanation, Fix, SourcePosition, StoryStep
 from .failed import Failed
 from .functions import Function, element, functions_named, place_of, results_of, shard_map_calls
@@ -49,7 +49,7 @@ def _where(failed: Failed, name: str, path: str) -> SourcePosition:
     if failed.failure.stack:
         return place_of(failed.failure)
     specs = (
-        _out_spec(failed.capture, file, function, path) for file, function in functions_named(failed.capture, name)
+        _out_spec(failed.program, file, function, path) for file, function in functions_named(failed.program, name)
     )
     spec = next(filter(None, specs), None)
     return SourcePosition() if spec is None else SourcePosition((Frame(spec[0], "", spec[1].lineno),), "name")
@@ -57,12 +57,12 @@ def _where(failed: Failed, name: str, path: str) -> SourcePosition:
 
 def _fixes(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Iterator[Fix]:
     named = repr(axes[0]) if len(axes) == 1 else repr(axes)
-    for file, function in functions_named(failed.capture, name):
+    for file, function in functions_named(failed.program, name):
         lax = failed.lax(file)
         for placed in results_of(file, function, path):
             edits = wrapped(placed, f"{lax}psum(", f", {named})")
             yield Fix(f"add it up over {named}, if it is a part of a sum ({lax}pmean for a mean)", edits)
-        spec = _out_spec(failed.capture, file, function, path)
+        spec = _out_spec(failed.program, file, function, path)
         if spec is not None:
             edits = instead(spec, _with_axes(spec[1], axes))
             yield Fix(f"name {named} in the out_spec, if the results are to lie side by side", edits)
@@ -71,9 +71,9 @@ def _fixes(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Itera
             yield Fix(f"gather it over {named}, if every device is to have all of it", edits)
 
 
-def _out_spec(capture: Capture, file: str, function: Function, path: str) -> Placed | None:
+def _out_spec(program: Program, file: str, function: Function, path: str) -> Placed | None:
     """The out_spec of a function, where its shard_map spells it out."""
-    calls = [call for where, call in shard_map_calls(capture) if where == file]
+    calls = [call for where, call in shard_map_calls(program) if where == file]
     own = [call for call in calls if call in getattr(function, "decorator_list", ()) or _maps(call, function)]
     for call in own or (calls if len(calls) == 1 else []):
         for keyword in call.keywords:

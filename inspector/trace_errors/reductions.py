@@ -45,7 +45,7 @@ def explain_cast(failed: Failed) -> Explanation | None:
     step = StoryStep(f"the value is {said[1]} already", place_of(failed.failure))
     fixes = tuple(
         Fix("leave out the cast", instead((file, call), ast.unparse(call.args[0])))
-        for file, call in calls_at(failed.capture, place_of(failed.failure).stack, ("pcast", "pvary"))
+        for file, call in calls_at(failed.program, place_of(failed.failure).stack, ("pcast", "pvary"))
         if call.args
     )
     return Explanation(f"pcast from {said[1]} to {said[2]} changes nothing, and is not allowed", (step,), fixes)
@@ -53,7 +53,7 @@ def explain_cast(failed: Failed) -> Explanation | None:
 
 def explain_unbound(failed: Failed) -> Explanation | None:
     """An axis that no mesh has, or none of the shard_maps around the call."""
-    said, subject = _UNBOUND.search(failed.said), failed.capture.subject
+    said, subject = _UNBOUND.search(failed.said), failed.program.capture.subject
     names = [axis.name for mesh in (() if subject is None else subject.meshes) for axis in mesh.axes]
     written = _unknown_axis(failed, names)
     wanted = said[1] if said else None if written is None else str(written[1].value)
@@ -76,7 +76,7 @@ def explain_unbound(failed: Failed) -> Explanation | None:
 
 def _unknown_axis(failed: Failed, names: Collection[str]) -> tuple[str, ast.Constant] | None:
     """The axis of the innermost collective that no mesh has, as written: JAX may fail there without a word."""
-    for file, call in calls_at(failed.capture, place_of(failed.failure).stack[:1], COLLECTIVES):
+    for file, call in calls_at(failed.program, place_of(failed.failure).stack[:1], COLLECTIVES):
         for node in ast.walk(call):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in names:
                 return file, node
@@ -84,7 +84,7 @@ def _unknown_axis(failed: Failed, names: Collection[str]) -> tuple[str, ast.Cons
 
 
 def _fixes(failed: Failed, entered: tuple[str, ...], missing: tuple[str, ...]) -> Iterator[Fix]:
-    for file, call in calls_at(failed.capture, place_of(failed.failure).stack, REDUCTIONS):
+    for file, call in calls_at(failed.program, place_of(failed.failure).stack, REDUCTIONS):
         axis = (
             call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "axis_name"), None)
         )

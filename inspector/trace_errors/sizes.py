@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from ..findings.fixes.calls import tree_of
 from ..findings.fixes.edits import as_operand, instead
 from ..report import Explanation, Fix, StoryStep
-from ..source_files import source_of
 from .failed import Failed
 from .functions import calls_at, functions_named, place_of, results_of
 from .out_specs import FUNCTION
@@ -52,7 +51,7 @@ def explain_rank(failed: Failed) -> Explanation | None:
     new = int(length) - int(rank)
     fixes = [
         Fix(f"give it {new} dimension{'s' if new > 1 else ''} more, along which devices lie side by side", edits)
-        for file, found in functions_named(failed.capture, function[1])
+        for file, found in functions_named(failed.program, function[1])
         for placed in results_of(file, found, path)
         if (edits := as_operand(placed, f"[{', '.join(['None'] * new)}{', ...' if int(rank) else ''}]"))
     ]
@@ -78,7 +77,7 @@ def explain_explicit(failed: Failed) -> Explanation | None:
 def _with_out_sharding(failed: Failed) -> Iterator[Fix]:
     what = "say that the sum is to be on every device (an axis in the spec scatters it instead)"
     for file, call in calls_at(
-        failed.capture, place_of(failed.failure).stack, ("dot", "matmul", "einsum", "dot_general", "tensordot")
+        failed.program, place_of(failed.failure).stack, ("dot", "matmul", "einsum", "dot_general", "tensordot")
     ):
         for sharding in _everywhere(call.args[0] if call.args else None):
             yield Fix(what, instead((file, call), f"{ast.unparse(call)[:-1]}, out_sharding={sharding})"))
@@ -86,7 +85,7 @@ def _with_out_sharding(failed: Failed) -> Iterator[Fix]:
     if not failed.failure.stack:
         return
     frame = failed.failure.stack[0]
-    source = source_of(failed.capture, frame.file)
+    source = failed.program.file(frame.file)
     for node in () if source is None else ast.walk(tree_of(source)):
         match node:
             case ast.BinOp(left=left, op=ast.MatMult(), right=right) if (node.lineno, node.col_offset) == (

@@ -14,6 +14,7 @@ from shardscope.inspector.findings.fixes.calls import call_at
 from shardscope.inspector.findings.fixes.hoisting import before_the_loop
 from shardscope.inspector.findings.fixes.verify import _counts, verified
 from shardscope.inspector.findings.policy import EVERYTHING
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Edit, Finding, Report, SourcePosition
 from shardscope.parsers.source import Frame, Source
@@ -126,13 +127,13 @@ def test_values_are_compared(script: Path) -> None:
     found = finding(verified(report, request, EVERYTHING), "SS01")
     assert found.trial is not None
     assert (found.trial.verified, found.trial.values) == (True, "equal")
-    assert [line for line in diff_of(report.capture, found.proposal) if line.startswith("+")][1:] == [
+    assert [line for line in diff_of(report.program, found.proposal) if line.startswith("+")][1:] == [
         "+    total = lax.psum_scatter(a * 2, 'x', scatter_dimension=0, tiled=True)",
         "+    return total",
     ]
     # A change that gives other numbers is no repair, even where the finding is gone.
     wrong = tuple(replace(e, text=e.text.replace("a * 2", "a * 3")) for e in found.proposal.edits)
-    changed = captured_with(report.capture, request, wrong)
+    changed = captured_with(report.program, request, wrong)
     assert changed is not None
     assert changed.complete
     assert changed.execution.outputs[0].digest != report.capture.execution.outputs[0].digest
@@ -156,7 +157,7 @@ def test_changes_that_work(script: Path, function: str, rule: str, line: str) ->
     found = finding(verified(report, request, EVERYTHING), rule)
     assert found.trial is not None
     assert (found.trial.verified, found.trial.values) == (True, "equal")
-    assert line in diff_of(report.capture, found.proposal)
+    assert line in diff_of(report.program, found.proposal)
 
 
 LOOPS = """\
@@ -182,12 +183,12 @@ def alone(c, w):
     ],
 )
 def test_what_does_not_change_goes_before_the_loop(function: str, words: str, line: str) -> None:
-    capture = Capture(script_text=Source("loops.py", LOOPS.encode()))
+    program = Program(Capture(script_text=Source("loops.py", LOOPS.encode())))
     (at, *_) = (number for number, text in enumerate(LOOPS.splitlines(), 1) if f"lax.{function}(" in text)
     edits = before_the_loop(
-        capture, call_at(capture, SourcePosition((Frame("loops.py", "", at),), "exact"), (function,))
+        program, call_at(program, SourcePosition((Frame("loops.py", "", at),), "exact"), (function,))
     )
-    after = (edited(capture, edits) or {}).get("loops.py", b"").decode().splitlines()
+    after = (edited(program, edits) or {}).get("loops.py", b"").decode().splitlines()
     assert bool(edits) == bool(words)
     if words:
         (before,) = (number for number, text in enumerate(after) if text == line)
@@ -196,9 +197,9 @@ def test_what_does_not_change_goes_before_the_loop(function: str, words: str, li
 
 
 def test_a_body_that_stands_alone_is_left_as_it_is() -> None:
-    capture = Capture(script_text=Source("loops.py", LOOPS.encode()))
+    program = Program(Capture(script_text=Source("loops.py", LOOPS.encode())))
     place = SourcePosition((Frame("loops.py", "", len(LOOPS.splitlines())),), "exact")
-    assert before_the_loop(capture, call_at(capture, place, ("all_gather",))) == ()
+    assert before_the_loop(program, call_at(program, place, ("all_gather",))) == ()
 
 
 def test_a_change_that_does_not_trace_is_told(script: Path) -> None:
@@ -218,7 +219,7 @@ def test_modules_that_the_script_imports(tmp_path: Path) -> None:
     request = Request(f"{package / 'outer.py'}:fn", probe="none")
     plain = captured(request)
     inner = str(package / "inner.py")
-    changed = captured_with(plain, request, [Edit(inner, 1, 9, 1, 10, "41")])
+    changed = captured_with(Program(plain), request, [Edit(inner, 1, 9, 1, 10, "41")])
     assert changed is not None
     assert [each.execution.outputs[0].values for each in (plain, changed)] == ["1.5", "41.5"]
     # Nothing that a later run would take for the user's is left behind.
@@ -226,8 +227,8 @@ def test_modules_that_the_script_imports(tmp_path: Path) -> None:
 
 
 def test_edits_that_do_not_fit(sample: SampleCapture) -> None:
-    known = sample("psum:psum")
-    file = known.script_text.name
+    known = Program(sample("psum:psum"))
+    file = known.script.name
     assert edited(known, [Edit("/nowhere.py", 1, 0, 1, 1, "")]) is None
     assert edited(known, [Edit(file, 10_000, 0, 10_000, 1, "")]) is None
     assert edited(known, [Edit(file, 1, 0, 1, 3, "a"), Edit(file, 1, 2, 1, 4, "b")]) is None

@@ -106,7 +106,7 @@ def test_the_story_and_the_edit_that_fixes_it(function: str) -> None:
         step = next(each for each in told if words in each.what)
         assert place is None or step.source.frame.line == line_of(place)
     assert found.fixes[0].verified
-    assert line in diff_of(report.capture, found.fixes[0])
+    assert line in diff_of(report.program, found.fixes[0])
 
 
 @pytest.mark.parametrize(

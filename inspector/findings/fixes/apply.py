@@ -16,18 +16,18 @@ from ....parsers.source import Source
 from ...capture.model import Capture
 from ...capture.protocol.request import Request
 from ...capture.spawn import last_capture
+from ...ir.program import Program
 from ...report import Edit, Fix
-from ...source_files import source_of
 
 
-def edited(capture: Capture, edits: Iterable[Edit]) -> Mapping[str, bytes] | None:
+def edited(program: Program, edits: Iterable[Edit]) -> Mapping[str, bytes] | None:
     """The new text of each file; None where a file is not there, or edits do not fit it or each other."""
     by_file: dict[str, list[Edit]] = {}
     for edit in edits:
         by_file.setdefault(os.path.normpath(edit.file), []).append(edit)
     texts = {}
     for file, its in by_file.items():
-        source = source_of(capture, file)
+        source = program.file(file)
         text = None if source is None else _applied(source, its)
         if text is None:
             return None
@@ -35,13 +35,13 @@ def edited(capture: Capture, edits: Iterable[Edit]) -> Mapping[str, bytes] | Non
     return texts
 
 
-def diff_of(capture: Capture, fix: Fix | None) -> tuple[str, ...]:
+def diff_of(program: Program, fix: Fix | None) -> tuple[str, ...]:
     """A fix as a unified diff, line by line, without line ends; empty where it has no edits, or they do not fit."""
-    texts = None if fix is None else edited(capture, fix.edits)
-    return tuple(line for file, text in (texts or {}).items() for line in _diff(capture, file, text))
+    texts = None if fix is None else edited(program, fix.edits)
+    return tuple(line for file, text in (texts or {}).items() for line in _diff(program, file, text))
 
 
-def captured_with(known: Capture, request: Request, edits: Iterable[Edit]) -> Capture | None:
+def captured_with(known: Program, request: Request, edits: Iterable[Edit]) -> Capture | None:
     """The capture of a program with edits in its source; None where they cannot be made."""
     texts = edited(known, edits)
     if not texts:
@@ -51,9 +51,10 @@ def captured_with(known: Capture, request: Request, edits: Iterable[Edit]) -> Ca
         return last_capture(replace(request, replaced=tuple(pairs), devices=_devices(known, request)))
 
 
-def _devices(known: Capture, request: Request) -> int | None:
+def _devices(known: Program, request: Request) -> int | None:
     """As many fake devices as were found to be needed."""
-    return known.subject.device_count if request.target == "cpu" and known.subject is not None else request.devices
+    subject = known.capture.subject
+    return subject.device_count if request.target == "cpu" and subject is not None else request.devices
 
 
 def _written(texts: Mapping[str, bytes], folder: Path, directory: str) -> Iterator[tuple[str, str]]:
@@ -63,8 +64,8 @@ def _written(texts: Mapping[str, bytes], folder: Path, directory: str) -> Iterat
         yield os.path.join(directory, file), str(path)
 
 
-def _diff(capture: Capture, file: str, text: bytes) -> Iterator[str]:
-    source = source_of(capture, file)
+def _diff(program: Program, file: str, text: bytes) -> Iterator[str]:
+    source = program.file(file)
     before = [] if source is None else source.text().splitlines()
     name = os.path.basename(file)
     after = text.decode("utf-8", "replace").splitlines()

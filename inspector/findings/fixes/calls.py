@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection
-from functools import lru_cache
 
-from ....parsers.source import Source
-from ...capture.model import Capture
+from ...ir.derived import derived
+from ...ir.program import Program
+from ...ir.source_file import SourceFile
 from ...report import SourcePosition
-from ...source_files import source_of
 
 Call = tuple[str, ast.Call]
 """A call, and the file that it is in."""
 
 
-def call_at(capture: Capture, place: SourcePosition, functions: Collection[str]) -> Call | None:
+def call_at(program: Program, place: SourcePosition, functions: Collection[str]) -> Call | None:
     """The innermost call of one of these functions, by its last name, at a place; None where there is not just one."""
     for frame in place.stack:
-        source = source_of(capture, frame.file)
+        source = program.file(frame.file)
         here = [call for call in _calls(source).get(frame.line, ()) if name_of(call) in functions] if source else []
         exact = [call for call in here if call.col_offset == frame.column]
         if len(exact or here) == 1:
@@ -46,14 +45,14 @@ def name_of(call: ast.Call) -> str:
     return ""
 
 
-def imports(source: Source, name: str) -> bool:
+def imports(source: SourceFile, name: str) -> bool:
     """Whether a file has a module or an object by that name from an import."""
     imported = [node for node in ast.walk(tree_of(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
     return any((alias.asname or alias.name) == name for node in imported for alias in node.names)
 
 
-@lru_cache(maxsize=16)
-def tree_of(source: Source) -> ast.Module:
+@derived
+def tree_of(source: SourceFile) -> ast.Module:
     """The syntax of a file; an empty one of a text that is no Python."""
     try:
         return ast.parse(source.data)
@@ -61,8 +60,8 @@ def tree_of(source: Source) -> ast.Module:
         return ast.Module([], [])
 
 
-@lru_cache(maxsize=16)
-def _calls(source: Source) -> dict[int, list[ast.Call]]:
+@derived
+def _calls(source: SourceFile) -> dict[int, list[ast.Call]]:
     """The calls of a file by their first lines."""
     found: dict[int, list[ast.Call]] = {}
     for node in ast.walk(tree_of(source)):

@@ -13,7 +13,6 @@ from ...report import FindingPlace, Fix, Report, SourcePosition
 from ...shardings.dataflow import Dataflow
 from ...shardings.explained import wording_of
 from ...shardings.spelled import as_spec, from_gspmd
-from ...source_files import source_of
 from ..support.detours import CONSTRAINT, Detour, kept_cut
 from .calls import call_at, imports, name_of
 from .edits import Edits, without_call, wrapped
@@ -43,11 +42,11 @@ def detour_fix(report: Report, flow: Dataflow, detour: Detour) -> DetourFix:
     node, dim = next(((node, dim) for node, dim in detour.nodes if node.row == blamed), detour.nodes[0])
     kept = kept_cut(flow, detour, node, dim)
     spec = f"dimension {dim} along {str(detour.axis)!r}" if kept is None else as_spec(kept)
-    call = call_at(report.capture, place.source, CONSTRAINTS)
+    call = call_at(report.program, place.source, CONSTRAINTS)
     here = wording.places.operation(blamed)[0] if call is None else ast.unparse(call[1])
     fix = Fix(f"constrain {here} to {spec}")
     if flow.rows[blamed].name == CONSTRAINT:
-        fix = Fix(f"leave out {here}, or let it ask for {spec}", without_call(report.capture, call))
+        fix = Fix(f"leave out {here}, or let it ask for {spec}", without_call(report.program, call))
     rows = [row for row in dict.fromkeys((*detour.rows, *detour.back)) if row != blamed]
     return DetourFix(place, tuple(map(place_of, rows)), fix)
 
@@ -57,11 +56,11 @@ def through_both(report: Report, place: SourcePosition, before: str, after: str)
 
     `before` and `after` are shardings as the compiler's messages spell them.
     """
-    call, between = call_at(report.capture, place, ("with_sharding_constraint",)), _both(report, before, after)
+    call, between = call_at(report.program, place, ("with_sharding_constraint",)), _both(report, before, after)
     if call is None or between is None or len(call[1].args) < 2:
         return ()
     file, node = call
-    source, (operand, wanted, *_) = source_of(report.capture, file), node.args
+    source, (operand, wanted, *_) = report.program.file(file), node.args
     if source is None or not imports(source, "jax"):
         return ()
     sharding = f"jax.{as_spec(between)}"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator
 
-from ...capture.model import Capture
+from ...ir.program import Program
 from ...report import Edit, SourcePosition
-from ...source_files import source_of
 from .calls import Call, call_at, tree_of
 
 Edits = tuple[Edit, ...]
@@ -49,13 +48,13 @@ def as_operand(placed: Placed, after: str) -> Edits:
     return wrapped(placed, "" if bare else "(", after if bare else f"){after}")
 
 
-def without_call(capture: Capture, call: Call | None) -> Edits:
+def without_call(program: Program, call: Call | None) -> Edits:
     """`f(x, …)`, or `x.f(axis=…)`, as `x`."""
     operand = None if call is None else _operand(call[1])
     if call is None or operand is None:
         return ()
     file, node = call
-    bare = isinstance(operand, BARE) or (_stands_alone(capture, call) and operand.lineno == operand.end_lineno)
+    bare = isinstance(operand, BARE) or (_stands_alone(program, call) and operand.lineno == operand.end_lineno)
     left, right = ("", "") if bare else ("(", ")")
     return (
         Edit(file, node.lineno, node.col_offset, operand.lineno, operand.col_offset, left),
@@ -63,9 +62,9 @@ def without_call(capture: Capture, call: Call | None) -> Edits:
     )
 
 
-def without_calls(capture: Capture, places: Iterable[SourcePosition], functions: Collection[str]) -> Edits:
+def without_calls(program: Program, places: Iterable[SourcePosition], functions: Collection[str]) -> Edits:
     """The calls of these functions at several places, each as its operand."""
-    return together(*(without_call(capture, call_at(capture, place, functions)) for place in places))
+    return together(*(without_call(program, call_at(program, place, functions)) for place in places))
 
 
 def with_keyword(call: Call | None, name: str, value: str) -> Edits:
@@ -76,9 +75,9 @@ def with_keyword(call: Call | None, name: str, value: str) -> Edits:
     return (Edit(call[0], *end, *end, f", {name}={value}"),)
 
 
-def fewer_in_keyword(capture: Capture, files: Iterable[str], name: str) -> Iterator[Edits]:
+def fewer_in_keyword(program: Program, files: Iterable[str], name: str) -> Iterator[Edits]:
     """Each keyword argument of that name that is a number or a tuple of them, with one of these left out."""
-    for file, keyword, now in _keywords_of(capture, files):
+    for file, keyword, now in _keywords_of(program, files):
         numbers = now.elts if isinstance(now, ast.Tuple | ast.List) else [now]
         if keyword == name and all(isinstance(number, ast.Constant) for number in numbers):
             for left_out in numbers:
@@ -86,9 +85,9 @@ def fewer_in_keyword(capture: Capture, files: Iterable[str], name: str) -> Itera
                 yield instead((file, now), ast.unparse(rest))
 
 
-def keyword_changes(capture: Capture, files: Iterable[str], names: Collection[str], value: str) -> Iterator[Edits]:
+def keyword_changes(program: Program, files: Iterable[str], names: Collection[str], value: str) -> Iterator[Edits]:
     """Each keyword argument of such a name, with a value that it does not have."""
-    for file, keyword, now in _keywords_of(capture, files):
+    for file, keyword, now in _keywords_of(program, files):
         if keyword in names and ast.unparse(now) != value:
             yield instead((file, now), value)
 
@@ -105,16 +104,16 @@ def _operand(call: ast.Call) -> ast.expr | None:
     return call.func.value if is_method and isinstance(call.func, ast.Attribute) else None
 
 
-def _stands_alone(capture: Capture, call: Call) -> bool:
+def _stands_alone(program: Program, call: Call) -> bool:
     """Whether a call is all that a statement assigns or returns."""
-    source = source_of(capture, call[0])
+    source = program.file(call[0])
     nodes = () if source is None else ast.walk(tree_of(source))
     return any(isinstance(node, STATEMENTS) and node.value is call[1] for node in nodes)
 
 
-def _keywords_of(capture: Capture, files: Iterable[str]) -> Iterator[tuple[str, str, ast.expr]]:
+def _keywords_of(program: Program, files: Iterable[str]) -> Iterator[tuple[str, str, ast.expr]]:
     for file in dict.fromkeys(files):
-        source = source_of(capture, file)
+        source = program.file(file)
         for node in () if source is None else ast.walk(tree_of(source)):
             if isinstance(node, ast.keyword) and node.arg is not None:
                 yield file, node.arg, node.value

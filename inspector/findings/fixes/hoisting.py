@@ -5,22 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...capture.model import Capture
+from ...ir.program import Program
 from ...report import Edit
-from ...source_files import source_of
 from .calls import Call, tree_of
 from .edits import Edits, instead
 
 Body = ast.FunctionDef | ast.Lambda
 
 
-def before_the_loop(capture: Capture, found: Call | None) -> Edits:
+def before_the_loop(program: Program, found: Call | None) -> Edits:
     """A name in place of a call, and an assignment of that name where the loop's body is defined.
 
     The body is the innermost function around the call. Nothing where the call uses what that function is given or
     makes itself, or where the function stands in no other one.
     """
-    source = None if found is None else source_of(capture, found[0])
+    source = None if found is None else program.file(found[0])
     if found is None or source is None:
         return ()
     file, call = found

@@ -71,7 +71,7 @@ def _tried(
 ) -> Trial:
     """What becomes of one finding, and of everything else, with some edits."""
     if edits not in known:
-        known[edits] = captured_with(before.capture, _lean(request), edits)
+        known[edits] = captured_with(before.program, _lean(request), edits)
     changed = known[edits]
     if changed is None:
         return Trial(False, "the source is not there, or is not what was captured")

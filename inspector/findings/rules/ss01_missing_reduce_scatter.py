@@ -66,7 +66,7 @@ def _is_alone(compiled: Collective | None, block: OwnBlock, axes: tuple[str, ...
 
 
 def _fix(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Fix:
-    call = call_at(report.capture, flow.source(place), ("psum",))
+    call = call_at(report.program, flow.source(place), ("psum",))
     if len(place.equation.outputs) > 1:
         call = None  # its operand is not the one of this sum
     operand, name = operand_text(call, place.equation.inputs[number]), renamed(call, "psum_scatter")

@@ -71,11 +71,11 @@ def _written(report: Report, flow: Flow, place: EquationPlace, number: int, bloc
 def _fix(
     report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock, gathered: int, *, same: bool
 ) -> Fix:
-    call = call_at(report.capture, flow.source(place), ("all_gather",))
+    call = call_at(report.program, flow.source(place), ("all_gather",))
     operand = operand_text(call, place.equation.inputs[number])
     if same:
         change = f"use {operand} itself, without the gather and"
-        return without_slices(report, flow, block, change, without_call(report.capture, call))
+        return without_slices(report, flow, block, change, without_call(report.program, call))
     along = repr(block.axes[0]) if len(block.axes) == 1 else repr(block.axes)
     text = (
         f"{renamed(call, 'all_to_all')}({operand}, {along}, split_axis={block.dim}, concat_axis={gathered}, tiled=True)"

@@ -62,8 +62,8 @@ def _changes(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Edits
     """The check on instead of off, in one shard_map after the other: the program does not say which one is meant."""
     around = (place, flow.shard_map_around(place))
     files = [frame.file for each in around if each is not None for frame in flow.source(each).stack]
-    to_all = with_keyword(call_at(report.capture, flow.source(place), ("all_gather",)), "to", "'invarying'")
-    for checked in keyword_changes(report.capture, files, ("check_vma", "check_rep"), "True"):
+    to_all = with_keyword(call_at(report.program, flow.source(place), ("all_gather",)), "to", "'invarying'")
+    for checked in keyword_changes(report.program, files, ("check_vma", "check_rep"), "True"):
         yield checked
         yield together(checked, to_all)
 

@@ -35,7 +35,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
     equation, sizes = place.equation, axis_sizes(report)
     along = ", ".join(axes)
     times = math.prod(sizes[axis] for axis in axes) if all(axis in sizes for axis in axes) else None
-    call = call_at(report.capture, flow.source(place), ("psum", "pmean", "pmax", "pmin", "psum_scatter"))
+    call = call_at(report.program, flow.source(place), ("psum", "pmean", "pmax", "pmin", "psum_scatter"))
     is_scattered = equation.primitive in SCATTERS
     is_sum = is_scattered or (equation.primitive in SUMS and not (call is not None and name_of(call[1]) == "pmean"))
     count = "their number" if times is None else str(times)
@@ -50,7 +50,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
     elif rest:
         title = f"reduce {operand} over {', '.join(rest)} only"
     elif len(equation.outputs) == 1:
-        edits = without_call(report.capture, call)
+        edits = without_call(report.program, call)
     compiled = sum_compiled_as(report, flow, place, number)
     spared = None if compiled is None or rest or is_combined(compiled) else compiled
     return finding(

@@ -39,11 +39,11 @@ def _is_invariant(loop: Loop, instruction: Instruction) -> bool:
 
 def _repeated(report: Report, found: Collective) -> Finding:
     trips = found.executions
-    call = call_at(report.capture, found.source, set(functions_of())) if found.origin == "user" else None
+    call = call_at(report.program, found.source, set(functions_of())) if found.origin == "user" else None
     here = f"the {found.kind}" if call is None else ast.unparse(call[1])
     fix = Fix("constrain the operand, before the loop, to the sharding that the loop needs")
     if found.origin == "user":
-        fix = Fix(f"do {here} before the loop, and hand in what it gives", before_the_loop(report.capture, call))
+        fix = Fix(f"do {here} before the loop, and hand in what it gives", before_the_loop(report.program, call))
     evidence = [
         ("operand", "made of what the loop carries and does not change"),
         ("runs", "unknown" if trips is None else f"{plural(trips, 'time')}, {format_bytes(found.wire_bytes)} each"),

@@ -94,7 +94,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, narrow
             ("needed", narrow.known),
             ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}"),
         ),
-        fixes=(_fix(call_at(report.capture, source, rule.functions), equation.inputs[number], wide, narrow),),
+        fixes=(_fix(call_at(report.program, source, rule.functions), equation.inputs[number], wide, narrow),),
         saved_bytes=saved,
     )
 

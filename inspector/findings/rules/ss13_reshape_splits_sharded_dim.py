@@ -36,7 +36,7 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
     collective, cause = group[0]
     axes = tuple(dict.fromkeys(axis.name for each, _ in group for axis in each.axes or ()))
     along = ", ".join(axes)
-    call = call_at(report.capture, cause.place, FUNCTIONS)
+    call = call_at(report.program, cause.place, FUNCTIONS)
     here = "the reshape" if call is None else ast.unparse(call[1])
     alone = [each for each, _ in group if not is_combined(each)]
     bytes = [each.wire_bytes * each.executions for each in alone if each.wire_bytes and each.executions]

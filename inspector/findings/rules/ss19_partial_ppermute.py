@@ -45,7 +45,7 @@ def _found(
 ) -> Finding:
     axes = place.equation.axes or ()
     along = ", ".join(axes)
-    call = call_at(report.capture, flow.source(place), ("ppermute", "pshuffle"))
+    call = call_at(report.program, flow.source(place), ("ppermute", "pshuffle"))
     here = "the permutation" if call is None or len(call[1].args) < 3 else ast.unparse(call[1].args[2])
     silent = [source for source in without if source not in {source for source, _ in pairs}]
     idle = sorted({*range(max((*without, 0)) + 1), *(b for _, b in pairs)} - {a for a, _ in pairs})

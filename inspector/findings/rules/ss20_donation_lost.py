@@ -49,7 +49,7 @@ def _found(report: Report, argument: Value, place: FindingPlace) -> Finding:
             ("argument", f"{argument.type}, {'not known' if own is None else own.spec or 'not sharded'}"),
             ("memory", f"{format_bytes(size)} on each device are held twice"),
         ),
-        fixes=alternatives(fix, fewer_in_keyword(report.capture, files, "donate_argnums")),
+        fixes=alternatives(fix, fewer_in_keyword(report.program, files, "donate_argnums")),
     )
 
 

@@ -76,14 +76,14 @@ def _found(
 ) -> Finding:
     equation, axes = place.equation, place.equation.axes or ()
     collective, local = INSTEAD[reductions[0].equation.primitive]
-    call = call_at(report.capture, flow.source(place), ("all_gather",))
+    call = call_at(report.program, flow.source(place), ("all_gather",))
     operand = operand_text(call, equation.inputs[number])
     along = repr(axes[0]) if len(axes) == 1 else repr(axes)
     is_tiled = dict(equation.params).get("tiled") == "True"
     (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
     inner = f"jnp.{local}({operand}, axis={gathered})" if is_tiled else operand
     text = f"{renamed(call, collective)}({inner}, {along})"
-    totals = without_calls(report.capture, map(flow.source, reductions), TOTALS)
+    totals = without_calls(report.program, map(flow.source, reductions), TOTALS)
     edits = together(rewritten(call, text), totals)
     saved, seconds = _saved(report, reductions, compiled)
     return finding(

@@ -63,7 +63,7 @@ def without_slices(report: Report, flow: Flow, block: OwnBlock, change: str, edi
     places = [flow.source(place) for place in block.slices]
     lines = sorted({place.text(report.script) for place in places} - {""})
     where = f" of {', '.join(lines)}" if lines else ""
-    left_out = without_calls(report.capture, places, SLICES)
+    left_out = without_calls(report.program, places, SLICES)
     return Fix(f"{change} without the slice{where}", together(edits, left_out))
 
 

@@ -65,6 +65,6 @@ def _details(value: object, report: Report) -> Sequence[Detail]:
         return [Detail("suppressed", suppressed_by(value.by))]
     if not isinstance(value, Finding):
         return ()
-    change = "\n".join(diff_of(report.capture, value.proposal))
+    change = "\n".join(diff_of(report.program, value.proposal))
     labelled = [Detail(name, text) for name, text in facts(value)]
     return [*labelled, *([Detail("change", change, is_code=True)] if change else [])]

@@ -29,5 +29,5 @@ def explanation(report: Report) -> RenderableType | None:
 def _fix(fix: Fix, report: Report) -> list[RenderableType]:
     style = "dim" if fix.trial is None else "green" if fix.verified else "yellow"
     head = Text.assemble("  ", (f"{verdict(fix)}: ", f"bold {style}"), data(fix.title))
-    diff = diff_of(report.capture, fix)[2:]
+    diff = diff_of(report.program, fix)[2:]
     return [head, *(data(f"    {line}", SIGNS.get(line[:1], "")) for line in diff)]

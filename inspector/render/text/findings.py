@@ -36,7 +36,7 @@ def _lines(found: Finding, report: Report) -> list[RenderableType]:
         (f"{found.rule} {found.slug}", STYLES[found.severity]), data(f"  {found.confidence}  {where(found)}", "bold")
     )
     lines = [("", found.message), *facts(found)]
-    diff = diff_of(report.capture, found.proposal)[2:]  # without the names of the file, which stand above
+    diff = diff_of(report.program, found.proposal)[2:]  # without the names of the file, which stand above
     return [
         head,
         *(Text.assemble("  ", (f"{name}: " if name else "", "bold"), data(text)) for name, text in lines),
