@@ -8,7 +8,7 @@ from textual.content import Content
 
 from ..inspector.linked import Linked
 from ..inspector.render.sharding_grid import grid_lines
-from ..inspector.render.why_lines import conflict_lines, origin_text
+from ..inspector.render.why_lines import conflict_line, origin_text, side_text, sides
 from ..inspector.report import Report, ShardedValue
 from ..inspector.shardings.conflicts import Conflict
 from ..inspector.shardings.explained import Why
@@ -51,12 +51,10 @@ def _conflicts(found: Sequence[Conflict], report: Report, width: int) -> Iterato
         yield Content("")
         yield title("conflicts")
     for conflict in found:
-        head, *sides = conflict_lines(conflict, report)
-        yield from folded(data(head, "bold"), width)
-        for side in sides:
-            told = folded(data(side[SIGN:]), width - SIGN)
-            for number, line in enumerate(told):
-                yield Content.assemble(data(side[:SIGN], "$aside") if number == 0 else " " * SIGN, line)
+        yield from folded(data(conflict_line(conflict, report), "bold"), width)
+        for sign, side in sides(conflict):
+            for number, line in enumerate(folded(data(side_text(side, report)), width - SIGN)):
+                yield Content.assemble((f"  {sign} ", "$aside") if number == 0 else " " * SIGN, line)
 
 
 def _drawing(report: Report, value: ShardedValue, width: int) -> Iterator[Content]:

@@ -204,7 +204,7 @@ class ShardingsPane(Vertical):
         wording = wording_of(replay.flow)
         moves = [
             f"{move.axis} from {wording.value(move.source, move.axis)} to "
-            + ", ".join(wording.value(target, move.axis) for target in move.targets)
+            + ", ".join(str(wording.value(target, move.axis)) for target in move.targets)
             for move in replay.moves[step]
         ]
         return f"after step {step} of {replay.steps[-1]}: {'; '.join(moves)}"

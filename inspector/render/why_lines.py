@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..report import Report
-from ..shardings.conflicts import Conflict
+from ...parsers.sharding_syntax.mesh import join_axes
+from ..report import BoundaryOrigin, Report
+from ..shardings.conflicts import Conflict, Side
 from ..shardings.explained import ExplainedStep, Why
 from ..shardings.situation import CollectiveCause
 
@@ -27,9 +28,9 @@ def why_line(found: Why, name: str, report: Report) -> str:
 def origin_text(found: Why, report: Report) -> str:
     """Who asked, with the dimension there, or the line of it."""
     place = found.place.text(report.script)
-    if found.steps and found.origin.startswith(("argument ", "output ")):
-        return f"{found.origin}{found.root.removeprefix(found.root.rpartition(' dim ')[0])}"
-    return f"{found.origin} ({place})" if place else found.origin
+    if found.steps and isinstance(found.origin, BoundaryOrigin):
+        return f"{found.origin}{'' if found.root.dim is None else f' dim {found.root.dim}'}"
+    return f"{found.origin} ({place})" if place else str(found.origin)
 
 
 def cause_line(cause: CollectiveCause, report: Report) -> str:
@@ -68,21 +69,34 @@ def _asked_by(found: Iterable[Why], report: Report) -> str:
 
 
 def _root_dim(why: Why) -> str:
-    is_own = not why.steps and why.dim is not None and why.origin.startswith(("argument ", "output "))
+    is_own = not why.steps and why.dim is not None and isinstance(why.origin, BoundaryOrigin)
     return f" dim {why.dim}" if is_own else ""
 
 
 def conflict_lines(conflict: Conflict, report: Report) -> Iterator[str]:
     """Where two shardings met, how each side has it and why, and who won."""
+    yield conflict_line(conflict, report)
+    yield from (f"  {sign} {side_text(side, report)}" for sign, side in sides(conflict))
+
+
+def conflict_line(conflict: Conflict, report: Report) -> str:
+    """The operation at which two shardings met."""
     inside = ", ".join(filter(None, (conflict.place.text(report.script), conflict.rule)))
-    yield f"{conflict.operation} ({inside}) has {conflict.factor} cut differently"
-    for side in (conflict.won, *conflict.lost):
-        sign = "won " if side is conflict.won else "lost"
-        axes = ", ".join(side.axes) or "whole"
-        causes = [f"{why.axis} ← {origin_text(why, report)}" for why in side.why]
-        causes += [f"{why.axis} cuts dim {why.dim} ← {origin_text(why, report)}" for why in side.elsewhere]
-        because = f" ({'; '.join(causes)})" if causes else ""
-        yield f"  {sign} {side.value}: {axes}{because}"
+    return f"{conflict.operation} ({inside}) has {conflict.factor} cut differently"
+
+
+def sides(conflict: Conflict) -> Iterator[tuple[str, Side]]:
+    """The sides of a conflict: who won, and who lost."""
+    yield "won ", conflict.won
+    yield from (("lost", side) for side in conflict.lost)
+
+
+def side_text(side: Side, report: Report) -> str:
+    """How a side of a conflict has the dimension, and why."""
+    causes = [f"{why.axis} ← {origin_text(why, report)}" for why in side.why]
+    causes += [f"{why.axis} cuts dim {why.dim} ← {origin_text(why, report)}" for why in side.elsewhere]
+    because = f" ({'; '.join(causes)})" if causes else ""
+    return f"{side.value}: {join_axes(side.axes) or 'whole'}{because}"
 
 
 def _shortened(steps: tuple[ExplainedStep, ...]) -> Iterable[ExplainedStep]:

@@ -6,15 +6,26 @@ from .findings import Certainty, Edit, Finding, FindingPlace, Fix, Suppressed, S
 from .memory import LiveValue, PeakMemory
 from .position import Confidence, SourcePosition, file_and_line
 from .report import Report, StageSummary
-from .shardings import Role, ShardedValue
+from .shardings import (
+    AxisOrigin,
+    BoundaryOrigin,
+    ConstraintOrigin,
+    Role,
+    ShardedValue,
+    ShardMapOrigin,
+    ValueDimension,
+)
 from .values import AxisEntry, Divergence, ProbedValue, VariableVariance
 
 __all__ = [
     "AxisEntry",
+    "AxisOrigin",
+    "BoundaryOrigin",
     "Certainty",
     "Collective",
     "CollectivePart",
     "Confidence",
+    "ConstraintOrigin",
     "Divergence",
     "Edit",
     "Explanation",
@@ -30,6 +41,7 @@ __all__ = [
     "ProbedValue",
     "Report",
     "Role",
+    "ShardMapOrigin",
     "ShardedValue",
     "SourcePosition",
     "StageSummary",
@@ -37,6 +49,7 @@ __all__ = [
     "Suppressed",
     "Suppression",
     "Trial",
+    "ValueDimension",
     "VariableVariance",
     "file_and_line",
 ]

@@ -37,3 +37,50 @@ class ShardedValue:
     replicated_bytes: int | None
     source: SourcePosition
     manual: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ValueDimension:
+    """A dimension of a value, by the value's name; `dim` is None where no dimension is cut."""
+
+    value: str
+    dim: int | None
+
+    def __str__(self) -> str:
+        return self.value if self.dim is None else f"{self.value} dim {self.dim}"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundaryOrigin:
+    """The sharding of an argument or an output of the function."""
+
+    role: Literal["argument", "output"]
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardMapOrigin:
+    """A spec of a shard_map, for the input or output of that number."""
+
+    side: Literal["input", "output"]
+    number: int | None
+
+    def __str__(self) -> str:
+        return f"{self.side} {self.number} of the shard_map"
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintOrigin:
+    """A with_sharding_constraint, or the sharding that another operation was given."""
+
+    operation: str | None = None
+
+    def __str__(self) -> str:
+        return "with_sharding_constraint" if self.operation is None else f"the sharding of {self.operation}"
+
+
+AxisOrigin = BoundaryOrigin | ShardMapOrigin | ConstraintOrigin
+"""Who asked for an axis in a sharding."""

@@ -17,7 +17,7 @@ from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
 from ..ir.derived import derived
 from ..ir.program import Program
-from ..report import ShardedValue, SourcePosition
+from ..report import ShardedValue, SourcePosition, ValueDimension
 from .dataflow import Dataflow, Node
 from .explained import Why, why_axis, wording_of
 from .recorded import sharding_at
@@ -26,14 +26,14 @@ from .table import node_of, propagated
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A value of the operation, the dimension in words, the axes that cut it, and why.
+    """A dimension of a value of the operation, the axes that cut it, and why.
 
     `elsewhere` is why axes that others have there cut another dimension of this value: no axis can cut two. Of the ways
     on which the axes came only the last step is told.
     """
 
-    value: str
-    axes: tuple[str, ...]
+    value: ValueDimension
+    axes: tuple[AxisRef, ...]
     why: tuple[Why, ...]
     elsewhere: tuple[Why, ...] = ()
 
@@ -67,9 +67,8 @@ def conflicts_of(program: Program, value: ShardedValue) -> tuple[Conflict, ...]:
     if flow is None or node is None:
         return ()
     rows = dict.fromkeys((*((node.row,) if node.kind == "result" else ()), *flow.users(node)))
-    own = f"{wording_of(flow).name(node)} dim "
-    found = (conflict for row in rows for conflict in _at(flow, row))
-    return tuple(each for each in found if any(side.value.startswith(own) for side in (each.won, *each.lost)))
+    met = ((row, factor, cuts) for row in rows for factor, cuts in _met(flow, row))
+    return tuple(_conflict(flow, *each) for each in met if any(side == node for side, _ in each[2]))
 
 
 def in_conflict(program: Program, values: Sequence[ShardedValue]) -> frozenset[int]:
@@ -119,8 +118,8 @@ def _conflict(flow: Dataflow, row: int, factor: str, cuts: Sequence[tuple[Node, 
     every = dict.fromkeys(axis for _, cut in cuts for axis in cut.axes)
     told = [
         Side(
-            f"{wording.name(node)} dim {cut.dim}",
-            tuple(map(str, cut.axes)),
+            ValueDimension(wording.name(node), cut.dim),
+            cut.axes,
             tuple(why_axis(flow, node, axis, 1) for axis in cut.axes),
             tuple(
                 why_axis(flow, node, axis, 1)

@@ -7,13 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from ...parsers.mlir import Origin, ShardingRule
+from ...parsers.mlir import ShardingRule
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
 from ..ir.derived import derived
 from ..ir.program import Program
-from ..report import ShardedValue, SourcePosition
+from ..report import (
+    AxisOrigin,
+    BoundaryOrigin,
+    ConstraintOrigin,
+    ShardedValue,
+    ShardMapOrigin,
+    SourcePosition,
+    ValueDimension,
+)
 from .dataflow import Dataflow, Node
 from .places import Places
 from .recorded import origin_name, sharding_at
@@ -26,15 +35,15 @@ class ExplainedStep:
     """An axis went from one value to another at an operation.
 
     `number` counts the steps of the whole propagation, None at the return of the function. `source` and `target` are
-    values in words, with the dimension that the axis cuts: `w1 dim 1`. `rule` says in einsum letters which dimensions
+    values, with the dimension that the axis cuts: `w1 dim 1`. `rule` says in einsum letters which dimensions
     of the operation belong together; None where it has none.
     """
 
     number: int | None
     operation: str
     rule: str | None
-    source: str
-    target: str
+    source: ValueDimension
+    target: ValueDimension
     place: SourcePosition
     span: Span | None
 
@@ -43,15 +52,15 @@ class ExplainedStep:
 class Why:
     """Why a value is sharded along `axis` in dimension `dim` (None if it is unreduced along it).
 
-    `origin` says in words who asked for it; `place` is the line of that, where there is one. `steps` lead from the
+    `origin` is who asked for it; `place` is the line of that, where there is one. `steps` lead from the
     value back to `root`; `omitted` counts the ones before it that are not listed.
     """
 
     axis: AxisRef
     dim: int | None
-    origin: str
+    origin: AxisOrigin
     place: SourcePosition
-    root: str
+    root: ValueDimension
     steps: tuple[ExplainedStep, ...]
     omitted: int = 0
 
@@ -114,10 +123,9 @@ class Wording:
         found = self.flow.rows[row]
         return Span(found.start, found.own[-1].end)
 
-    def value(self, node: Node, axis: AxisRef | None = None) -> str:
+    def value(self, node: Node, axis: AxisRef) -> ValueDimension:
         """A value by its path, its operation, or its place in a shard_map, with the dimension that an axis cuts."""
-        dim = None if axis is None else self.dim(node, axis)
-        return self.name(node) if dim is None else f"{self.name(node)} dim {dim}"
+        return ValueDimension(self.name(node), self.dim(node, axis))
 
     def name(self, node: Node) -> str:
         """A value by its path or its operation."""
@@ -144,39 +152,35 @@ class Wording:
             self._rules[row] = None if rule is None else einsum(rule)
         return self._rules[row]
 
-    def origin(self, found: Cause) -> tuple[str, SourcePosition]:
-        """Who asked for an axis."""
+    def origin(self, found: Cause) -> tuple[AxisOrigin, SourcePosition]:
+        """Who asked for an axis, and where."""
         origin = found.origin
         if origin is None or origin.kind == "self":
             return self._at_root(found.root)
         if origin.name is None:
-            node = Node("argument" if origin.kind == "input" else "output", -1, origin.index or 0)
-            return f"{node.kind} {self.name(node)}", SourcePosition()
-        return self._named(origin)
-
-    def _at_root(self, root: Node) -> tuple[str, SourcePosition]:
-        if root.kind in ("argument", "output"):
-            return f"{root.kind} {self.name(root)}", SourcePosition()
-        name, place = self.places.operation(root.row)
-        side = "input" if root.kind == "block" else "output"
-        is_map = self.flow.rows[root.row].name.endswith("manual_computation")
-        if is_map:
-            return f"{side} {root.number} of the shard_map", place
-        return "with_sharding_constraint" if name == "sharding_constraint" else f"the sharding of {name}", place
-
-    def _named(self, origin: Origin) -> tuple[str, SourcePosition]:
-        row = self._rows_by_name.get(origin.name or "")
+            role: Literal["argument", "output"] = "argument" if origin.kind == "input" else "output"
+            return BoundaryOrigin(role, self.name(Node(role, -1, origin.index or 0))), SourcePosition()
+        row = self._rows_by_name.get(origin.name)
         name, place = ("", SourcePosition()) if row is None else self.places.operation(row)
         if origin.kind == "constraint":
-            return "with_sharding_constraint" if name in (
-                "",
-                "sharding_constraint",
-            ) else f"the sharding of {name}", place
-        return f"{origin.kind} {origin.index} of the shard_map", place
+            return _constraint(name), place
+        return ShardMapOrigin("input" if origin.kind == "input" else "output", origin.index), place
+
+    def _at_root(self, root: Node) -> tuple[AxisOrigin, SourcePosition]:
+        if root.kind == "argument" or root.kind == "output":
+            return BoundaryOrigin(root.kind, self.name(root)), SourcePosition()
+        name, place = self.places.operation(root.row)
+        if self.flow.rows[root.row].name.endswith("manual_computation"):
+            return ShardMapOrigin("input" if root.kind == "block" else "output", root.number), place
+        return _constraint(name), place
 
     @property
     def _rows_by_name(self) -> Mapping[str, int]:
         return _named_rows(self.flow)
+
+
+def _constraint(operation: str) -> ConstraintOrigin:
+    return ConstraintOrigin(operation if operation not in ("", "sharding_constraint") else None)
 
 
 @derived

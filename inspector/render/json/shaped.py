@@ -12,7 +12,7 @@ from ...report import SourcePosition
 Shape = TypeVar("Shape", bound=Struct)
 
 
-def shaped(shape: type[Shape], value: object, **given: Any) -> Shape:
+def shaped(shape: type[Shape], value: object, /, **given: Any) -> Shape:
     """A `shape` filled with the attributes of a value that have its fields' names, at every depth, and with `given`."""
     return msgspec.convert(_Over(value, given) if given else value, shape, from_attributes=True)
 

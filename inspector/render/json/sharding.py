@@ -91,7 +91,14 @@ def conflict_of(found: conflicts.Conflict) -> Conflict:
 
 
 def _side(side: conflicts.Side) -> Side:
-    return shaped(Side, side, why=list(map(why_of, side.why)), elsewhere=list(map(why_of, side.elsewhere)))
+    return shaped(
+        Side,
+        side,
+        value=str(side.value),
+        axes=list(map(str, side.axes)),
+        why=list(map(why_of, side.why)),
+        elsewhere=list(map(why_of, side.elsewhere)),
+    )
 
 
 def sharding_of(value: report.ShardedValue, program: Program) -> Sharding:
@@ -101,7 +108,13 @@ def sharding_of(value: report.ShardedValue, program: Program) -> Sharding:
     return shaped(Sharding, value, global_type=value.type, why=why)
 
 
+def _step(step: explained.ExplainedStep) -> Step:
+    ends = {"source": str(step.source), "target": str(step.target)}
+    return shaped(Step, step, **at(step.place), **ends, step=step.number)
+
+
 def why_of(found: explained.Why) -> Why:
     """Why one axis is where it is, in its JSON shape."""
-    steps = [shaped(Step, step, **at(step.place), step=step.number) for step in found.steps]
-    return shaped(Why, found, **at(found.place), axis=str(found.axis), steps=steps)
+    steps = list(map(_step, found.steps))
+    words = {"axis": str(found.axis), "origin": str(found.origin), "root": str(found.root)}
+    return shaped(Why, found, **at(found.place), **words, steps=steps)

@@ -58,14 +58,14 @@ def test_the_lower_number_is_propagated_first(
     total = next(value for value in values(program) if value.name.endswith("add"))
     assert total.spec == spec
     found = {str(each.axis): each for each in why(program, total)}
-    assert found["x"].origin == f"argument {winner}"
+    assert str(found["x"].origin) == f"argument {winner}"
     # The constraint has the last priority of the three.
-    assert found["y"].origin == "with_sharding_constraint"
+    assert str(found["y"].origin) == "with_sharding_constraint"
     assert [step.number for step in found["y"].steps] > [step.number for step in found["x"].steps]
     # At the function of the other argument both have arrived.
     met = conflicts(program)
     assert {each.operation for each in met} == {"cosine" if loser == "b" else "sine"}
-    assert {why.origin for each in met for why in each.won.why} == {f"argument {winner}"}
-    assert {why.origin for each in met for side in each.lost for why in side.why} == {f"argument {loser}"}
+    assert {str(why.origin) for each in met for why in each.won.why} == {f"argument {winner}"}
+    assert {str(why.origin) for each in met for side in each.lost for why in side.why} == {f"argument {loser}"}
     (asked,) = (value for value in inspect(program).shardings if value.role == "constraint")
     assert asked.asked == "P(P.UNCONSTRAINED, P.UNCONSTRAINED, 'y', priorities=(None, None, 2))"
