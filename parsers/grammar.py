@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 STARTS: Mapping[str, tuple[str, ...]] = {
     "gspmd": ("start",),
-    "hlo": ("instruction",),
+    "hlo": ("module", "tables", "instruction", "attributes"),
     "hlo_layout": ("layout",),
     "hlo_types": ("type",),
     "jax_arrays": ("spec", "type"),

@@ -6,12 +6,11 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from ..grammar import unquote
-from .fields import attributes, bracket_end
-from .patterns import ANYWHERE, IN_TEXT, NAME
+from .fields import attributes, bracket_end, without_remarks
+from .patterns import ANYWHERE, NAME, OPERANDS
 
 CALLING = (
     "calls",
@@ -27,8 +26,12 @@ CALLING = (
 )
 """The attributes whose value names computations."""
 
+LITERAL = (b"constant", b"parameter")
+"""The opcodes with a literal in their parentheses, and not operands."""
+
 _PARENTHESES = re.compile(ANYWHERE.parentheses.encode(), re.DOTALL)
 _OPERAND = re.compile(rf"(?<![\w.\-])({NAME})((?:#\d{{1,9}})*+)\s*+(?=,|\Z)", re.ASCII)
+_OPERANDS = re.compile(OPERANDS, re.ASCII)
 _NAMES = re.compile(rf"[\s{{%,]*+{NAME}(?:[\s,%]++{NAME})*+[\s}}]*+", re.ASCII)
 _NAME = re.compile(NAME, re.ASCII)
 
@@ -53,36 +56,29 @@ class Call:
     """What stands in the parentheses, the attributes behind them as text by key, and whether that is all there is."""
 
     inside: str
+    operands: tuple[Operand, ...]
     attributes: Mapping[str, str]
     is_complete: bool
 
-    @property
-    def operands(self) -> tuple[Operand, ...]:
-        """What is in the parentheses, where these are operands."""
-        inside = _nested().sub(r"\1.anon", self.inside) if "(" in self.inside else self.inside
-        return tuple(Operand(name, tuple(map(int, index.split("#")[1:]))) for name, index in _OPERAND.findall(inside))
-
     def computations(self, key: str) -> tuple[str, ...]:
         """The computations that an attribute names."""
-        value = self.attributes.get(key, "")
+        value = without_remarks(self.attributes.get(key, ""))
         return tuple(_NAME.findall(value)) if _NAMES.fullmatch(value) else ()
 
 
-@cache
-def _nested() -> re.Pattern[str]:
-    """An instruction in place of an operand."""
-    # Of a layout, `{0:T(8,128)S(1)}`, the parts with parentheses follow a colon or one another.
-    return re.compile(rf"(?<![\w.\-:)])({NAME})\s*+{IN_TEXT.parentheses}", re.DOTALL | re.ASCII)
-
-
-def parse_call(data: bytes, start: int, end: int) -> Call:
-    """Split an instruction from its opening parenthesis to its end, as far as it can be read."""
+def parse_call(data: bytes, start: int, end: int, *, has_operands: bool = True) -> Call:
+    """Split an instruction from its opening parenthesis to its end, as far as it is as printed."""
     parentheses = _PARENTHESES.match(data, start, end)
     close = parentheses.end() if parentheses else bracket_end(data, start, end)
     if close is None:
-        return Call(data[start + 1 : end].decode("utf-8", "replace"), {}, False)
+        return Call(data[start + 1 : end].decode("utf-8", "replace"), (), {}, False)
     found, stop = attributes(data, close, end)
-    return Call(data[start + 1 : close - 1].decode("utf-8", "replace"), found, stop == end)
+    inside = data[start + 1 : close - 1].decode("utf-8", "replace")
+    if not has_operands:
+        return Call(inside, (), found, stop == end and parentheses is not None)
+    names = _OPERAND.findall(inside)
+    operands = tuple(Operand(name, tuple(map(int, index.split("#")[1:]))) for name, index in names)
+    return Call(inside, operands, found, stop == end and _OPERANDS.fullmatch(inside) is not None)
 
 
 def backend_config(text: str) -> Any:

@@ -33,7 +33,7 @@ def call_sites(module: HloModule) -> Mapping[str, tuple[CallSite, ...]]:
 
 
 def _sites(module: HloModule) -> Iterator[tuple[str, CallSite]]:
-    if all(computation.is_printed for computation in module.computations):
+    if all(computation.is_printed for computation in module.computations) and not module.doubtful_lines:
         for match in _SITE.finditer(module.source.data):
             names = [match[2]] if match[2] is not None else _NAME.findall(match[3])
             for name in names:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Protocol
 
+from ..errors import Problem, readable
 from ..source import Frame, Source, Span
 from . import printed
 from .fields import attributes, number
-from .instruction import Instruction
-from .nested import Nested
-from .section import Section
+from .instruction import Instruction, instruction_of
+from .reading import read_attributes
+from .regions import read_body
+from .sections import Nested, Section, Statement
 
 
 class Owner(Protocol):
@@ -26,22 +29,30 @@ class Owner(Protocol):
     def frames(self, stack_frame_id: int) -> tuple[Frame, ...]:
         """The call stack of that number."""
 
+    @property
+    def problems_found(self) -> list[Problem]:
+        """What was found to be wrong with it so far."""
+
+    def is_doubtful(self, place: Span) -> bool:
+        """Whether a line there begins as a printed instruction does, and does not go on like one."""
+
     def computation(self, name: str) -> Computation | None:
         """The computation of that name."""
 
 
 class Computation:
-    """One computation."""
+    """One computation, by the printed line that it starts with, or by where it is in a text in another layout."""
 
     nested: Sequence[Nested] = ()
     """The computations that are written in its own instructions."""
     # What few of the many have, or is found later, is here once for all of them.
     _given_name: str | None = None
     _statements: tuple[Span, ...] | None = None
+    _is_valid = False
     _found: tuple[Instruction, ...] | None = None
     _by_name: Mapping[str, Instruction] | None = None
 
-    def __init__(self, module: Owner, header: re.Match[bytes], body_end: int) -> None:
+    def __init__(self, module: Owner, header: re.Match[bytes] | Section, body_end: int) -> None:
         self.module = module
         self.body_end = body_end
         """The offset of its closing brace, or of the end of the text if that is cut off."""
@@ -53,10 +64,11 @@ class Computation:
 
         `names` has the names that are given to nested computations, by the offsets where these start.
         """
-        self = cls(module, section.header, section.body_end)
+        self = cls(module, section, section.body.end)
         self._statements = section.statements
+        self._is_valid = section.is_valid
         self.nested = tuple(Nested(place, names[place.start]) for place in section.nested)
-        self._given_name = names[section.start] if section.is_nested else None
+        self._given_name = names[section.span.start] if section.is_nested else None
         return self
 
     def __repr__(self) -> str:
@@ -65,7 +77,9 @@ class Computation:
     @property
     def name(self) -> str:
         """Its name, without the percent sign; empty if the text has lost it."""
-        return (self._header["name"] or b"").decode() if self._given_name is None else self._given_name
+        if isinstance(self._header, Section):
+            return self._header.name if self._given_name is None else self._given_name
+        return self._header["name"].decode()
 
     @property
     def is_nested(self) -> bool:
@@ -75,24 +89,33 @@ class Computation:
     @property
     def is_entry(self) -> bool:
         """Whether the module starts here."""
-        return self._header["entry"] is not None
+        return self._header.is_entry if isinstance(self._header, Section) else self._header["entry"] is not None
 
     @property
     def span(self) -> Span:
         """From its header to its closing brace and the attributes behind that."""
-        start = self._header.start("entry" if self.is_entry else "name" if self._header["name"] else 0)
+        if isinstance(self._header, Section):
+            return self._header.span
+        start = self._header.start("entry" if self.is_entry else "name")
         start -= self.module.source.data[start - 1 : start] == b"%"
-        return Span(start, self._trailer[1])
+        return Span(start, attributes(self.module.source.data, self.body_end + 1, len(self.module.source.data))[1])
 
     @property
     def body_start(self) -> int:
         """The offset behind its opening brace."""
-        return self._header.end()
+        return self._header.body.start if isinstance(self._header, Section) else self._header.end()
 
     @property
     def attributes(self) -> Mapping[str, str]:
         """What stands behind its closing brace, as text by key: `execution_thread`."""
-        return self._trailer[0]
+        if self.is_nested:
+            # What is behind a nested one is of the instruction.
+            return {}
+        data = self.module.source.data
+        start, end = self.body_end + 1, self.span.end
+        found, stop = attributes(data, start, end)
+        read = readable(partial(read_attributes, data[start:end])) if stop < end else None
+        return found if read is None else read
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
@@ -144,6 +167,15 @@ class Computation:
         return tuple(statement for statement in self._statements or () if statement not in rows)
 
     @property
+    def doubtful_statements(self) -> Iterator[Statement]:
+        """The statements that may not be in the language, where they are not as printed."""
+        data, places = self.module.source.data, () if self._is_valid else self._statements or ()
+        # Something is missing at the end of a line, not of its last word.
+        ends = (_BLANKS.match(data, place.end) for place in places)
+        found = (self._statement(Span(place.start, end.end())) for place, end in zip(places, ends, strict=True) if end)
+        return (statement for statement in found if not printed.exact().fullmatch(statement.text))
+
+    @property
     def is_printed(self) -> bool:
         """Whether each line of the body is an instruction as XLA prints it.
 
@@ -151,32 +183,35 @@ class Computation:
         """
         return self._statements is None
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether each line of the body is, to its last character, an instruction as XLA prints it."""
+        return self.is_printed and not self.module.is_doubtful(Span(self.body_start, self.body_end))
+
     def follows(self, other: Computation) -> bool:
         """Whether this one's header is the next thing behind the end of the other, both being as printed."""
-        return self._statements is None and other._statements is None and self._header.start() + 1 == other.body_end
-
-    @property
-    def _trailer(self) -> tuple[Mapping[str, str], int]:
-        """The attributes behind its closing brace, and where they end."""
-        data = self.module.source.data
-        end = self.body_end + data.startswith(b"}", self.body_end)
-        # What is behind a nested one is of the instruction.
-        return ({}, end) if self.is_nested else attributes(data, end, len(data))
+        if not (self.is_printed and other.is_printed) or isinstance(self._header, Section):
+            return False
+        return self._header.start() + 1 == other.body_end
 
     def _find(self) -> Iterator[Instruction]:
-        data, start, end = self.module.source.data, self.body_start, self.body_end
+        source, start, end = self.module.source, self.body_start, self.body_end
         if self._statements is None:
-            rows = list(printed.ROW.finditer(data, start, end))
-            if len(rows) == data.count(b"\n", start, end) - 1:
+            rows = list(printed.ROW.finditer(source.data, start, end))
+            if len(rows) == source.data.count(b"\n", start, end) - 1:
                 ends = [row.start() for row in rows[1:]] + [end - 1]
                 return map(Instruction, repeat(self), rows, (row.start() + 3 for row in rows), ends)
-        # Few texts need it, and it has large patterns to compile.
-        from . import freeform, freeform_patterns
+            self._statements, self._is_valid = read_body(
+                source, self.span.start, Span(start, end), self.module.problems_found
+            )
+        found = (instruction_of(self, self._statement(place)) for place in self._statements)
+        return (instruction for instruction in found if instruction)
 
-        if self._statements is None:
-            self._statements = freeform.statements(self.module.source, start, end)
-        found = ((freeform_patterns.ROW.match(data, place.start, place.end), place) for place in self._statements)
-        return (Instruction(self, row, place.start, place.end) for row, place in found if row)
+    def _statement(self, place: Span) -> Statement:
+        return Statement(self.module.source.data, place, self.nested_in(place))
+
+
+_BLANKS = re.compile(rb"[ \t]*+")
 
 
 def _start(nested: Nested) -> int:

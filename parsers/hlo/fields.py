@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ..grammar import unquote
-from .patterns import ANYWHERE, IN_TEXT, NAME, SPACE
+from .patterns import ANYWHERE, IN_TEXT, NAME, REMARK, SPACE
 
 _ATTRIBUTE = re.compile(rf"(?:, |{SPACE},{SPACE})({NAME})\s*+=\s*+({ANYWHERE.value})".encode(), re.DOTALL)
 _KEY = re.compile(rf"{SPACE},{SPACE}({NAME})\s*+=\s*+(?=[{{(\[])".encode())
-_BRACKET = re.compile(rf"{ANYWHERE.string}|([{{(\[])|[}})\]]".encode(), re.DOTALL)
-_FIELD = re.compile(rf"(?<![^\s,{{])([^\s=,{{}}\"]++)=({IN_TEXT.string}|{IN_TEXT.braces}|[^\s,{{}}]++)", re.DOTALL)
+_BRACKET = re.compile(rf"{ANYWHERE.string}|/\*index=[0-9]++\*/|([{{(\[])|[}})\]]|/[*/]".encode(), re.DOTALL)
+_REMARK_OR_STRING = re.compile(rf"({REMARK})|{IN_TEXT.string}", re.DOTALL)
+_FIELD = re.compile(rf"(?<![^\s,{{])([^\s=,{{}}\"]++)=\s*+({IN_TEXT.string}|{IN_TEXT.braces}|[^\s,{{}}]++)", re.DOTALL)
 
 
 def attributes(data: bytes, start: int, end: int) -> tuple[Mapping[str, str], int]:
@@ -38,7 +39,16 @@ def attributes(data: bytes, start: int, end: int) -> tuple[Mapping[str, str], in
 @lru_cache(maxsize=8192)
 def fields(text: str) -> Mapping[str, str]:
     """The fields of a list in braces, separated by commas or spaces: `{op_name="f" source_line=3}`."""
-    return dict(_FIELD.findall(text, 1))
+    return dict(_FIELD.findall(without_remarks(text), 1))
+
+
+def without_remarks(text: str) -> str:
+    """A text with a blank for each remark."""
+    return _REMARK_OR_STRING.sub(_blank, text) if "/*" in text or "//" in text else text
+
+
+def _blank(found: re.Match[str]) -> str:
+    return " " if found[1] else found[0]
 
 
 def plain(value: str) -> str:
@@ -52,7 +62,7 @@ def number(text: str | None) -> int | None:
 
 
 def bracket_end(data: bytes, start: int, end: int) -> int | None:
-    """Behind the bracket that closes the one at `start`; None if nothing does."""
+    """Behind the bracket that closes the one at `start`; None if nothing does, or a remark that XLA would not print."""
     depth = 0
     for match in _BRACKET.finditer(data, start, end):
         if match[1]:
@@ -61,4 +71,6 @@ def bracket_end(data: bytes, start: int, end: int) -> int | None:
             depth -= 1
             if depth == 0:
                 return match.end()
+        elif match[0] in (b"/*", b"//"):
+            return None
     return None

@@ -10,14 +10,16 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import ParseError
+from ..errors import ParseError, readable
 from ..grammar import anchored
 from ..sharding_syntax.replica_groups import Pairs, ReplicaGroups, parse_pairs, parse_replica_groups
 from ..source import Frame, Source, Span
-from .call import CALLING, Call, Operand, backend_config, parse_call
-from .fields import fields, plain
+from . import printed
+from .call import CALLING, LITERAL, Call, Operand, backend_config, parse_call
+from .fields import fields, plain, without_remarks
 from .metadata import Metadata, parse_metadata
-from .nested import Statement
+from .reading import read_instruction
+from .sections import Statement
 from .types import HloType, parse_type
 
 if TYPE_CHECKING:
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from .computation import Computation
 
 T = TypeVar("T")
+Row = tuple[bytes, bytes, bytes, bytes]
+"""What a match of `printed.ROW` has: its text, name, type, opcode."""
+
+_ROOT = re.compile(rb"ROOT(?![A-Za-z0-9_.\-])")
 
 
 class Instruction:
@@ -32,12 +38,14 @@ class Instruction:
 
     __slots__ = ("_call", "_end", "_row", "_start", "computation")
 
-    def __init__(self, computation: Computation, row: re.Match[bytes], start: int, end: int) -> None:
+    def __init__(
+        self, computation: Computation, row: re.Match[bytes] | Row, start: int, end: int, call: Call | None = None
+    ) -> None:
         self.computation = computation
         self._row = row
         self._start = start
         self._end = end
-        self._call: Call | None = None
+        self._call = call
 
     def __repr__(self) -> str:
         return f"<{self.name} = {self.type_text} {self.opcode}(…)>"
@@ -70,7 +78,7 @@ class Instruction:
     @property
     def is_root(self) -> bool:
         """Whether it is marked as the result of its computation."""
-        return self._row.start(1) - self._start > 1
+        return _ROOT.match(self._source.data, self._start, self._end) is not None
 
     @property
     def text(self) -> str:
@@ -81,13 +89,13 @@ class Instruction:
     def call(self) -> Call:
         """Its operands and attributes, not yet interpreted."""
         if self._call is None:
-            # The row ends behind the opening parenthesis.
-            place = Span(self._row.end() - 1, self._end)
-            if nested := self.computation.nested_in(place):
-                text = Statement(self._source.data, place, nested).text
-                self._call = parse_call(text, 0, len(text))
-            else:
-                self._call = parse_call(self._source.data, place.start, place.end)
+            assert isinstance(self._row, re.Match)
+            start = self._row.end(3)
+            self._call = parse_call(self._source.data, start, self._end, has_operands=self._has_operands)
+            if not self._call.is_complete:
+                text = self._source.data[self._start : self._end]
+                read = readable(lambda: read_instruction(text))
+                self._call = read.call if read else self._call
         return self._call
 
     @property
@@ -103,12 +111,12 @@ class Instruction:
     @property
     def references(self) -> tuple[Operand, ...]:
         """Its operands, including those that are one element of an instruction's result."""
-        return () if self.literal is not None else self.call.operands
+        return self.call.operands if self._has_operands else ()
 
     @property
     def literal(self) -> str | None:
         """The text in the parentheses of a constant or parameter."""
-        return self.call.inside if self.opcode in ("constant", "parameter") else None
+        return None if self._has_operands else self.call.inside.strip()
 
     @property
     def attributes(self) -> Mapping[str, str]:
@@ -172,6 +180,10 @@ class Instruction:
         return tuple(name for names in self.callees.values() for name in names)
 
     @property
+    def _has_operands(self) -> bool:
+        return self._row[3] not in LITERAL
+
+    @property
     def _source(self) -> Source:
         return self.computation.module.source
 
@@ -180,7 +192,24 @@ class Instruction:
         if text is None:
             return None
         try:
-            return parse(text)
+            return parse(without_remarks(text))
         except ParseError as error:
-            offset = self._source.data.find(f"{key}={text}".encode(), self._row.end(), self._end)
+            offset = self._source.data.find(f"{key}={text}".encode(), self._start, self._end)
             raise anchored(error, self._source, max(offset + len(key) + 1, self._start)) from None
+
+
+def instruction_of(computation: Computation, statement: Statement) -> Instruction | None:
+    """The instruction in a statement; of a broken one what can be read, None if that is nothing."""
+    text, place = statement.text, statement.place
+    row = printed.exact().fullmatch(text)
+    if row is None:
+        if read := readable(lambda: read_instruction(text)):
+            return Instruction(computation, read.head, place.start, place.end, read.call)
+        # Few texts need it, and it has large patterns to compile.
+        from .broken_patterns import ROW
+
+        row = ROW.match(text)
+    if row is None:
+        return None
+    call = parse_call(text, row.end(3), len(text), has_operands=row[3] not in LITERAL)
+    return Instruction(computation, row, place.start, place.end, call)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise, repeat
+from itertools import pairwise
 from operator import attrgetter
 
 from ..errors import ParseError, Problem
@@ -18,11 +18,11 @@ from . import printed
 from .computation import Computation
 from .instruction import Instruction
 from .missing_entry import missing_entry
-from .nested import in_a_line
-from .problems import problems_in
-from .prologue import parse_prologue
-from .scan import AttributeRow, Rows, instructions_with, read_attributes, read_rows
-from .section import Section, given_names
+from .problems import doubtful_lines, problems_in
+from .prologue import parse_prologue, read_prologue
+from .regions import read_part
+from .scan import Rows, instructions_with, read_rows
+from .sections import Section, given_names
 
 
 class HloModule:
@@ -32,7 +32,8 @@ class HloModule:
         self.source = source
         self.prologue = parse_prologue(source)
         """Its header and the tables of source positions."""
-        self._problems = list(self._before())
+        self.problems_found = list(self._before())
+        """What is wrong with it, as far as that was found before `problems` were asked for."""
         with collection_paused():
             self.computations: tuple[Computation, ...] = tuple(self._find())
         """Its computations in text order."""
@@ -91,21 +92,28 @@ class HloModule:
         """The name, type and opcode of every instruction, in text order."""
         return read_rows(self.source.data, self.computations)
 
-    def attribute_rows(self) -> Iterator[AttributeRow]:
-        """The name of every instruction and its attributes, in text order."""
-        return read_attributes(self.source.data, self.computations)
-
     def opcode_counts(self) -> dict[str, int]:
         """How many instructions there are of each opcode."""
         return dict(Counter(opcode for _, opcode in self.rows().kinds))
 
     @cached_property
+    def doubtful_lines(self) -> Sequence[Span]:
+        """The lines that begin as printed instructions do, and do not go on like one, in text order."""
+        return tuple(doubtful_lines(self.source.data, self.computations))
+
+    def is_doubtful(self, place: Span) -> bool:
+        """Whether one of those is there."""
+        first = bisect_left(self.doubtful_lines, place)
+        return first < len(self.doubtful_lines) and self.doubtful_lines[first].start < place.end
+
+    @cached_property
     def problems(self) -> tuple[Problem, ...]:
         """What could not be read, in text order; all else is there."""
         layout = self.attributes.get("entry_computation_layout")
+        inside = list(problems_in(self.source, self.doubtful_lines, self.computations))
         found = (
-            *self._problems,
-            *problems_in(self.source, self.computations),
+            *self.problems_found,
+            *inside,
             *missing_entry(self.source, layout, self.entry),
         )
         return tuple(sorted(found, key=lambda problem: problem.span))
@@ -131,44 +139,57 @@ class HloModule:
     def _find(self) -> Iterator[Computation]:
         data = self.source.data
         start = self.prologue.span.end
-        first = printed.HEADER.match(data, start)
+        first = printed.HEADER.match(data, start) if self.prologue.is_printed else None
         boundaries = list(printed.BOUNDARY.finditer(data, first.end() if first else start))
-        if first and printed.is_printed(boundaries, len(data)) and not self._has_nested_in_a_line(start, len(data)):
+        if first and printed.is_printed(boundaries, len(data)) and self._has_a_line_for_each(start, len(data)):
             return (Computation(self, header, end.start() + 1) for header, end in pairwise([first, *boundaries]))
-        sections = list(self._sections(start, first, boundaries))
-        return map(Computation.of_section, repeat(self), sections, repeat(given_names(sections)))
+        found = list(self._parts(start, first, boundaries))
+        sections = [each for each in found if isinstance(each, Section)]
+        names = given_names(sections, (each.name for each in found if isinstance(each, Computation)))
+        return (each if isinstance(each, Computation) else Computation.of_section(self, each, names) for each in found)
 
-    def _sections(
+    def _parts(
         self, start: int, header: re.Match[bytes] | None, boundaries: list[re.Match[bytes]]
-    ) -> Iterator[Section]:
+    ) -> Iterator[Computation | Section]:
         """Take the text apart where one computation ends and the next starts in the first column.
 
-        `start` is where a piece starts, `header` its header if all lines since then are as printed.
+        `start` is where a part starts, `header` its header if all lines since then are as printed.
         """
-        # Few texts need it, and it has large patterns to compile.
-        from . import freeform
-
+        if header is None:
+            # The first part may have a header of the module that is not as printed.
+            start = self.prologue.span.start
         for boundary in boundaries:
             if not boundary["name"] and boundary.end() < len(self.source.data):
                 # What does not go on with a header, nor ends the text, is a line that no printer wrote.
                 header = None
                 continue
             end = self._line_end(boundary.start() + 1)
-            if header and boundary.lastgroup and not self._has_nested_in_a_line(start, end):
-                yield Section(header, boundary.start() + 1, end)
+            if header and boundary.lastgroup and self._has_a_line_for_each(start, end):
+                yield Computation(self, header, boundary.start() + 1)
             else:
-                yield from freeform.sections(self.source, start, end, self._problems)
+                yield from self._part(start, end)
             header, start = boundary, end
-        yield from freeform.sections(self.source, start, len(self.source.data), self._problems)
+        yield from self._part(start, len(self.source.data))
 
-    def _has_nested_in_a_line(self, start: int, end: int) -> bool:
-        """Whether lines as printed have computations in them.
+    def _part(self, start: int, end: int) -> list[Section]:
+        prologue = self.prologue.span
+        prologue_end = prologue.end if start < prologue.end else None
+        header, sections = read_part(self.source, start, end, self.problems_found, prologue_end)
+        if header:
+            self.prologue = read_prologue(self.source, header)
+        return sections
 
-        No printer writes those, and all of XLA's begin with the layout of the entry computation, so that the long
-        texts, which printers write, need not be searched.
+    def _has_a_line_for_each(self, start: int, end: int) -> bool:
+        """Whether there is but one instruction in each line of those that begin as printed.
+
+        XLA's printers write no others, and all of them begin a module with the layout of its entry computation, so that
+        the long texts need not be searched.
         """
-        is_of_printer = "entry_computation_layout" in self.attributes
-        return not is_of_printer and in_a_line().search(self.source.data, start, end) is not None
+        if "entry_computation_layout" in self.attributes:
+            return True
+        data = self.source.data
+        start = data.find(b"{\n", start, end)
+        return data.count(b" = ", start, end) <= data.count(b"\n  ", start, end)
 
     def _line_end(self, offset: int) -> int:
         line = self.source.data.find(b"\n", offset)

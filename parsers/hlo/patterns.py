@@ -17,13 +17,17 @@ DEPTH = 6
 
 NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
 QUOTES = "\"'"
-SPACE = r"\s*+(?:(?:/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+)\s*+)*+"
+REMARK = r"(?:/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+)"
+SPACE = rf"\s*+(?:{REMARK}\s*+)*+"
 """What may stand between the parts of a text: blanks, line breaks, remarks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Patterns for text with brackets in it, none of which takes in a character of `stop`; for bytes, or for str."""
+    """Patterns for text with brackets in it, none of which takes in a character of `stop`; for bytes, or for str.
+
+    Of remarks they take in only those that XLA prints, `/*index=5*/`.
+    """
 
     stop: str = ""
     of_bytes: bool = True
@@ -47,19 +51,19 @@ class Values:
     @property
     def value(self) -> str:
         """The value of an attribute; `mesh['x'=2], device_ids=(1,0) {'x'}` is a single one."""
-        square = rf"\[(?:{self._but(QUOTES + ']')}++|{self.string})*+\]"
-        flat = self._but("()")
+        square = rf"\[(?:{self._but(QUOTES + ']/')}++|{self.string}|/(?![*/]))*+\]"
+        flat = self._but("()/")
         ids = rf",\s*+device_ids=\({flat}*+(?:\({flat}*+\))?+\)"
         on_mesh = rf"(?:(?:maximal_)?mesh|single_device){square}(?:{ids})?+\s*+(?=\{{)"
-        plain = self._but(whitespace + QUOTES + ",{}()[]")
-        return rf"(?:{self.braces}|{self.string}|{on_mesh}|{plain}++|{square}|{self.parentheses})++"
+        plain = self._but(whitespace + QUOTES + ",{}()[]/")
+        return rf"(?:{self.braces}|{self.string}|{on_mesh}|{plain}++|{square}|{self.parentheses}|/(?![*/]))++"
 
     @property
     def _in_quotes(self) -> Iterator[tuple[str, str]]:
         return ((quote, self._but(quote + "\\")) for quote in QUOTES)
 
     def _bracketed(self, opening: str, closing: str) -> str:
-        plain = rf"{self._but(opening + closing + QUOTES)}++|{self.string}"
+        plain = rf"{self._but(opening + closing + QUOTES + '/')}++|{self.string}|/(?:\*index=[0-9]++\*/|(?![*/]))"
         pattern = rf"\{opening}(?:{plain})*+\{closing}"
         for _ in range(DEPTH):
             pattern = rf"\{opening}(?:{plain}|{pattern})*+\{closing}"
@@ -75,6 +79,20 @@ class Values:
         listed = (rf"\x{first:02x}-\x{last:02x}" for first, last in runs)
         return f"[{''.join(listed)}]"
 
+
+def _type() -> str:
+    array = r"[a-z][a-z0-9]*+\[[0-9,<=?]*+\](?:\{[^{}\n/]*+\})?+"
+    found = array
+    for _ in range(3):
+        found = rf"(?:{array}|\((?:{found}(?:, (?:/\*index=[0-9]++\*/)?+)?+)*+\))"
+    return found
+
+
+TYPE = _type()
+"""A type as it is printed."""
+
+OPERANDS = rf"(?:(?:/\*index=[0-9]++\*/)?+(?:{TYPE} )?+%?{NAME}(?:#[0-9]{{1,9}})*+(?:, (?=[^)])|(?=\)|\Z)))*+"
+"""Operands as they are printed, up to the parenthesis behind them."""
 
 ANYWHERE = Values()
 IN_LINE = Values(stop="\n")

@@ -7,7 +7,8 @@
 
 A computation starts and ends in the first column, an instruction is one line with two spaces in front, and a line tells
 by its first characters what it is. So one pass of one pattern finds the computations of a module, and one more its
-instructions, without reading what is inside them. `freeform.py` reads text in any other layout.
+instructions, without reading what is inside them. Text in any other layout is read by the grammar
+(`reading.py`), of which this is a special case.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
-from .patterns import IN_LINE, NAME
+from .call import CALLING
+from .patterns import IN_LINE, NAME, OPERANDS, TYPE
 
 # What makes these fast: a run of any character but one costs next to nothing, one of several kinds a nanosecond for
 # each character if they are listed, and more if they are not, as in `\w`; alternatives with different first letters
 # cost less than something that may be left out; and a first character that stands alone is found by memchr.
 _LINE = rb"\n {2}"
-_START = rb"(?:%|ROOT %|ROOT |)([^ ]++) = "
+# Whatever has become of a name, no blank and no remark is in it.
+_START = rb"(?:%|ROOT %|ROOT |)([!-.0-~\x80-\xff]++) = "
 # A tuple type ends where the opcode begins: with a parenthesis, a space and a letter.
 # The parenthesis of an instruction without a type comes before any bracket.
 _ARRAY = rb"[A-Za-z0-9_]++\[[^ ]*+"
@@ -33,7 +36,12 @@ _HEADER = rb"(?P<entry>ENTRY )?+%?(?P<name>[A-Za-z0-9_.\-]++) [^\n]*+(?<= \{)"
 ROW = re.compile(_LINE + _START + rb"(" + _TYPE + rb") (" + _OPCODE + rb")\(")
 """A line break and an instruction up to its operands: (name, type, opcode)."""
 
-KINDS = re.compile((_LINE + rb"(?:" + _START + rb"(" + _TYPE + rb" " + _OPCODE + rb")\(|(?=[^ ]))").decode(), re.ASCII)
+KINDS = re.compile(
+    (_LINE + rb"(?:" + _START + rb"(" + _TYPE + rb" " + _OPCODE + rb")\(|(?=[^ ]))")
+    .decode()
+    .replace(r"\xff", r"\U0010ffff"),
+    re.ASCII,
+)
 """The same in decoded text, with type and opcode as one: (name, `type opcode`). A line that is no row is empty."""
 
 HEADER = re.compile(rb"\s*+(?<![ \t])" + _HEADER)
@@ -60,26 +68,26 @@ def rows_with(opcodes: frozenset[str]) -> re.Pattern[bytes]:
     )
 
 
+def _behind_type() -> str:
+    """An instruction from its opcode to its last attribute, with nothing in it that a printer would not write."""
+    called = rf"%?{NAME}|\{{(?:%?{NAME}(?:, |(?=\}})))*+\}}"
+    calling = rf"(?:{'|'.join(CALLING)})="
+    literal = rf"(?:constant|parameter){IN_LINE.parentheses}"
+    operands = rf"(?!(?:constant|parameter)\(){_OPCODE.decode()}\({OPERANDS}\)"
+    return rf"(?:{literal}|{operands})(?:, (?:(?!{calling}){NAME}={IN_LINE.value}|{calling}(?:{called})))*+"
+
+
+@cache
+def exact() -> re.Pattern[bytes]:
+    """An instruction that is in all of it as printed: (name, type, opcode)."""
+    head = rf"(?:ROOT )?+%?({NAME}) = ({TYPE}) (?=({_OPCODE.decode()}))"
+    return re.compile(f"{head}{_behind_type()}".encode())
+
+
 @cache
 def doubtful() -> re.Pattern[bytes]:
-    """A line break before an instruction that is not, from its name to its last attribute, as it should be."""
-    array = r"[a-z]\w*+\[[\d,<=?]*+\](?:\{[^{}\n]*+\})?+"
-    type_text = array
-    for _ in range(3):
-        type_text = rf"(?:{array}|\((?:{type_text}(?:, (?:/\*index=\d++\*/)?+)?+)*+\))"
-    opcode = _OPCODE.decode()
-    good = rf"(?:ROOT )?%?{NAME} = {type_text} {opcode}{IN_LINE.parentheses}(?:, {NAME}={IN_LINE.value})*+\n"
-    return re.compile(rf"\n  (?!{good})".encode())
-
-
-@cache
-def tails() -> re.Pattern[bytes]:
-    """Instructions from their line break to their end: (name, what is behind the operands).
-
-    A line that is no instruction, or whose operands are not as they should be, comes out empty.
-    """
-    row = _START + _TYPE + rb" " + _OPCODE + IN_LINE.parentheses.encode()
-    return re.compile(_LINE + rb"(?:" + row + rb"([^\n]*+)|(?=[^ ]))")
+    """A line break before what is not an instruction that is, in all of it, as printed."""
+    return re.compile(rf"\n  (?!(?:ROOT )?+%?{NAME} = {TYPE} {_behind_type()}\n)".encode())
 
 
 def is_printed(boundaries: Sequence[re.Match[bytes]], end: int) -> bool:

@@ -6,16 +6,19 @@ and says what it expected where.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
 
-from ..errors import ParseError, Problem
-from ..grammar import Grammar
+from ..errors import Problem
 from ..source import Source, Span
 from . import printed
 from .computation import Computation
-from .nested import Statement
+from .reading import problem_in, read_instruction
 from .scan import stretches
+from .sections import Statement
 
 LONGEST = 1 << 16
 """The grammar is not asked about statements of more bytes than this: of those, only the place is reported."""
@@ -23,44 +26,51 @@ LONGEST = 1 << 16
 MOST_PROBLEMS = 1000
 """After so many, nobody reads on, and each costs a parse."""
 
-_GRAMMAR = Grammar("hlo", {})
 
+def doubtful_lines(data: bytes, computations: Sequence[Computation]) -> Iterator[Span]:
+    """The lines of computations as printed that are not, in all of them, as printed.
 
-def problems_in(source: Source, computations: Sequence[Computation]) -> Iterator[Problem]:
-    """The problems inside the bodies of computations, in text order, up to `MOST_PROBLEMS`."""
-    found = 0
+    On the way it finds the computations that have a line which only starts like an instruction: they are no such ones.
+    """
     for stretch in stretches(computations):
-        places = _doubtful_lines(source.data, stretch) if stretch[0].is_printed else _doubtful_statements(stretch[0])
-        for place in places:
-            problem = _judge(source, Statement(source.data, place, stretch[0].nested_in(place)))
-            if problem is None:
-                continue
-            found += 1
-            if found > MOST_PROBLEMS:
-                yield Problem("there are more problems after this one", source, place)
-                return
-            yield problem
+        if stretch[0].is_printed:
+            found = list(printed.doubtful().finditer(data, stretch[0].body_start, stretch[-1].body_end))
+            owners = [stretch[bisect_right(stretch, row.start(), key=_body_start) - 1] for row in found]
+            for row, owner in zip(found, owners, strict=True):
+                if not printed.ROW.match(data, row.start()):
+                    _ = owner.instructions
+            for row, owner in zip(found, owners, strict=True):
+                if owner.is_printed:
+                    yield Span(row.start() + 3, data.find(b"\n", row.end()))
 
 
-def _doubtful_lines(data: bytes, computations: Sequence[Computation]) -> Iterator[Span]:
-    for row in printed.doubtful().finditer(data, computations[0].body_start, computations[-1].body_end):
-        yield Span(row.start() + 3, data.find(b"\n", row.end()))
+def _body_start(computation: Computation) -> int:
+    return computation.body_start
 
 
-def _doubtful_statements(computation: Computation) -> list[Span]:
-    incomplete = [instruction.span for instruction in computation.instructions if not instruction.is_complete]
-    return sorted([*computation.broken, *incomplete])
+def problems_in(source: Source, lines: Sequence[Span], computations: Sequence[Computation]) -> Iterator[Problem]:
+    """The problems in doubtful lines, and in the bodies of computations that are not printed, up to `MOST_PROBLEMS`."""
+    others = (computation for computation in computations if not computation.is_printed)
+    statements = (each for computation in others for each in computation.doubtful_statements)
+    doubtful = chain((Statement(source.data, line) for line in lines), statements)
+    problems = (problem for problem in map(partial(_judge, source), doubtful) if problem)
+    yield from islice(problems, MOST_PROBLEMS)
+    for problem in problems:
+        yield Problem("there are more problems after this one", source, problem.span)
+        return
 
 
 def _judge(source: Source, statement: Statement) -> Problem | None:
     """What the grammar has against a statement."""
-    text = statement.text
+    text, place = statement.text, statement.place
+    behind = Span(place.end, place.end)
     if len(text) > LONGEST:
-        behind = Span(statement.place.end, statement.place.end)
         return Problem("this instruction can not be read", source, behind, ("')'", "','"))
-    try:
-        _GRAMMAR.parse(text.decode("utf-8", "replace"), "instruction")
-    except ParseError as error:
-        start, end = map(statement.offset, (error.problem.span.start, error.problem.span.end))
-        return replace(error.problem, source=source, span=Span(start, end))
+    if problem := problem_in(text):
+        start, end = map(statement.offset, (problem.span.start, problem.span.end))
+        return replace(problem, source=source, span=Span(start, end))
+    read = read_instruction(text)
+    row = printed.ROW.match(source.data, place.start - 3, place.end)
+    if read.has_bodies or (row and (row[1], row[3]) != (read.head[1], read.head[3])):
+        return Problem("an instruction that is laid out as XLA prints none", source, place)
     return None

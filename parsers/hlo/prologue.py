@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
+from ..errors import readable
 from ..source import Frame, Source, Span
 from .fields import attributes, fields, number, plain
 from .patterns import NAME, SPACE
+from .reading import Header, read_tables
 
 TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _HEADER = re.compile(rf"{SPACE}HloModule\b(?:\s++%?({NAME}):?+)?+".encode())
@@ -23,6 +25,11 @@ _LATER_HEADER = rf"^[ \t]*+HloModule\s++%?({NAME}):?+".encode()
 _COMPUTATION = rf"^[ \t]*+(?:ENTRY |(?:ROOT )?%?{NAME} (?:= (?:\(|[a-z]\w*+\[)|\([^\n]*+(?<=\{{)$))".encode()
 _TITLES = "|".join(TABLES)
 _TABLES = re.compile(rf"(?:\s*+(?:{_TITLES})(?:\s++\d++ [^\n]*+)*+)*+".encode())
+_ROW = r"""\d++ (?:"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|\{[^{}\n/]*+\})"""
+_PRINTED_TABLES = re.compile(
+    rf"(?:\s*+(?:{_TITLES})[ \t\r]*+(?:\n[ \t]*+{_ROW}[ \t\r]*+(?=\n|\Z))*+)*+".encode(),
+)
+_MORE = re.compile(rf"\s*+(?:\d++ |(?:{_TITLES})\s)".encode())
 _TITLE_OR_ROW = re.compile(rf"^[ \t]*+(?:({_TITLES})|(\d++) (.*))", re.MULTILINE)
 
 
@@ -38,13 +45,21 @@ class Prologue:
     name: str
     attributes: Mapping[str, str]
     tables: Span
+    is_printed: bool = False
+    """Whether the tables are as printed."""
+
+    @property
+    def _text(self) -> bytes:
+        return self.source.data[self.tables.start : self.tables.end]
 
     @cached_property
     def _rows(self) -> Mapping[str, Mapping[int, str]]:
         """The rows of each table as text, by table and number."""
+        if not self.is_printed and (read := readable(partial(read_tables, self._text))):
+            return {title: read.get(title, {}) for title in TABLES}
         tables: dict[str, dict[int, str]] = {title: {} for title in TABLES}
         rows: dict[int, str] = {}
-        for title, digits, row in _TITLE_OR_ROW.findall(self.source.text(self.tables)):
+        for title, digits, row in _TITLE_OR_ROW.findall(self._text.decode("utf-8", "replace")):
             if title:
                 rows = tables[title]
             else:
@@ -86,15 +101,23 @@ class Prologue:
         return fields(self._rows[table].get(place, ""))
 
 
+def read_prologue(source: Source, header: Header) -> Prologue:
+    """The prologue that the grammar has read."""
+    return Prologue(source, header.place, header.name, header.attributes, header.tables)
+
+
 def parse_prologue(source: Source) -> Prologue:
     """The prologue of a text, as far as it can be read."""
     header = _HEADER.match(source.data) or _later_header(source.data)
     if header is None:
-        return Prologue(source, Span(0, 0), "", {}, Span(0, 0))
+        return Prologue(source, Span(0, 0), "", {}, Span(0, 0), is_printed=True)
     found, end = attributes(source.data, header.end(), len(source.data))
-    tables = _TABLES.match(source.data, end)
+    tables = _PRINTED_TABLES.match(source.data, end)
+    is_printed = not _MORE.match(source.data, tables.end() if tables else end)
+    tables = tables if is_printed else _TABLES.match(source.data, end)
     place = Span(*tables.span()) if tables else Span(end, end)
-    return Prologue(source, Span(header.start(), place.end), (header[1] or b"").decode(), found, place)
+    name = (header[1] or b"").decode()
+    return Prologue(source, Span(header.start(), place.end), name, found, place, is_printed)
 
 
 def _later_header(data: bytes) -> re.Match[bytes] | None:

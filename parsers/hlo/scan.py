@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from ..garbage import collection_paused
 from . import printed
 from .computation import Computation
-from .fields import attributes
 from .instruction import Instruction
 
 BLOCK = 1 << 15
 """Bytes of text whose rows are taken at once: many enough to keep the loop cheap, few enough for the cache."""
 
 _FIRST, _SECOND = itemgetter(0), itemgetter(1)
-
-AttributeRow = tuple[str, Mapping[str, str]]
-"""An instruction's name and its attributes as text by key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +42,11 @@ class Rows:
         return ((name, *kind) for name, kind in zip(self.names, self.kinds, strict=True))
 
 
-def stretches(computations: Sequence[Computation], size: int | None = None) -> Iterator[Sequence[Computation]]:
-    """The computations in their order: printed ones that follow each other together, others singly.
-
-    With a size, a stretch ends where it has as many bytes.
-    """
+def stretches(computations: Sequence[Computation]) -> Iterator[Sequence[Computation]]:
+    """The computations in their order: printed ones that follow each other together, others singly."""
     first = 0
     for index, computation in enumerate(computations):
-        full = size is not None and computation.body_end - computations[first].body_start >= size
-        if full or index + 1 == len(computations) or not computations[index + 1].follows(computation):
+        if index + 1 == len(computations) or not computations[index + 1].follows(computation):
             yield computations[first : index + 1]
             first = index + 1
 
@@ -70,17 +61,6 @@ def read_rows(data: bytes, computations: Sequence[Computation]) -> Rows:
             pass
         rows = _rows(data, computations)
     return rows or Rows([], [])
-
-
-def read_attributes(data: bytes, computations: Sequence[Computation]) -> Iterator[AttributeRow]:
-    """The attribute rows of all instructions, in text order; equal lists of attributes are read once."""
-    read = _Attributes()
-    for stretch in stretches(computations, BLOCK):
-        rows = _attribute_rows(data, stretch, read) if stretch[0].is_printed else None
-        if rows is None:
-            instructions = (instruction for computation in stretch for instruction in computation.instructions)
-            rows = [(instruction.name, instruction.attributes) for instruction in instructions]
-        yield from rows
 
 
 def instructions_with(
@@ -134,19 +114,6 @@ def _rows(data: bytes, computations: Sequence[Computation]) -> Rows | None:
     return None if "" in kind_of else Rows(names, kinds)
 
 
-def _attribute_rows(data: bytes, computations: Sequence[Computation], read: _Attributes) -> list[AttributeRow] | None:
-    """The attribute rows of some printed computations that follow each other; None if something in them is broken."""
-    rows = []
-    with collection_paused():
-        for block in _blocks(data, computations[0].body_start, computations[-1].body_end):
-            for name, tail in printed.tails().findall(data, *block):
-                found = read[tail]
-                if found is None or not name:
-                    return None
-                rows.append((name.decode("utf-8", "replace"), found))
-    return rows
-
-
 def _blocks(data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
     while start < end:
         stop = data.find(b"\n", start + BLOCK, end)
@@ -161,13 +128,4 @@ class _Kinds(dict[str, tuple[str, str]]):
     def __missing__(self, key: str) -> tuple[str, str]:
         type_text, _, opcode = key.rpartition(" ")
         self[key] = type_text, opcode
-        return self[key]
-
-
-class _Attributes(dict[bytes, Mapping[str, str] | None]):
-    """What stands behind an instruction's operands → its attributes; None if that is not all that stands there."""
-
-    def __missing__(self, key: bytes) -> Mapping[str, str] | None:
-        found, end = attributes(key, 0, len(key))
-        self[key] = found if end == len(key) else None
         return self[key]

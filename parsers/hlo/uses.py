@@ -12,7 +12,7 @@ from .computation import Computation
 from .instruction import Instruction
 from .patterns import NAME
 
-_OPERAND = re.compile(rf"[(,] ?%({NAME})(?=[,)#])".encode(), re.ASCII)
+_OPERAND = re.compile(rf"(?:[(,] ?|[\]}})/] ?)%({NAME})(?=[,)#])".encode(), re.ASCII)
 
 
 class Uses:
@@ -25,7 +25,7 @@ class Uses:
         """For each name of an instruction of this computation those with it as an operand, in text order."""
         found: dict[str, list[Instruction]] = {name: [] for name in names}
         instructions = self._computation.instructions
-        if not self._computation.is_printed:
+        if not self._has_percent_signs or not self._computation.is_exact:
             for instruction in instructions:
                 for name in found.keys() & set(instruction.operands):
                     found[name].append(instruction)
@@ -38,6 +38,12 @@ class Uses:
                 if not users or users[-1] is not user:
                     users.append(user)
         return {name: tuple(users) for name, users in found.items()}
+
+    @property
+    def _has_percent_signs(self) -> bool:
+        """Whether names are written in such a way that a pattern knows them for names."""
+        instructions = self._computation.instructions
+        return bool(instructions) and instructions[-1].text.removeprefix("ROOT ").startswith("%")
 
     @cached_property
     def _starts(self) -> list[int]:

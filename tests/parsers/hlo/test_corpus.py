@@ -22,8 +22,8 @@ from shardscope.parsers.hlo.printed import doubtful
 from shardscope.parsers.sharding_syntax.replica_groups import ListGroups
 from shardscope.parsers.source import Source
 
-from ..pieces import hlo_pieces
 from .conftest import Read
+from .coverage import untold
 
 HALVES = ("start", "update", "done")
 HALVED = ("all-gather", "all-reduce", "collective-permute", "copy", "recv", "send")
@@ -56,20 +56,14 @@ def test_finds_what_xla_finds(modules: dict[Path, HloModule], xla: Read) -> None
     assert disagreements == []
 
 
-def test_pieces_put_together_are_the_text(modules: dict[Path, HloModule]) -> None:
-    for module in modules.values():
-        data = module.source.data
-        parts = list(hlo_pieces(module))
-        assert b"".join(data[part.span.start : part.span.end] for part in parts) == data
-        # Between the pieces of these texts there is only white space.
-        assert not b"".join(data[part.span.start : part.span.end] for part in parts if part.kind == "other").strip()
+def test_each_byte_is_of_an_instruction(modules: dict[Path, HloModule]) -> None:
+    assert [text for module in modules.values() for text in untold(module)] == []
 
 
 def test_scans_agree_with_the_instructions_one_by_one(modules: dict[Path, HloModule]) -> None:
     for module in modules.values():
         instructions = [each for computation in module.computations for each in computation.instructions]
         assert list(module.rows()) == [(each.name, each.type_text, each.opcode) for each in instructions]
-        assert list(module.attribute_rows()) == [(each.name, each.attributes) for each in instructions]
         for opcodes in ({"parameter"}, {"all-reduce", "all-reduce-start", "add", "fusion"}):
             wanted = [each.span for each in instructions if each.opcode in opcodes]
             assert [each.span for each in module.with_opcode(opcodes)] == wanted

@@ -67,7 +67,7 @@ def test_scans_find_in_it_what_is_there() -> None:
     module = read(WRITTEN_BY_HAND)
     assert len(module.rows()) == 11
     assert [each.name for each in module.with_opcode({"parameter", "while"})] == ["a", "b", "p", "q", "w", "tmp_0"]
-    assert dict(module.attribute_rows())["w"] == {"condition": "%add", "body": "add"}
+    assert module.entry.instruction("w").attributes == {"condition": "%add", "body": "add"}
 
 
 def test_line_ends_of_windows() -> None:
@@ -81,7 +81,7 @@ def test_an_instruction_over_two_lines_amid_printed_ones() -> None:
     assert names(module) == ALL
     assert not module.problems
     assert [each.name for each in module.with_opcode({"parameter"})] == ["x", "y", "p", "a"]
-    assert dict(module.attribute_rows())["a"] == {"sharding": "{replicated}"}
+    assert module.entry.instruction("a").attributes == {"sharding": "{replicated}"}
 
 
 def test_an_instruction_with_blanks_of_its_own_amid_printed_ones() -> None:

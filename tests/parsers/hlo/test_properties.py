@@ -136,7 +136,6 @@ def test_printed(made: dict[str, list[Row]]) -> None:
     assert made_of(module) == made
     assert not module.problems
     assert all(computation.is_printed for computation in module.computations)
-    assert [name for name, _ in module.attribute_rows()] == [row.name for body in made.values() for row in body]
 
 
 @given(modules, st.randoms(use_true_random=False))

@@ -1,0 +1,53 @@
+"""A blank, a line break or a remark between two tokens of a valid text changes nothing that is read of it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from shardscope.parsers.hlo import parse_module
+from shardscope.parsers.source import Source
+
+from .conftest import Read
+from .coverage import untold
+from .layouts import everything_read, other_layouts
+from .test_nested import BRANCHES, IN_A_LINE, REDUCTION, WITHOUT_AN_ENTRY
+from .test_properties import valid_module
+
+LAYOUTS = 50
+"""Of each text."""
+
+
+@pytest.fixture(scope="module")
+def texts(corpus: list[Path]) -> list[str]:
+    """Short texts of compilers, of ours, and with computations in instructions."""
+    printed = [path.read_text() for path in corpus if path.suffix == ".hlo" and path.stat().st_size < 5000]
+    of_compilers = [text for text in printed if text.startswith("HloModule ")]
+    made = [valid_module(random.Random(seed)) for seed in range(10)]
+    return [*random.Random(0).sample(of_compilers, 32), *made, REDUCTION, IN_A_LINE, BRANCHES, WITHOUT_AN_ENTRY]
+
+
+def test_layouts_change_nothing_that_is_read(xla: Read, texts: list[str], tmp_path: Path) -> None:
+    layouts: dict[Path, str] = {}
+    for number, text in enumerate(texts):
+        for place, layout in enumerate([text, *other_layouts(random.Random(number), text, LAYOUTS)]):
+            layouts[tmp_path / f"{number}.{place}"] = layout
+    for path, layout in layouts.items():
+        path.write_text(layout)
+    answers = xla(layouts)
+    compared = reported = 0
+    for number, text in enumerate(texts):
+        original = answers[tmp_path / f"{number}.0"]
+        expected = everything_read(parse_module(Source("as it was", text.encode())))
+        for path in (tmp_path / f"{number}.{place}" for place in range(1, LAYOUTS + 1)):
+            if "error" in original or answers[path] != original | {"path": str(path)}:
+                continue  # to XLA it is another module, or none
+            module = parse_module(Source(path.name, layouts[path].encode()))
+            compared += 1
+            reported += bool(module.problems)
+            assert untold(module) == []
+            assert module.problems or everything_read(module) == expected, layouts[path]
+    assert compared > 2000
+    # Two instructions in one line of a text that is otherwise as printed.
+    assert reported < 0.01 * compared
