@@ -7,13 +7,20 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
 from ..inspector.linked import Linked
+from ..inspector.render.table import Table
+from ..inspector.render.tables.collectives import FOLLOWS, Key, collectives, key_of, programs
 from ..inspector.report import Collective, Report
-from .collectives_listing import COLUMNS, EMPTY, Key, Listing, key_of, listing, programs
+from ..inspector.units import format_seconds
+from .painted import columns_of, rows_of
+from .palette import axis_hues
 from .row_table import RowTable
+
+PROGRAMS = {"hlo": "compiled program", "stablehlo": "StableHLO, as written"}
 
 
 class CollectivesPane(Vertical):
@@ -34,11 +41,12 @@ class CollectivesPane(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._listing: Listing = EMPTY
+        self._rows: tuple[tuple[Collective, ...], ...] = ()
+        self._row_of: dict[Key, Key] = {}
 
     def compose(self) -> ComposeResult:
         yield Static(id="collectives-summary", classes="summary")
-        yield RowTable(COLUMNS, id="collectives-table")
+        yield RowTable((), id="collectives-table")
 
     @property
     def table(self) -> RowTable:
@@ -48,12 +56,11 @@ class CollectivesPane(Vertical):
     @property
     def first(self) -> Collective | None:
         """The one in the first row."""
-        rows = self._listing.rows
-        return self.collective(rows[0].key) if rows else None
+        return self._rows[0][0] if self._rows else None
 
     def collective(self, key: object) -> Collective | None:
         """The one that a row is about."""
-        return next((one for found, one in self._listing.collectives.items() if found == key), None)
+        return next((row[0] for row in self._rows if key_of(row[0]) == key), None)
 
     def watch_report(self) -> None:
         self._fill()
@@ -71,16 +78,19 @@ class CollectivesPane(Vertical):
         """Show which rows belong to what is selected, and put the cursor on one of them."""
         table, linked = self.table, self.linked
         keys = [] if linked is None else [key_of(collective) for collective in linked.collectives]
-        rows = [self._listing.row_of[key] for key in keys if key in self._listing.row_of]
+        rows = [self._row_of[key] for key in keys if key in self._row_of]
         table.linked = frozenset(rows)
         exact = None if linked is None or linked.collective is None else key_of(linked.collective)
-        table.go_to_key([self._listing.row_of[exact]] if exact is not None and exact in self._listing.row_of else rows)
+        table.go_to_key([self._row_of[exact]] if exact is not None and exact in self._row_of else rows)
 
     def action_fold(self) -> None:
         """Show the collectives of a row one by one, or as one row again."""
-        if self.table.rows:
-            key = self.table.rows[self.table.cursor].key
-            self.unfolded ^= {first for member, first in self._listing.first_of.items() if member == key}
+        number = self.table.cursor
+        if not self._rows:
+            return
+        while number and self.table.rows[number].cells[0].plain == FOLLOWS:
+            number -= 1
+        self.unfolded ^= {key_of(self._rows[number][0])}
 
     def action_order(self) -> None:
         """Order by bytes, or as in the text."""
@@ -88,20 +98,45 @@ class CollectivesPane(Vertical):
 
     def action_program(self) -> None:
         """List what runs, or what was written."""
-        found = programs(self.report)
+        found = [] if self.report is None else programs(self.report)
         self.wanted = next((stage for stage in found if stage != self._program), "")
 
     @property
     def _program(self) -> str | None:
-        found = programs(self.report)
+        found = [] if self.report is None else programs(self.report)
         return self.wanted if self.wanted in found else found[0] if found else None
 
     def _fill(self) -> None:
-        if self.report is None or self._program is None:
+        report, program = self.report, self._program
+        if report is None or program is None:
             return
-        self._listing = listing(self.report, self._program, self.unfolded, self.by_bytes)
-        self.query_one("#collectives-summary", Static).update(self._listing.summary)
-        self.table.columns = self._listing.columns
-        self.table.show(self._listing.rows)
-        self.count = len(self._listing.collectives)
+        shown = collectives(report, program, self.unfolded, self.by_bytes)
+        self._rows = tuple(row.value for row in shown.rows if isinstance(row.value, tuple))
+        keys = [key_of(row[0]) for row in self._rows]
+        self._row_of = {key_of(one): key for key, row in zip(keys, self._rows, strict=True) for one in row}
+        self.query_one("#collectives-summary", Static).update(_summary(report, program, shown))
+        self.table.columns = columns_of(shown)
+        self.table.show(rows_of(shown, axis_hues(report.meshes), keys))
+        self.count = len(self._row_of)
         self.watch_linked()
+
+
+def _summary(report: Report, program: str, shown: Table) -> Content:
+    others = [name for name in programs(report) if name != program]
+    hint = Content.assemble("   ", ("w ", "$aside"), (f"show {PROGRAMS[others[0]]}", "$text-muted")) if others else ""
+    words = shown.heading if shown.rows else f"{shown.heading}: {shown.empty_text}"
+    return Content.assemble(words, _cost(report, program) if shown.rows else "", hint)
+
+
+def _cost(report: Report, program: str) -> Content:
+    """The roofline of the whole function, beside what runs."""
+    cost = report.cost
+    if cost is None or program != "hlo":
+        return Content("")
+    parts = {"compute": cost.compute, "memory": cost.memory, "communication": cost.communication}
+    lines = [
+        Content.styled(f"{name} {format_seconds(s)}", "bold" if name == cost.bound else "") for name, s in parts.items()
+    ]
+    least = "at least " if cost.at_least else ""
+    head = Content.assemble("   one run ", least, (format_seconds(cost.total), "bold"), " by a model: ")
+    return Content.assemble(head, Content(" · ").join(lines))

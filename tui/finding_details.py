@@ -9,7 +9,7 @@ from textual.content import Content
 from ..inspector.findings.fixes.apply import diff_of
 from ..inspector.render.finding_facts import evidence, fix_facts, suppressed_by
 from ..inspector.report import Finding, Report
-from .findings_listing import COLOURS
+from .painted import severity_style
 from .pieces import data, folded, title
 
 MOST_DIFF = 60
@@ -21,7 +21,7 @@ SIGNS = {"+": "$success", "-": "$error", "@": "$aside"}
 def finding_details(report: Report, found: Finding, width: int) -> Iterator[Content]:
     """The lines of the inspect pane."""
     yield Content.assemble(
-        (f"{found.rule} ", COLOURS[found.severity]), (found.slug, "bold"), (f"  {found.confidence}", "$aside")
+        (f"{found.rule} ", severity_style(found.severity)), (found.slug, "bold"), (f"  {found.confidence}", "$aside")
     )
     known = next((each.by for each in report.suppressed if each.finding == found), None)
     if known is not None:

@@ -32,7 +32,7 @@ from .shardings_pane import ShardingsPane
 from .source_pane import SourcePane
 from .stage_pane import StagePane
 from .tab_strip import TabStrip
-from .tables_pane import TABLES, TablesPane
+from .tables_pane import TABS, TablesPane
 from .text_view import TextView
 from .title_bar import TitleBar
 
@@ -50,7 +50,7 @@ class MainScreen(PromptedScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(str(number), f"stage('{name}')", name, show=False) for number, name in enumerate(STAGES, 1)),
         Binding("0", "source", "source", tooltip="the source"),
-        *(Binding(key, f"table('{name}')", label, show=False) for name, (label, key) in TABLES.items()),
+        *(Binding(key, f"table('{name}')", label, show=False) for name, (label, key) in TABS.items()),
         PromptedScreen.ZOOM,
         Binding("s", "save", "save"),
         Binding("escape", "back", "back", show=False, tooltip="end a search, a zoom"),

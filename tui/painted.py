@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 
 from textual.content import Content
 
 from ..inspector.render.table import Cell, Column, Piece, Role, Table, pieces
+from ..inspector.render.tables.findings import ROLES
+from ..inspector.severity import Severity
 from .palette import axis_hue
 from .pieces import data
 from .row_table import Row
@@ -23,17 +25,22 @@ STYLES: Mapping[Role, str] = {
 }
 
 
+def severity_style(severity: Severity) -> str:
+    """The style of a finding's severity."""
+    return STYLES[ROLES[severity]]
+
+
 def columns_of(table: Table) -> tuple[Column, ...]:
     """Those that are on the screen."""
     return tuple(column for column in table.columns if column.where != "documents")
 
 
-def rows_of(table: Table, hues: Mapping[str, str]) -> list[Row]:
-    """All rows, each by its number."""
+def rows_of(table: Table, hues: Mapping[str, str], keys: Sequence[Hashable] | None = None) -> list[Row]:
+    """All rows, each by its key; by its number where none are given."""
     shown = [number for number, column in enumerate(table.columns) if column.where != "documents"]
     return [
-        Row(number, tuple(content(row.cells[column], hues) for column in shown))
-        for number, row in enumerate(table.rows)
+        Row(key, tuple(content(row.cells[column], hues) for column in shown))
+        for key, row in zip(range(len(table.rows)) if keys is None else keys, table.rows, strict=True)
     ]
 
 

@@ -1,31 +1,16 @@
-"""The rows of the shardings' table."""
+"""Which shardings are listed, and as of which step."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from textual.content import Content
-
+from ..inspector.render.table import Table
+from ..inspector.render.tables.shardings import values_table
 from ..inspector.report import Report, ShardedValue
 from ..inspector.shardings.replay import replay_of
 from ..inspector.shardings.spelled import as_spec, from_sdy
 from ..inspector.shardings.table import node_of, propagated
-from ..inspector.units import format_bytes
-from .columns import Column
-from .pieces import data
-from .row_table import Row
-
-COLUMNS = (
-    Column("", 6, 4),
-    Column("value", 20, 10),
-    Column("type", 8, 5),
-    Column("asked", 8, 7),
-    Column("got", 14, 9),
-    Column("per device", 8, 6),
-    Column("replicated", 8, 8, "right"),
-    Column("from", 8, 3),
-)
 
 FILTERS: Mapping[str, tuple[str, ...]] = {
     "all values": (),
@@ -67,24 +52,10 @@ def chosen(
     return listed
 
 
-def rows_of_values(report: Report, listed: Sequence[tuple[int, ShardedValue]], step: int | None) -> list[Row]:
-    """A row for each."""
-    return [Row(number, _cells(report, value, step)) for number, value in listed]
-
-
-def _cells(report: Report, value: ShardedValue, step: int | None) -> tuple[Content, ...]:
-    got = value.spec or "?" if step is None else spec_after(report, value, step)
-    style = "bold $error" if value.agrees is False else "" if step is None or got == value.spec else "$aside"
-    return (
-        Content.styled(value.role, "$aside"),
-        data(value.name),
-        data(value.type),
-        data(value.asked or ""),
-        data(got, style),
-        data(value.local_type or ""),
-        Content(format_bytes(value.replicated_bytes)),
-        data(value.source.text(report.script)),
-    )
+def values_at(report: Report, listed: Sequence[tuple[int, ShardedValue]], step: int | None = None) -> Table:
+    """The values that are listed, as they are at a step of the replay."""
+    spec = None if step is None else lambda value: spec_after(report, value, step)
+    return values_table(report, (value for _, value in listed), spec)
 
 
 def spec_after(report: Report, value: ShardedValue, step: int) -> str:

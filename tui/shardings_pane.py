@@ -15,15 +15,17 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Static
 
+from ..inspector.render.tables.shardings import EMPTY
 from ..inspector.report import Report, ShardedValue
 from ..inspector.shardings.conflicts import in_conflict
 from ..inspector.shardings.explained import Why, why, wording_of
 from ..inspector.shardings.replay import BEFORE, Replay, replay_of
 from ..inspector.shardings.table import propagated, values
 from .analyst import Analyst
+from .painted import columns_of, rows_of
 from .pieces import data
 from .row_table import RowTable
-from .shardings_listing import COLUMNS, FILTERS, IN_CONFLICT, Choice, chosen, rows_of_values
+from .shardings_listing import FILTERS, IN_CONFLICT, Choice, chosen, values_at
 
 MOST_ROWS = 2000
 """Values that are listed at a time; by replicated bytes, these are the ones that matter."""
@@ -81,7 +83,7 @@ class ShardingsPane(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Static(id="shardings-summary", classes="summary")
-        yield RowTable(COLUMNS, id="shardings-table")
+        yield RowTable((), id="shardings-table")
 
     def value(self, key: object) -> ShardedValue | None:
         """The value that a row is about."""
@@ -169,13 +171,13 @@ class ShardingsPane(Vertical):
         listed = chosen(self._values, choice, self._met or frozenset())
         self.count = len(self._values)
         self.query_one("#shardings-summary", Static).update(self._summary(report, choice, len(listed)))
-        self.query_one(RowTable).show(rows_of_values(report, listed[:MOST_ROWS], choice.step))
+        shown, table = values_at(report, listed[:MOST_ROWS], choice.step), self.query_one(RowTable)
+        table.columns = columns_of(shown)
+        table.show(rows_of(shown, {}, [number for number, _ in listed[:MOST_ROWS]]))
 
     def _summary(self, report: Report, choice: Choice, count: int) -> Content:
         if not self._values:
-            return Content(
-                "Nothing is known of shardings: the program has no mesh, or its propagation was not recorded."
-            )
+            return Content(EMPTY)
         order = "by replicated bytes" if choice.by_bytes else "in the order of the program"
         keys = Content.assemble(
             "   ", ("f ", "$aside"), ("others", "$text-muted"), ("  b ", "$aside"), ("order", "$text-muted")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -14,25 +15,13 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Static
 
 from ..inspector.capture.model import Capture
-from ..inspector.linked import Linked, ProbePlace, StagePlace, equation_offset
-from ..inspector.render.run_times import run_times
+from ..inspector.ir.program import Program
+from ..inspector.linked import Linked
+from ..inspector.render.tables import TABLES
 from ..inspector.report import Report
 from ..parsers.source import Source
 from .collectives_pane import CollectivesPane
-from .device_rows import DEVICES, device_rows
-from .entries import (
-    LIVE,
-    PROBLEMS,
-    VALUES,
-    VARIANCE,
-    live_rows,
-    problem_rows,
-    problems_of,
-    value_rows,
-    variance_rows,
-)
-from .findings_listing import FINDINGS, finding_of, finding_rows
-from .no_rows import no_rows
+from .painted import columns_of, rows_of
 from .palette import axis_hues
 from .row_table import RowTable
 from .selected import Selected
@@ -40,17 +29,14 @@ from .shardings_pane import ShardingsPane
 from .tab_strip import Tab, TabStrip
 from .text_view import TextView
 
-TABLES = {
-    "collectives": ("Collectives", "c"),
-    "findings": ("Findings", "f"),
-    "shardings": ("Shardings", "h"),
-    "values": ("Arguments & outputs", "a"),
-    "variance": ("Variance", "v"),
-    "devices": ("Each device", "e"),
-    "live": ("Live", "l"),
-    "problems": ("Problems", "p"),
-    "log": ("Log", "o"),
-}
+NOTHING = Report(Program(Capture()))
+
+PANES = ("collectives", "shardings", "live")
+"""The tables that have more than rows."""
+
+ON_SCREEN = {table.id: (make, table) for make in TABLES if (table := make(NOTHING)).key}
+
+TABS = {name: (table.title, table.key) for name, (_, table) in ON_SCREEN.items()} | {"log": ("Log", "o")}
 """What the tabs are called, and the keys that choose them."""
 
 
@@ -71,19 +57,21 @@ class TablesPane(Vertical):
         what: Selected
         opened: bool = False
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._tables = {name: table for name, (_, table) in ON_SCREEN.items()}
+
     def compose(self) -> ComposeResult:
         yield TabStrip(id="tables-strip")
         with ContentSwitcher(initial="collectives"):
             yield CollectivesPane(id="collectives").data_bind(TablesPane.report, TablesPane.linked)
-            yield RowTable(FINDINGS, id="findings")
             yield ShardingsPane(id="shardings").data_bind(TablesPane.report)
-            yield RowTable(VALUES, id="values")
-            yield RowTable(VARIANCE, id="variance")
-            yield RowTable(DEVICES, id="devices")
             with Vertical(id="live"):
                 yield Static(id="live-summary", classes="summary")
-                yield RowTable(LIVE, id="live-table")
-            yield RowTable(PROBLEMS, id="problems")
+                yield RowTable((), id="live-table")
+            for name in ON_SCREEN:
+                if name not in PANES:
+                    yield RowTable((), id=name)
             yield TextView(id="log")
 
     def on_mount(self) -> None:
@@ -104,14 +92,7 @@ class TablesPane(Vertical):
             findings.move_to(findings.cursor)
 
     def watch_capture(self, before: Capture, capture: Capture) -> None:
-        self.query_one("#values", RowTable).show(value_rows(capture))
-        self._show_problems()
-        if capture.execution is not before.execution and capture.execution is not None:
-            run = capture.execution
-            words = run_times(run) or "ran"
-            made_up = ("   on made-up inputs", "$warning") if run.seeded_inputs else ""
-            self.query_one("#live-summary", Static).update(Content.assemble(words, made_up))
-            self.query_one("#live-table", RowTable).show(live_rows(run.outputs))
+        self._show_tables(early=True)
         if (capture.stdout, capture.stderr) != (before.stdout, before.stderr):
             parts = [f"{name}\n{text.rstrip()}\n" for name, text in self._printed(capture) if text.strip()]
             self.query_one("#log", TextView).show(Source("log", "\n".join(parts).encode("utf-8", "replace")))
@@ -119,14 +100,33 @@ class TablesPane(Vertical):
         self._count()
 
     def watch_report(self, report: Report | None) -> None:
-        self._show_problems()
         if report is not None:
-            hues = axis_hues(report.meshes)
-            self.query_one("#findings", RowTable).show(finding_rows(report, hues))
-            self.query_one("#variance", RowTable).show(variance_rows(report, hues))
-            self.query_one("#devices", RowTable).show(device_rows(report, hues))
+            self._show_tables(early=False)
         self._explain_no_rows()
         self._count()
+
+    def _show_tables(self, *, early: bool) -> None:
+        """Fill the tables of what is known; only the early ones while the capture is not analysed."""
+        report = self._latest
+        for name, (make, table) in ON_SCREEN.items():
+            if name not in ("collectives", "shardings") and (table.early or not early):
+                self._tables[name] = shown = make(report)
+                rows = self._row_table(name)
+                rows.columns = columns_of(shown)
+                rows.show(rows_of(shown, axis_hues(report.meshes)))
+        self.query_one("#live-summary", Static).update(Content(self._tables["live"].heading))
+
+    @property
+    def _latest(self) -> Report:
+        """The report, or what the capture alone tells while there is none of it yet."""
+        if self.report is None:
+            return Report(Program(self.capture))
+        if self.report.capture is self.capture:
+            return self.report
+        return replace(self.report, program=Program(self.capture), messages=())
+
+    def _row_table(self, name: str) -> RowTable:
+        return self.query_one("#live-table" if name == "live" else f"#{name}", RowTable)
 
     @on(TabStrip.Picked)
     def _choose(self, event: TabStrip.Picked) -> None:
@@ -142,56 +142,33 @@ class TablesPane(Vertical):
 
     def _entry(self, table: str | None, key: object) -> Selected | None:
         """What a row is about."""
-        capture, report = self.capture, self.report
         match table, key:
             case "collectives-table", _:
                 return self.query_one(CollectivesPane).collective(key)
-            case "findings", _ if report is not None:
-                return finding_of(report, key)
             case "shardings-table", _:
                 return self.query_one(ShardingsPane).value(key)
-            case "values", ("in", int(number)):
-                return capture.arguments[number]
-            case "values", ("out", int(number)):
-                return capture.outputs[number]
-            case "live-table", int(number) if capture.execution is not None:
-                return capture.execution.outputs[number]
-            case "problems", int(number):
-                return problems_of(capture, report)[number]
-            case "variance", int(number) if report is not None:
-                offset = equation_offset(report, report.variance[number].equation)
-                return None if offset is None else StagePlace("jaxpr", offset)
-            case "devices", int(number):
-                return ProbePlace(number)
-            case _:
-                return None
+            case str(name), int(number):
+                shown = self._tables[name.removesuffix("-table")]
+                return cast("Selected | None", shown.selection(shown.rows[number].value))
+        return None
 
     def _explain_no_rows(self) -> None:
-        for table in self.query(RowTable):
-            table.nothing = no_rows(table.id, self.capture, self.report)
-
-    def _show_problems(self) -> None:
-        self.query_one("#problems", RowTable).show(problem_rows(problems_of(self.capture, self.report)))
+        """Say why tables have no rows; not while some may still come, or where the line above says it."""
+        for name, table in self._tables.items():
+            if name not in ("collectives", "shardings"):
+                waits = self.report is None or self.capture.progress is not None
+                self._row_table(name).nothing = "" if waits else table.empty_text
 
     @staticmethod
     def _printed(capture: Capture) -> tuple[tuple[str, str], ...]:
         return ("── standard output ──", capture.stdout), ("── standard error ──", capture.stderr)
 
     def _count(self) -> None:
-        capture, report = self.capture, self.report
-        run = capture.execution
-        counts = {
-            "collectives": self.query_one(CollectivesPane).count,
-            "findings": 0 if report is None else len(report.findings),
-            "shardings": self.query_one(ShardingsPane).count,
-            "values": len(capture.arguments) + len(capture.outputs),
-            "variance": 0 if report is None else len(report.variance),
-            "devices": 0 if report is None else len(report.probes),
-            "live": 0 if run is None else len(run.outputs),
-            "problems": len(problems_of(capture, report)),
-            "log": 0,
-        }
+        counts = {name: len(t.rows) if t.total is None else t.total for name, t in self._tables.items()}
+        counts["collectives"] = self.query_one(CollectivesPane).count
+        counts["shardings"] = self.query_one(ShardingsPane).count
+        failed = self.capture.failure is not None
         self.query_one(TabStrip).tabs = tuple(
-            Tab(name, label, key, counts[name] or None, "failed" if name == "problems" and capture.failure else "ready")
-            for name, (label, key) in TABLES.items()
+            Tab(name, label, key, counts.get(name) or None, "failed" if name == "problems" and failed else "ready")
+            for name, (label, key) in TABS.items()
         )

@@ -14,7 +14,7 @@ from ..inspector.capture.model import PHASES, Capture
 from ..inspector.render.finding_facts import counted
 from ..inspector.report import Report
 from ..inspector.units import format_seconds
-from .findings_listing import COLOURS
+from .painted import severity_style
 from .palette import axis_hue, axis_hues
 from .pieces import data
 
@@ -77,7 +77,7 @@ class TitleBar(Widget):
         if subject is not None:
             parts.append(data(f"{subject.target} × {subject.device_count}"))
             if self.report is not None and self.report.findings:
-                parts.append(Content.styled(counted(self.report), COLOURS[self.report.findings[0].severity]))
+                parts.append(Content.styled(counted(self.report), severity_style(self.report.findings[0].severity)))
             parts += [data(f"jax {subject.jax}", "$aside")] if subject.jax else []
         return parts
 

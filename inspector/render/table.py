@@ -70,6 +70,7 @@ class Table:
     A document prints the `heading`, the lines `above`, at most `most` rows (each a `unit`), and what `notes` returns;
     nothing where there are neither rows nor a heading. `empty_text` says why there are no rows. `selection` is what the
     screen selects for a row's value, `details` is what else is known of it. An `early` table needs no analysis.
+    `total` is what a tab counts, where that is not the number of rows.
     """
 
     id: str
@@ -83,6 +84,7 @@ class Table:
     notes: Callable[[], Iterable[Cell]] = tuple
     most: int | None = None
     unit: str = "row"
+    total: int | None = None
     selection: Callable[[object], object] = _itself
     details: Callable[[object], Sequence[Detail]] = _nothing
     early: bool = False

@@ -10,7 +10,7 @@ from shardscope.tui.help import Help
 from shardscope.tui.row_table import RowTable
 from shardscope.tui.source_pane import SourcePane
 from shardscope.tui.stage_pane import StagePane
-from shardscope.tui.tables_pane import TABLES, TablesPane
+from shardscope.tui.tables_pane import TABS, TablesPane
 
 from ..conftest import SampleCapture
 from .conftest import Opened
@@ -73,7 +73,7 @@ async def test_go_to_a_line(sample: SampleCapture, opened: Opened) -> None:
 async def test_every_table_opens(sample: SampleCapture, opened: Opened) -> None:
     async with opened(sample("fsdp_tp:loss")) as driver:
         await driver.until(lambda: driver.screen.linked is not None)
-        for name, (_, key) in TABLES.items():
+        for name, (_, key) in TABS.items():
             await driver.press(key)
             pane = driver.screen.query_one(TablesPane)
             assert pane.chosen == name

@@ -15,6 +15,9 @@ TITLES = {
 }
 """The stages whose collectives are listed, the preferred one first."""
 
+FOLLOWS = "│"
+"""The sign of a row that belongs to an unfolded one above it."""
+
 Key = tuple[str, int]
 
 
@@ -74,7 +77,7 @@ def _row(group: CollectiveRow, estimated: bool, member: int | None = None) -> Ro
     """All collectives that are alike, or one of them by its name."""
     these = group.collectives if member is None else group.collectives[member : member + 1]
     one = these[0]
-    sign = "" if group.count == 1 else f"{group.count}×" if member is None else "┌" if member == 0 else "│"
+    sign = "" if group.count == 1 else f"{group.count}×" if member is None else "┌" if member == 0 else FOLLOWS
     name = "" if member is None else f"{one.name}  "
     cells: tuple[Cell, ...] = (
         Piece(sign, "aside" if member else "strong"),

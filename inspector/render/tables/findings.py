@@ -35,6 +35,7 @@ def findings(report: Report) -> Table:
         heading=f"Findings: {counted(report)}" if found or known else "",
         empty_text="No findings." if is_read else "No findings in what could be read.",
         unit="finding",
+        total=len(found),
         selection=lambda value: value.finding if isinstance(value, Suppressed) else value,
         details=lambda value: _details(value, report),
     )
