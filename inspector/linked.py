@@ -89,17 +89,15 @@ def linked(report: Report, place: Place, stage: ParsedStage) -> Linked:
 
 def _operations(program: Program, stage: ParsedStage, offset: int) -> tuple[int, ...]:
     """The numbers of the operations of the StableHLO that what stands at an offset belongs to."""
-    text = stage.syntax
-    if isinstance(text, JaxprText):
-        return operations_of(program, text, offset)
+    if stage.jaxpr is not None:
+        return operations_of(program, stage.jaxpr, offset)
     return tags_at(stage, stage.source.line_around(offset))
 
 
 def _exactly(program: Program, operations: Sequence[int], stage: ParsedStage) -> tuple[Span, ...]:
     """What operations with these numbers are in a stage."""
-    text = stage.syntax
-    if isinstance(text, JaxprText):
-        return spans_of_equations(program, text, operations)
+    if stage.jaxpr is not None:
+        return spans_of_equations(program, stage.jaxpr, operations)
     return spans_of_tags(stage, operations)
 
 
@@ -206,8 +204,8 @@ def _around(
 
 
 def _spans(report: Report, collective: Collective, stage: ParsedStage) -> tuple[Span, ...]:
-    text, origin = stage.syntax, report.program.stage(collective.stage)
-    if isinstance(text, JaxprText):
+    text, origin = stage.jaxpr, report.program.stage(collective.stage)
+    if text is not None:
         numbers = () if origin is None else tags_at(origin, collective.span)
         found = spans_of_equations(report.program, text, numbers)
         found = found or tuple(place.span for place in _equations(text, collective))

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import io
 import keyword
-import re
 import tokenize
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ..inspector.capture.model import Dialect
-from ..inspector.catalog.spellings import HLO_OPCODES, PRIMITIVES, STABLEHLO_OPS
+from ..inspector.catalog.spellings import PRIMITIVES
+from ..inspector.ir.language import Token
+from ..inspector.ir.languages import LANGUAGES
 from ..parsers.source import Source
-
-Token = tuple[int, int, str]
-"""First character, the one after the last, and the kind: one of `KINDS`."""
-
-KINDS = ("aside", "string", "value", "type", "collective", "operation", "keyword", "groups")
 
 Highlighter = Callable[[int, str], list[Token]]
 
@@ -27,51 +23,10 @@ LARGEST = 1 << 20
 """Bytes; a Python file larger than that stays plain."""
 
 
-def _alternatives(words: Iterable[str]) -> str:
-    return "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
-
-
-_STRING = r'(?P<string>"(?:[^"\\]|\\.)*+")'
-
-_HLO = re.compile(
-    rf"""(?P<aside>\b(?:metadata|backend_config)=\{{(?:[^{{}}"]|"(?:[^"\\]|\\.)*+"|\{{[^{{}}]*+\}})*+\}}|/\*.*?\*/|//.*)
-    |{_STRING}
-    |(?P<value>%[\w.\-]+)
-    |(?P<type>\b(?:pred|token|opaque|bf16|[sufc]\d+\w*)\[[^\]]*+\](?:\{{[^}}]*+\}})?)
-    |(?P<collective>\b(?:{_alternatives(HLO_OPCODES)})(?:-start|-done)?(?=\())
-    |(?P<operation>(?<=\ )[a-z][a-z0-9\-]*+(?=\())
-    |(?P<keyword>\b(?:HloModule|ENTRY|ROOT)\b)
-    |(?P<groups>\b(?:replica_groups|source_target_pairs|sharding)(?==))""",
-    re.VERBOSE,
-)
-
-_MLIR = re.compile(
-    rf"""(?P<aside>\bloc\((?:[^()"]|"[^"]*+"|\((?:[^()]|\([^()]*+\))*+\))*+\)|//.*|^\#loc.*)
-    |(?P<collective>"?(?:{_alternatives(STABLEHLO_OPS)})\b"?)
-    |(?P<operation>"?\b(?:stablehlo|sdy|func|chlo|mhlo|mpmd|arith|shape|builtin)\.[\w.]++"?(?!\s*=)|\bcall\b|\breturn\b)
-    |{_STRING}
-    |(?P<value>%[\w\#:]+)
-    |(?P<type>\btensor<[^<>]*+>)
-    |(?P<keyword>\b(?:module|func|public|private|attributes)\b)
-    |(?P<groups>\b(?:replica_groups|source_target_pairs|sdy\.sharding|in_shardings|out_shardings)\b)""",
-    re.VERBOSE,
-)
-
-_JAXPR = re.compile(
-    rf"""(?P<groups>(?<=\])\{{[VURvur]:[^}}]*+\}}|\b(?:axes|axis_name|in_specs|out_specs|perm)(?==))
-    |(?P<type>\b(?:bool|bf16|key<\w+>|[iufc]\d+\w*)\[[^\]]*+\])
-    |(?P<collective>(?<==\ )(?:{_alternatives(PRIMITIVES)})\b)
-    |(?P<operation>(?<==\ )[a-z_]\w*+)
-    |(?P<keyword>\b(?:lambda|let|in)\b)
-    |(?P<aside>\bjaxpr=|\bcall_jaxpr=)""",
-    re.VERBOSE,
-)
-
-
 def of_dialect(dialect: Dialect) -> Highlighter:
     """The highlighter for the texts of a stage."""
-    pattern = {"hlo": _HLO, "mlir": _MLIR, "jaxpr": _JAXPR}[dialect]
-    return lambda line, text: [(m.start(), m.end(), m.lastgroup or "") for m in pattern.finditer(text)]
+    language = LANGUAGES[dialect]
+    return lambda line, text: language.tokens(text)
 
 
 def plain(line: int, text: str) -> list[Token]:

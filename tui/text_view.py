@@ -19,10 +19,11 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
+from ..inspector.ir.language import KINDS
 from ..inspector.render.printable import printable
 from ..parsers.source import Source
 from .cursor_bindings import cursor_bindings
-from .highlight import KINDS, Highlighter, plain
+from .highlight import Highlighter, plain
 from .line_index import LineIndex
 from .matches import matches_in
 

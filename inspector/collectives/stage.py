@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from ...parsers.errors import Problem
-from ...parsers.hlo import HloModule
-from ...parsers.mlir import MlirModule
 from ..ir.derived import derived
-from ..ir.jaxpr_text import JaxprText
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..report import Collective
@@ -26,14 +22,12 @@ def collectives_of(program: Program, stage: ParsedStage) -> tuple[Collective, ..
 @derived
 def collectives_in_setting(stage: ParsedStage, setting: Setting) -> tuple[Collective, ...]:
     """The same by what the rest of the program says: while a capture grows, that changes seldom."""
-    match stage.syntax:
-        case HloModule() as module:
-            found = hlo_collectives(stage.name, module, setting)
-            found = found if setting.stablehlo is None else tuple(with_stacks(found, stage, setting.stablehlo))
-        case MlirModule() as module:
-            found = stablehlo_collectives(stage.name, module, setting)
-        case JaxprText() | Problem():
-            found = ()
+    found: tuple[Collective, ...] = ()
+    if stage.hlo is not None:
+        found = hlo_collectives(stage.name, stage.hlo, setting)
+        found = found if setting.stablehlo is None else tuple(with_stacks(found, stage, setting.stablehlo))
+    elif stage.mlir is not None:
+        found = stablehlo_collectives(stage.name, stage.mlir, setting)
     text = None if setting.jaxpr is None else setting.jaxpr.jaxpr
     return found if text is None else tuple(with_jaxpr_sources(found, text))
 

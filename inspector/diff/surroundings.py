@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...parsers.hlo import HloModule
-from ...parsers.mlir import MlirModule
 from ...parsers.source import Span
 from . import hlo_graph, mlir_graph
 from .diff import Change, Diff
@@ -53,11 +51,10 @@ def _placed(side: Outline, transfer: Transfer | None) -> tuple[Graph, Node] | No
 
 
 def _graph(side: Outline, span: Span) -> Graph | None:
-    match None if side.text is None else side.text.syntax:
-        case HloModule() as module:
-            return hlo_graph.graph_around(module, span.start)
-        case MlirModule() as module:
-            return mlir_graph.graph_around(module, span.start)
+    if side.text is not None and side.text.hlo is not None:
+        return hlo_graph.graph_around(side.text.hlo, span.start)
+    if side.text is not None and side.text.mlir is not None:
+        return mlir_graph.graph_around(side.text.mlir, span.start)
     return None
 
 

@@ -45,6 +45,11 @@ class JaxprText:
         frames = self.program.frames
         return tuple(frames[index] for index in equation.stack if 0 <= index < len(frames))
 
+    def equation_at(self, offset: int) -> EquationPlace | None:
+        """The innermost equation that is printed around an offset."""
+        around = [place for place in self.equations if place.span.start <= offset < place.span.end]
+        return around[-1] if around else None
+
 
 def print_jaxpr(program: JaxprProgram) -> JaxprText:
     """Print all of it. A jaxpr that several equations share is printed once, first, under a name."""

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ...parsers.errors import Problem
-from ...parsers.hlo import HloModule
-from ...parsers.mlir import MlirModule
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Device, Mesh, Subject
-from .jaxpr_text import JaxprText
 from .stage import ParsedStage
 
 
@@ -33,16 +29,8 @@ def partition_count(subject: Subject | None, stages: Sequence[ParsedStage], mesh
     if subject is not None and subject.device_assignment:
         return len(subject.device_assignment)
     for stage in reversed(stages):
-        match stage.syntax:
-            case HloModule(attributes=attributes):
-                counts = [attributes.get(key, "1") for key in ("num_partitions", "replica_count")]
-            case MlirModule(attributes=attributes):
-                counts = [attributes.get(key, "1").split()[0] for key in ("mhlo.num_partitions", "mhlo.num_replicas")]
-            case JaxprText() | Problem():
-                continue
-        partitions, replicas = (int(count) if count.isdecimal() and len(count) < 10 else 1 for count in counts)
-        if partitions * replicas > 1:
-            return partitions * replicas
+        if stage.module is not None and stage.module.devices > 1:
+            return stage.module.devices
     return max((mesh.size for mesh in meshes), default=1)
 
 

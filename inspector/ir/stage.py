@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import cached_property
 
 from ...parsers.errors import ParseError, Problem
 from ...parsers.hlo import HloModule
-from ...parsers.hlo import parse_module as parse_hlo
 from ...parsers.mlir import MlirModule
-from ...parsers.mlir import parse_module as parse_mlir
-from ...parsers.source import Source, Span
-from ..capture.errors import CaptureError
+from ...parsers.source import Source
 from ..capture.model import Dialect, Stage
-from .jaxpr import read_program
-from .jaxpr_text import JaxprText, print_jaxpr
-
-Syntax = HloModule | MlirModule | JaxprText | Problem
+from .jaxpr_text import JaxprText
+from .language import Embedded, Module
+from .languages import LANGUAGES
+from .languages.hlo import HloText
+from .languages.jaxpr import PrintedJaxpr
+from .languages.mlir import MlirText
 
 
 class ParsedStage:
@@ -45,37 +44,51 @@ class ParsedStage:
         return self.stage.source
 
     @cached_property
-    def syntax(self) -> Syntax:
-        """The text as syntax; a Problem if it is not in its language at all."""
-        try:
-            match self.dialect:
-                case "hlo":
-                    return parse_hlo(self.source)
-                case "mlir":
-                    return parse_mlir(self.source)
-                case "jaxpr":
-                    return print_jaxpr(read_program(self.source))
-        except ParseError as error:
-            return error.problem
-        except CaptureError as error:
-            return Problem(str(error), self.source, Span(0, 1))
+    def _read(self) -> tuple[dict[str, Module], tuple[Problem, ...]]:
+        """The modules in it, and why others are none."""
+        found: dict[str, Module] = {}
+        problems = []
+        waiting = [Embedded(self.name, self.dialect, self.source)]
+        for name, language, source in waiting:
+            try:
+                found[name] = LANGUAGES[language].read(source)
+            except ParseError as error:
+                problems.append(error.problem)
+            else:
+                waiting += found[name].embedded
+        return found, tuple(problems)
+
+    @property
+    def modules(self) -> Mapping[str, Module]:
+        """Its text, under its name, and the modules that are inside of it; without those that cannot be read."""
+        return self._read[0]
+
+    @property
+    def module(self) -> Module | None:
+        """Its text; None if it is not in its language at all."""
+        return self.modules.get(self.name)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What of it could not be read."""
+        return (*self._read[1], *(problem for module in self.modules.values() for problem in module.problems))
 
     @property
     def hlo(self) -> HloModule | None:
         """The module of HLO that it is, if it is one."""
-        return self.syntax if self.dialect == "hlo" and isinstance(self.syntax, HloModule) else None
+        return self.module.syntax if isinstance(self.module, HloText) else None
 
     @property
     def mlir(self) -> MlirModule | None:
         """The module of MLIR that it is, if it is one."""
-        return self.syntax if self.dialect == "mlir" and isinstance(self.syntax, MlirModule) else None
+        return self.module.syntax if isinstance(self.module, MlirText) else None
 
     @property
     def jaxpr(self) -> JaxprText | None:
         """The jaxpr that it is, if it is one."""
-        return self.syntax if self.dialect == "jaxpr" and isinstance(self.syntax, JaxprText) else None
+        return self.module.syntax if isinstance(self.module, PrintedJaxpr) else None
 
     @property
     def text(self) -> Source:
         """The text as it is shown; of a jaxpr, how it prints."""
-        return self.source if self.jaxpr is None else self.jaxpr.source
+        return self.source if self.module is None else self.module.source

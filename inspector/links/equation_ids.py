@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from ...parsers.source import Span
 from ..ir.derived import derived
-from ..ir.jaxpr_text import EquationPlace, JaxprText
+from ..ir.jaxpr_text import JaxprText
 from ..ir.program import Program
 
 EquationNumber = tuple[int, int]
@@ -20,7 +20,7 @@ def operations_of(program: Program, text: JaxprText, offset: int) -> tuple[int, 
 
     One that stands for others, as a call does, may be nothing by itself: then they are those of its bodies.
     """
-    place = equation_at(text, offset)
+    place = text.equation_at(offset)
     by_equation = _by_equation(program)
     waiting = [] if place is None else [(place.jaxpr, place.index)]
     seen: set[EquationNumber] = set()
@@ -35,12 +35,6 @@ def spans_of_equations(program: Program, text: JaxprText, operations: Iterable[i
     by_operation = _by_operation(program)
     wanted = {by_operation[number] for number in operations if number in by_operation}
     return tuple(place.span for place in text.equations if (place.jaxpr, place.index) in wanted) if wanted else ()
-
-
-def equation_at(text: JaxprText, offset: int) -> EquationPlace | None:
-    """The innermost equation that is printed around an offset."""
-    around = [place for place in text.equations if place.span.start <= offset < place.span.end]
-    return around[-1] if around else None
 
 
 def _inside(text: JaxprText, equations: Iterable[EquationNumber]) -> Iterable[EquationNumber]:

@@ -11,6 +11,8 @@ import msgspec
 import pytest
 from shardscope.inspector.capture.model import Capture, Execution, Stage
 from shardscope.inspector.ir import stage as stages
+from shardscope.inspector.ir.language import Language, Module
+from shardscope.inspector.ir.languages import LANGUAGES
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.linked import StagePlace, linked
 from shardscope.inspector.pipeline import inspect
@@ -64,8 +66,6 @@ ENTRY %main (p: f32[4,4]) -> f32[4,4] {{
 }}
 """
 
-READERS = ("parse_hlo", "parse_mlir", "read_program", "print_jaxpr")
-
 
 def captured(number: int) -> Capture:
     """A capture of all stages, as texts that no other number has."""
@@ -84,18 +84,14 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[Source]:
     """How often each text was read."""
     counted: Counter[Source] = Counter()
 
-    def count(name: str) -> None:
-        read = getattr(stages, name)
+    def counting(language: Language) -> Language:
+        def read(source: Source) -> Module:
+            counted[source] += 1
+            return language.read(source)
 
-        def counting(what: object) -> object:
-            if isinstance(what, Source):
-                counted[what] += 1
-            return read(what)
+        return replace(language, read=read)
 
-        monkeypatch.setattr(stages, name, counting)
-
-    for name in READERS:
-        count(name)
+    monkeypatch.setattr(stages, "LANGUAGES", {name: counting(language) for name, language in LANGUAGES.items()})
     return counted
 
 
@@ -145,7 +141,7 @@ def test_nothing_outlives_the_program() -> None:
         place = StagePlace("jaxpr", program.jaxpr.equations[0].span.start if program.jaxpr else 0)
         assert linked(report, place, hlo).spans
         watched.extend(weakref.ref(each) for each in (program, *program.stages))
-        watched.extend(weakref.ref(stage.syntax) for stage in program.stages if stage.dialect != "jaxpr")
+        watched.extend(weakref.ref(stage.module) for stage in program.stages if stage.dialect != "jaxpr")
 
     for number in range(12):
         work(number)

@@ -1,0 +1,91 @@
+"""What a language of stages offers: to read a text, to tell what is in it, and to highlight a line.
+
+Each language is a module of `languages/`. Analyses that only one language has take its own syntax: `ParsedStage.hlo`,
+`mlir` and `jaxpr`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from ...parsers.errors import Problem
+from ...parsers.source import Frame, Source, Span
+
+Token = tuple[int, int, str]
+"""First character, the one after the last, and the kind: one of `KINDS`."""
+
+KINDS = ("aside", "string", "value", "type", "collective", "operation", "keyword", "groups")
+
+
+class Operation(NamedTuple):
+    """An operation where it is shown, with its call stack, innermost first."""
+
+    span: Span
+    stack: tuple[Frame, ...]
+
+
+class Embedded(NamedTuple):
+    """A module inside of another, such as the body of a kernel: its name, its language and its text."""
+
+    name: str
+    language: str
+    source: Source
+
+
+class Module(Protocol):
+    """A text that was read. What is asked for is read then."""
+
+    @property
+    def source(self) -> Source:
+        """The text as it is shown."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What in it could not be read."""
+
+    @property
+    def devices(self) -> int:
+        """How many devices it says that it runs on; 1 where it does not say."""
+
+    @property
+    def embedded(self) -> Sequence[Embedded]:
+        """The modules inside of it."""
+
+    def opcode_counts(self) -> Mapping[str, int]:
+        """How many operations there are of each name."""
+
+    def operation_at(self, offset: int) -> Operation | None:
+        """The innermost operation around an offset."""
+
+    def located(self) -> Iterator[Operation]:
+        """The operations that have a call stack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language: its name, its parser, which raises ParseError, and the words in a line that stand out.
+
+    `words` is a verbose regular expression, whose groups are named as the kinds of tokens.
+    """
+
+    name: str
+    read: Callable[[Source], Module]
+    words: str
+
+    def tokens(self, line: str) -> list[Token]:
+        """What stands out in a line."""
+        found = re.compile(self.words, re.VERBOSE).finditer(line)
+        return [(match.start(), match.end(), match.lastgroup or "") for match in found]
+
+
+def count(attribute: str) -> int:
+    """The number that an attribute of a module gives, 1 where it is none."""
+    return int(attribute) if attribute.isdecimal() and len(attribute) < 10 else 1
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A regular expression for any of some words, longer ones first."""
+    return "|".join(map(re.escape, sorted(words, key=len, reverse=True)))

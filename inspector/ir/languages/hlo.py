@@ -1,0 +1,72 @@
+"""HLO as a language of stages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ....parsers.errors import Problem
+from ....parsers.hlo import HloModule, parse_module
+from ....parsers.source import Source
+from ...catalog.spellings import HLO_OPCODES
+from ..language import Embedded, Language, Operation, any_of, count
+
+_FRAME_ID = re.compile(rb"\bstack_frame_id=(\d++)")
+_FRAME = re.compile(rb'\bsource_file="[^"\n]*+"')
+
+
+@dataclass(frozen=True)
+class HloText:
+    """A module of HLO."""
+
+    syntax: HloModule
+    embedded: tuple[Embedded, ...] = ()
+
+    @property
+    def source(self) -> Source:
+        """The module's text."""
+        return self.syntax.source
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What in it could not be read."""
+        return self.syntax.problems
+
+    @property
+    def devices(self) -> int:
+        """Partitions times replicas."""
+        attributes = self.syntax.attributes
+        return count(attributes.get("num_partitions", "1")) * count(attributes.get("replica_count", "1"))
+
+    def opcode_counts(self) -> Mapping[str, int]:
+        """How many instructions there are of each opcode."""
+        return self.syntax.opcode_counts()
+
+    def operation_at(self, offset: int) -> Operation | None:
+        """The innermost instruction around an offset."""
+        instruction = self.syntax.instruction_at(offset)
+        return None if instruction is None else Operation(instruction.span, instruction.frames)
+
+    def located(self) -> Iterator[Operation]:
+        """The lines with a call stack; what stands in them is not read."""
+        for match in _FRAME_ID.finditer(self.source.data):
+            yield Operation(self.source.line_around(match.start()), self.syntax.frames(int(match[1])))
+        for match in _FRAME.finditer(self.source.data):
+            found = self.operation_at(match.start())
+            if found is not None:
+                yield Operation(self.source.line_around(match.start()), found.stack)
+
+
+HLO = Language(
+    "hlo",
+    lambda source: HloText(parse_module(source)),
+    rf"""(?P<aside>\b(?:metadata|backend_config)=\{{(?:[^{{}}"]|"(?:[^"\\]|\\.)*+"|\{{[^{{}}]*+\}})*+\}}|/\*.*?\*/|//.*)
+    |(?P<string>"(?:[^"\\]|\\.)*+")
+    |(?P<value>%[\w.\-]+)
+    |(?P<type>\b(?:pred|token|opaque|bf16|[sufc]\d+\w*)\[[^\]]*+\](?:\{{[^}}]*+\}})?)
+    |(?P<collective>\b(?:{any_of(HLO_OPCODES)})(?:-start|-done)?(?=\())
+    |(?P<operation>(?<=\ )[a-z][a-z0-9\-]*+(?=\())
+    |(?P<keyword>\b(?:HloModule|ENTRY|ROOT)\b)
+    |(?P<groups>\b(?:replica_groups|source_target_pairs|sharding)(?==))""",
+)

@@ -1,0 +1,68 @@
+"""MLIR as a language of stages: StableHLO, before propagation and with Shardy's shardings after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ....parsers.errors import Problem
+from ....parsers.mlir import MlirModule, frames, parse_module
+from ....parsers.source import Source
+from ...catalog.spellings import STABLEHLO_OPS
+from ..language import Embedded, Language, Operation, any_of, count
+
+
+@dataclass(frozen=True)
+class MlirText:
+    """A module of MLIR."""
+
+    syntax: MlirModule
+    embedded: tuple[Embedded, ...] = ()
+
+    @property
+    def source(self) -> Source:
+        """The module's text."""
+        return self.syntax.source
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What in it could not be read."""
+        return self.syntax.problems
+
+    @property
+    def devices(self) -> int:
+        """Partitions times replicas, `8 : i32` each."""
+        attributes = self.syntax.attributes
+        partitions, replicas = (
+            attributes.get(key, "1").split()[0] for key in ("mhlo.num_partitions", "mhlo.num_replicas")
+        )
+        return count(partitions) * count(replicas)
+
+    def opcode_counts(self) -> Mapping[str, int]:
+        """How many operations there are of each name."""
+        return self.syntax.opcode_counts()
+
+    def operation_at(self, offset: int) -> Operation | None:
+        """The innermost operation around an offset."""
+        operation = self.syntax.operation_at(offset)
+        return None if operation is None else Operation(operation.span, frames(operation.location))
+
+    def located(self) -> Iterator[Operation]:
+        """The operations with a call stack, without those that stand in no text but are implied by short forms."""
+        for operation in self.syntax.walk():
+            if operation.text is self.syntax.text and (stack := frames(operation.location)):
+                yield Operation(operation.span, stack)
+
+
+MLIR = Language(
+    "mlir",
+    lambda source: MlirText(parse_module(source)),
+    rf"""(?P<aside>\bloc\((?:[^()"]|"[^"]*+"|\((?:[^()]|\([^()]*+\))*+\))*+\)|//.*|^\#loc.*)
+    |(?P<collective>"?(?:{any_of(STABLEHLO_OPS)})\b"?)
+    |(?P<operation>"?\b(?:stablehlo|sdy|func|chlo|mhlo|mpmd|arith|shape|builtin)\.[\w.]++"?(?!\s*=)|\bcall\b|\breturn\b)
+    |(?P<string>"(?:[^"\\]|\\.)*+")
+    |(?P<value>%[\w\#:]+)
+    |(?P<type>\btensor<[^<>]*+>)
+    |(?P<keyword>\b(?:module|func|public|private|attributes)\b)
+    |(?P<groups>\b(?:replica_groups|source_target_pairs|sdy\.sharding|in_shardings|out_shardings)\b)""",
+)
