@@ -64,7 +64,7 @@ def _is_vector(instruction: Instruction) -> bool:
 def _part(instruction: Instruction) -> CollectivePart:
     metadata = instruction.metadata
     return CollectivePart(
-        type=hlo_types.short(instruction.type),
+        type=hlo_types.array_type(instruction.type),
         source=SourcePosition(instruction.frames, "exact") if instruction.frames else SourcePosition(),
         op_name=metadata.op_name if metadata is not None and metadata.op_name else None,
     )

@@ -34,7 +34,8 @@ def with_jaxpr_sources(collectives: Iterable[Collective], text: JaxprText) -> It
 def _with_source(collective: Collective, stacks: dict[Key, set[tuple[Frame, ...]]]) -> Collective:
     if collective.source.stack or collective.origin != "user" or collective.axes is None:
         return collective
-    candidates = stacks.get((collective.kind, frozenset(collective.axes), collective.result_types), set())
+    types = tuple(map(str, collective.result_types))
+    candidates = stacks.get((collective.kind, frozenset(collective.axes), types), set())
     lines = {(stack[0].file, stack[0].line) for stack in candidates if stack}
     if len(lines) != 1:
         return collective

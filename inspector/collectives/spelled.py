@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ...parsers.sharding_syntax.mesh import join_axes
+from ..ir.types import ArrayType
 from ..report import Collective, Report
 from ..units import plural
 
@@ -50,6 +51,6 @@ def source_text(collective: Collective, report: Report) -> str:
     return collective.source.function_text(report.script) or called
 
 
-def _several(types: tuple[str, ...]) -> str:
-    shown = ", ".join(types[:MOST_TYPES])
+def _several(types: tuple[ArrayType, ...]) -> str:
+    shown = ", ".join(map(str, types[:MOST_TYPES]))
     return shown if len(types) <= MOST_TYPES else f"{shown}, … {len(types)} in all"

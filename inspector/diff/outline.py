@@ -13,7 +13,6 @@ from ..capture.errors import CaptureError
 from ..collectives.op_name import last_components
 from ..collectives.spelled import argument_of, types_text
 from ..collectives.stage import collectives_of
-from ..findings.support.shapes import elements_of
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..report import Collective, Kind, Origin, Pass, Report, ShardedValue
@@ -188,7 +187,7 @@ def _transfer(collective: Collective, report: Report, lines: Lines) -> Transfer:
         kind=collective.kind,
         reduction=collective.reduction,
         axes=None if collective.axes is None else tuple(map(str, collective.axes)),
-        dtypes=tuple(sorted({type.partition("[")[0] for type in collective.operand_types})),
+        dtypes=tuple(sorted({type.dtype for type in collective.operand_types})),
         bytes_in=collective.bytes_in,
         bytes_out=collective.bytes_out,
         wire_bytes=collective.wire_bytes,
@@ -221,11 +220,10 @@ def _transfer(collective: Collective, report: Report, lines: Lines) -> Transfer:
 def _operands(collective: Collective) -> tuple[Operand, ...]:
     """One for each operand, with the result that it becomes; none where these are not as many, or of unknown size."""
     found = []
-    for types in zip_longest(collective.operand_types, collective.result_types, fillvalue=""):
-        one, other = map(elements_of, types)
-        if one is None or other is None:
+    for operand, result in zip_longest(collective.operand_types, collective.result_types):
+        if operand is None or result is None or operand.elements is None or result.elements is None:
             return ()
-        found.append(Operand(types[0].partition("[")[0], one, other))
+        found.append(Operand(operand.dtype, operand.elements, result.elements))
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ...parsers.hlo.types import ArrayShape, HloType, TupleShape
 from ..units import bytes_of
+from .types import ArrayType
 
 _NAMES = {"pred": "bool", "token": "token"}
 _SIGNED = re.compile(r"s(\d+)")
@@ -28,15 +29,20 @@ def dtype_name(hlo: str) -> str:
     return _NAMES.get(hlo) or _SIGNED.sub(r"i\1", hlo)
 
 
-def short(type: HloType) -> str:
-    """`f32[8,16]`, without the layout; tuples are joined by commas."""
+def array_type(type: HloType) -> ArrayType:
+    """The type without its layout; tuples are joined by commas."""
     match type:
         case ArrayShape(dtype, dims):
-            return f"{dtype_name(dtype)}[{','.join(map(str, dims))}]"
+            return ArrayType(dtype_name(dtype), dims)
         case TupleShape(elements):
-            return f"({', '.join(map(short, elements))})"
+            return ArrayType(f"({', '.join(map(short, elements))})", None)
         case other:
-            return str(other)
+            return ArrayType(str(other), None)
+
+
+def short(type: HloType) -> str:
+    """`f32[8,16]`, without the layout."""
+    return str(array_type(type))
 
 
 def size(types: Iterator[HloType] | tuple[HloType, ...]) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ...parsers.mlir.types import MlirType, TensorType
 from ..units import bytes_of
+from .types import ArrayType
 
 _NAMES = {"i1": "bool", "complex<f32>": "c64", "complex<f64>": "c128"}
 _UNSIGNED = re.compile(r"ui(\d+)")
@@ -17,13 +18,18 @@ def dtype_name(element: str) -> str:
     return _NAMES.get(element) or _UNSIGNED.sub(r"u\1", element.lower())
 
 
-def short(type: MlirType) -> str:
-    """`f32[8,16]`; other types as they are written."""
+def array_type(type: MlirType) -> ArrayType:
+    """The type in JAX's spelling; other types as they are written."""
     match type:
         case TensorType(dims, element):
-            return f"{dtype_name(element)}[{','.join('?' if dim is None else str(dim) for dim in dims)}]"
+            return ArrayType(dtype_name(element), dims)
         case other:
-            return str(other)
+            return ArrayType(str(other), None)
+
+
+def short(type: MlirType) -> str:
+    """`f32[8,16]`; other types as they are written."""
+    return str(array_type(type))
 
 
 def size(types: Iterable[MlirType]) -> int | None:

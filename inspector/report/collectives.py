@@ -12,6 +12,7 @@ from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.sharding_syntax.replica_groups import Groups
 from ...parsers.source import Span
 from ..catalog.spellings import Kind as Kind
+from ..ir.types import ArrayType
 from .cost import Estimate
 from .position import SourcePosition
 
@@ -23,7 +24,7 @@ Pass = Literal["forward", "backward", "recompute", "unknown"]
 class CollectivePart:
     """One of several collectives that the compiler has made one vector of: what it gave, and where it comes from."""
 
-    type: str
+    type: ArrayType
     source: SourcePosition
     op_name: str | None
 
@@ -47,8 +48,8 @@ class Collective:
     axes: tuple[AxisRef, ...] | None
     groups: Groups
     pairs: tuple[tuple[int, int], ...]
-    operand_types: tuple[str, ...]
-    result_types: tuple[str, ...]
+    operand_types: tuple[ArrayType, ...]
+    result_types: tuple[ArrayType, ...]
     bytes_in: int | None
     bytes_out: int | None
     wire_bytes: int | None

@@ -191,8 +191,7 @@ class Situation:
         return self._local_size(cut.node) not in self._sizes(), not cut.is_operand
 
     def _sizes(self) -> set[int]:
-        shapes = (text.partition("[")[2].rstrip("]") for text in self.collective.operand_types)
-        sizes = [math.prod(int(size) for size in shape.split(",") if size.isdecimal()) for shape in shapes]
+        sizes = [each.elements for each in self.collective.operand_types if each.elements is not None]
         return {*sizes, sum(sizes)}
 
     def _local_size(self, node: Node) -> int | None:

@@ -66,7 +66,7 @@ def module() -> HloModule:
 
 def test_parts() -> None:
     (found,) = parts_of(module(), module().with_opcode({"all-reduce-start"})).values()
-    assert [(part.type, part.source.line, part.op_name) for part in found] == [
+    assert [(str(part.type), part.source.line, part.op_name) for part in found] == [
         ("f32[7]", None, None),  # its use is no part of it
         ("f32[16,8]", 11, "jit(two)/shard_map/psum"),
         ("f32[4,8]", 13, "jit(two)/transpose(jvp())/psum"),
@@ -81,6 +81,6 @@ def test_what_is_whole_has_no_parts() -> None:
 
 def test_the_whole_comes_from_where_the_parts_do() -> None:
     (found,) = hlo_collectives("hlo", module(), Setting((), 8, differentiated=True))
-    assert (found.kind, found.result_types, len(found.parts)) == ("all-reduce", ("f32[167]",), 3)
+    assert (found.kind, list(map(str, found.result_types)), len(found.parts)) == ("all-reduce", ["f32[167]"], 3)
     assert (found.origin, found.direction) == ("user", "unknown")  # one is of the backward pass, one is not
     assert (found.source.line, found.source.confidence) == (11, "name")

@@ -13,6 +13,7 @@ from shardscope.inspector.collectives.setting import Setting
 from shardscope.inspector.collectives.slices import Transfer, transfer_of
 from shardscope.inspector.collectives.stage import collectives_of
 from shardscope.inspector.ir.program import Program
+from shardscope.inspector.ir.types import ArrayType
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Collective
 from shardscope.parsers.hlo import parse_module
@@ -56,7 +57,7 @@ def test_what_one_slice_does_all_of_them_do() -> None:
     assert (inside.kind, inside.axes, inside.groups) == ("all-gather", (AxisRef("x"),), ((0, 1), (2, 3)))
     assert (between.kind, between.axes, between.groups) == ("all-reduce", (AxisRef("s"),), ((0, 2), (1, 3)))
     assert (between.reduction, between.origin, between.is_async) == ("sum", "user", True)
-    assert between.operand_types == between.result_types == ("f32[8,128]",)
+    assert between.operand_types == between.result_types == (ArrayType("f32", (8, 128)),)
     assert between.wire_bytes == 2 * 8 * 128 * 4 // 2
 
 

@@ -21,6 +21,7 @@ from shardscope.inspector.catalog.spellings import FUNCTIONS, HLO_OPCODES, PRIMI
 from shardscope.inspector.collectives.hlo import hlo_collectives
 from shardscope.inspector.collectives.setting import Setting
 from shardscope.inspector.collectives.stablehlo import stablehlo_collectives
+from shardscope.inspector.ir.types import ArrayType
 from shardscope.parsers.hlo import parse_module
 from shardscope.parsers.mlir import parse_module as parse_mlir
 from shardscope.parsers.source import Source
@@ -256,4 +257,5 @@ def test_a_custom_call_is_listed_from_stablehlo() -> None:
     text = traced(ragged, check=False).lower(lowering_platforms=("cpu",)).as_text()
     (found,) = stablehlo_collectives("stablehlo", parse_mlir(Source("m", text.encode())), Setting((), SIZE))
     assert (found.kind, found.groups) == ("ragged-all-to-all", ((0, 1, 2, 3),))
-    assert (found.operand_types, found.result_types, found.wire_bytes) == (("f32[4]",), ("f32[4]",), 12)
+    four = (ArrayType("f32", (4,)),)
+    assert (found.operand_types, found.result_types, found.wire_bytes) == (four, four, 12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....parsers.sharding_syntax.mesh import AxisRef, join_axes
+from ...ir.types import types_text
 from ...report import Collective, Finding, FindingPlace, Report
 from ...units import format_bytes, plural
 from ..rule import Rule, advice, finding
@@ -33,7 +34,7 @@ def _found(report: Report, group: list[Collective]) -> Finding:
     once = sum(each.wire_bytes or 0 for each in group)
     seconds = [each.estimate.seconds for each in group if each.estimate is not None]
     evidence = [
-        ("in the loop", ", ".join(f"{each.name} {', '.join(each.result_types)}" for each in group[:6])),
+        ("in the loop", ", ".join(f"{each.name} {types_text(each.result_types)}" for each in group[:6])),
         ("runs", "unknown" if trips is None else f"{plural(trips, 'time')}, {format_bytes(once)} sent each time"),
     ]
     if report.capture.subject is not None and report.capture.subject.platform == "cpu":

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ....parsers.hlo import Instruction
 from ....parsers.sharding_syntax.mesh import join_axes
 from ...catalog.spellings import functions_of
+from ...ir.types import types_text
 from ...report import Collective, Finding, FindingPlace, Fix, Report
 from ...units import format_bytes, plural
 from ..fixes.calls import call_at
@@ -72,7 +73,7 @@ def _hoisted(found: Collective) -> Finding:
         severity="info",
         confidence="proved",
         axes=found.axes or (),
-        evidence=(("held", f"{', '.join(found.result_types)} through the loop"),),
+        evidence=(("held", f"{types_text(found.result_types)} through the loop"),),
         fixes=advice(
             "if memory is short: gather in each iteration what that iteration needs, a layer's part and not all of it"
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ...ir.types import types_text
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ..fixes.constraints import through_both
 from ..rule import Rule, finding
@@ -35,7 +36,7 @@ def _found(report: Report, text: str) -> Finding:
     if shardings is not None:
         evidence = [("from", shardings[1]), ("to", shardings[2]), *evidence]
     if gather is not None:
-        evidence.append(("compiled to", f"{gather.kind} {gather.name}, {', '.join(gather.result_types)}"))
+        evidence.append(("compiled to", f"{gather.kind} {gather.name}, {types_text(gather.result_types)}"))
     source = SourcePosition() if gather is None else gather.source
     return finding(
         RULE,
@@ -63,7 +64,7 @@ def _gather(report: Report, local: tuple[int, ...] | None, op_name: str) -> Coll
         and c.kind == "all-gather"
         and c.origin != "user"
         and local is not None
-        and local in map(shape_of, c.operand_types)
+        and local in [type.shape for type in c.operand_types]
     ]
     named = [c for c in gathers if op_name and c.op_name == op_name]
     found = named or gathers

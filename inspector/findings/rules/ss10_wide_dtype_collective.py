@@ -77,7 +77,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, narrow
         return
     compiled = next(compiled_as(report, rule.lowers_to, equation.axes or (), type, source), None)
     wide = type.partition("[")[0]
-    if is_compiled(report) and (compiled is None or not any(t.startswith(wide) for t in compiled.result_types)):
+    if is_compiled(report) and (compiled is None or not any(t.dtype.startswith(wide) for t in compiled.result_types)):
         return  # the compiler narrows it before it travels
     sizes = type_bytes(f"{narrow.dtype}[1]") or 0, type_bytes(f"{wide}[1]") or 1
     saved = None

@@ -8,13 +8,13 @@ from functools import lru_cache
 from importlib import resources
 
 from ....parsers.sharding_syntax.mesh import join_axes
+from ...ir.types import types_text
 from ...report import Collective, Finding, FindingPlace, Report
 from ...shardings.situation import CollectiveCause
 from .. import support
 from ..rule import Rule, advice, finding
 from ..support.compiled import is_combined
 from ..support.inserted import dimension_of, moved_by_the_partitioner
-from ..support.shapes import elements_of
 
 LOOKUPS = ("gather", "scatter", "scatter-add")
 
@@ -45,9 +45,9 @@ def check(report: Report) -> Iterator[Finding]:
         known = cause.operation in IDIOMS
         is_lookup = cause.operation in LOOKUPS  # where only what is looked up is meant, by rows, and not where to look
         crosses = cause.effect == "move" or (cause.effect in ("reshard", "own") and known and not is_lookup)
-        moved = [type for type in collective.operand_types if elements_of(type) == cause.elements]
+        moved = [type for type in collective.operand_types if type.elements == cause.elements]
         is_whole = cause.moved is not None and cause.moved.is_operand and moved
-        if is_lookup and any(type[:1] in "iu" for type in moved):
+        if is_lookup and any(type.dtype[:1] in "iu" for type in moved):
             continue
         if crosses and is_whole and (known or cause.rule) and (cause.operation, cause.value) not in seen:
             seen.add((cause.operation, cause.value))
@@ -60,7 +60,7 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
     gathers = [(target, jax) for target, jax, operations in _gathering() if cause.operation in operations]
     evidence = [
         ("it is", f"{cause.value}, cut as {cause.before}"),
-        ("compiled to", f"{collective.kind} {collective.name}, {', '.join(collective.result_types)}"),
+        ("compiled to", f"{collective.kind} {collective.name}, {types_text(collective.result_types)}"),
     ]
     if gathers:
         evidence.append(("known to gather on", "; ".join(map(", ".join, gathers))))

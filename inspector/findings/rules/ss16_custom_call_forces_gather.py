@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ...ir.types import types_text
 from ...report import Finding, FindingPlace, Report
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
@@ -12,7 +13,6 @@ from ...shardings.table import propagated
 from ..rule import Rule, advice, finding
 from ..support.detours import axes_of, rule_of_row
 from ..support.inserted import inserted_for, local_shape
-from ..support.shapes import shape_of
 
 _TARGET = re.compile(rb"custom_call @\"?([\w.$]+)")
 
@@ -46,7 +46,7 @@ def _at(report: Report, flow: Dataflow, row: int) -> Iterator[Finding]:
             continue
         # Some are taken apart before they are partitioned: then it is parts of the operand that are gathered there.
         is_here = place.frame is not None and gather.source.frame == place.frame
-        if not is_here and local_shape(flow, node) not in map(shape_of, gather.operand_types):
+        if not is_here and local_shape(flow, node) not in [type.shape for type in gather.operand_types]:
             continue
         yield finding(
             RULE,
@@ -55,7 +55,7 @@ def _at(report: Report, flow: Dataflow, row: int) -> Iterator[Finding]:
             " it, and every device does all of the work",
             confidence="proved",
             axes=tuple(dict.fromkeys(axis.name for axis in axes)),
-            evidence=(("compiled to", f"{gather.kind} {gather.name}, {', '.join(gather.result_types)}"),),
+            evidence=(("compiled to", f"{gather.kind} {gather.name}, {types_text(gather.result_types)}"),),
             fixes=advice(
                 f"call it in a shard_map over {', '.join(repr(axis.name) for axis in axes)}, on each device's own part;"
                 " or give it a rule: jax.experimental.custom_partitioning"

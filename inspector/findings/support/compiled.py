@@ -15,6 +15,7 @@ from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...ir import hlo_types
 from ...ir.jaxpr_text import EquationPlace
+from ...ir.types import ArrayType
 from ...links.operation_ids import tags_in
 from ...report import Collective, Kind, Report, SourcePosition
 from .jaxpr_flow import At, Flow
@@ -45,8 +46,8 @@ def compiled_as(
         for c in report.collectives
         if c.stage == "hlo" and c.kind == kind and c.axes is not None and set(c.axes) == wanted
     ]
-    found = [c for c in there if shape in map(shape_of, _types(c))]
-    found = found or [c for c in there if elements_of(type) in map(elements_of, _types(c))]
+    found = [c for c in there if shape in [each.shape for each in _types(c)]]
+    found = found or [c for c in there if elements_of(type) in [each.elements for each in _types(c)]]
     lines = {(frame.file, frame.line) for frame in source.stack[:1]}
     here = [c for c in found if _lines(c) & lines]
     # One that stands alone on another line is another one.
@@ -67,7 +68,7 @@ def is_combined(collective: Collective) -> bool:
     return len(collective.result_types) > 1 or bool(collective.parts)
 
 
-def _types(collective: Collective) -> tuple[str, ...]:
+def _types(collective: Collective) -> tuple[ArrayType, ...]:
     return tuple(part.type for part in collective.parts) or collective.result_types
 
 
@@ -106,10 +107,10 @@ def _is_like(collective: Collective, instruction: Instruction) -> bool:
     if HLO_OPCODES.get(instruction.opcode) != collective.kind:
         return False
     try:
-        wanted = {elements_of(hlo_types.short(leaf)) for leaf in hlo_types.leaves(instruction.type)}
+        wanted = {hlo_types.array_type(leaf).elements for leaf in hlo_types.leaves(instruction.type)}
     except ParseError:
         return False
-    return bool(wanted & set(map(elements_of, collective.result_types)))
+    return bool(wanted & {each.elements for each in collective.result_types})
 
 
 def saved_seconds(report: Report, now: Collective, instead: Kind) -> float | None:

@@ -12,7 +12,6 @@ from ...shardings.explained import wording_of
 from ...shardings.situation import CollectiveCause
 from .compiled import is_combined
 from .detours import array_sharding
-from .shapes import shape_of
 
 
 def inserted_for(
@@ -30,7 +29,7 @@ def inserted_for(
         for c in report.collectives
         if c.stage == "hlo" and c.kind == kind and c.origin != "user" and axis in {each.name for each in c.axes or ()}
     ]
-    alike = [c for c in found if shapes & set(map(shape_of, c.result_types))]
+    alike = [c for c in found if shapes & {type.shape for type in c.result_types}]
     here = [c for c in alike or found if (frame := c.source.frame) is not None and (frame.file, frame.line) in lines]
     return next(iter(here or alike), None)
 

@@ -158,7 +158,7 @@ def test_a_reshard_from_and_to(compiled: Callable[..., Report]) -> None:
     # The batch of the other operand is cut along the same axis, because of the constraint.
     assert {str(why.origin) for why in cause.against} == {"with_sharding_constraint"}
     assert {str(why.axis) for why in cause.against} == {axis}
-    assert collective.operand_types == ("f32[8,48]",)
+    assert list(map(str, collective.operand_types)) == ["f32[8,48]"]
 
 
 def test_by_name_where_there_are_no_numbers(compiled: Callable[..., Report]) -> None:
