@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import partial
 from io import StringIO
 
@@ -11,7 +12,10 @@ from rich.console import Console
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.markdown import to_markdown
-from shardscope.inspector.render.text import SECTIONS
+from shardscope.inspector.render.table import Table
+from shardscope.inspector.render.tables import TABLES
+from shardscope.inspector.render.text import IN_FULL
+from shardscope.inspector.render.text.tables import table_section
 from shardscope.inspector.report import Report
 from shardscope.tui.row_table import RowTable
 
@@ -53,9 +57,9 @@ POSITIONED = {
     "devices",
     "memory",
     "times",
-    "messages",
+    "problems",
 }
-"""Sections of the text report that print positions."""
+"""Tables that print positions."""
 
 OF_THE_SCRIPT = re.compile(r"\bline \d|script\.py:\d")
 OF_LAYERS = re.compile(r"layers\.py:(\d+)")
@@ -77,12 +81,12 @@ def is_positioned(text: str) -> bool:
     return bool(lines) and max(lines) <= LAYERS.count("\n") and not OF_THE_SCRIPT.search(text)
 
 
-@pytest.mark.parametrize(
-    "section", [each for each in SECTIONS if each.__name__ in POSITIONED], ids=lambda s: s.__name__
-)
-def test_text(report: Report, section: object) -> None:
+@pytest.mark.parametrize("table", [each for each in TABLES if each.__name__ in POSITIONED], ids=lambda t: t.__name__)
+def test_text(report: Report, table: Callable[[Report], Table]) -> None:
+    sections = IN_FULL.get(table.__name__, (lambda report: table_section(table(report)),))
     console = Console(width=200, record=True, file=StringIO())
-    console.print(section(report))
+    for shown in filter(None, (section(report) for section in sections)):
+        console.print(shown)
     assert is_positioned(console.export_text())
 
 
