@@ -44,7 +44,7 @@ def _pieces(computation: Computation, members: list[Instruction]) -> dict[Instru
     reached = {member.name: (member, member) for member in members}
     uses = Uses(computation)
     for _ in range(STEPS):
-        users = uses.of(reached)
+        users = uses.users_of(reached)
         farther: dict[str, tuple[Instruction, Instruction]] = {}
         for name, (member, instruction) in reached.items():
             shaped = [user for user in users[name] if user.opcode in RESHAPES and user.frames]

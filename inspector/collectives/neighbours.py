@@ -47,7 +47,7 @@ def _users(computation: Computation, members: list[Instruction]) -> dict[Instruc
     found: dict[Instruction, list[Instruction]] = {}
     uses = Uses(computation)
     for _ in range(FARTHEST):
-        users = uses.of(frozenset().union(*reached.values()))
+        users = uses.users_of(frozenset().union(*reached.values()))
         farther: dict[Instruction, frozenset[str]] = {}
         for member, names in reached.items():
             near = [user for name in sorted(names) for user in users[name]]

@@ -11,7 +11,7 @@ from ...parsers.errors import ParseError
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.computation import Computation
 from ...parsers.hlo.uses import Uses
-from .nodes import Node
+from .nodes import Graph, Node
 
 UNREAD = frozenset(("metadata", "backend_config", "channel_id", "frontend_attributes", "use_global_device_ids"))
 """Attributes that a line is shown without."""
@@ -22,7 +22,7 @@ ACCIDENTAL = frozenset((*UNREAD, "calls", "to_apply", "body", "condition", "shar
 _LAYOUT = re.compile(r"\{[\d,]*(?::[^}]*)?\}|/\*.*?\*/")
 
 
-class HloGraph:
+class HloGraph(Graph):
     """One computation; its nodes are made when they are asked for."""
 
     def __init__(self, computation: Computation) -> None:
@@ -37,14 +37,14 @@ class HloGraph:
         is_inside = place >= 0 and offset < instructions[place].span.end
         return self._of(instructions[place]) if is_inside else None
 
-    def node(self, name: str) -> Node | None:
+    def definition(self, name: str) -> Node | None:
         """The instruction of that name."""
         instruction = self._computation.instruction(name)
         return None if instruction is None else self._of(instruction)
 
-    def users(self, names: Collection[str]) -> Mapping[str, tuple[Node, ...]]:
+    def users_of(self, names: Collection[str]) -> Mapping[str, tuple[Node, ...]]:
         """For each name the instructions with it as an operand."""
-        found = self._uses.of(names)
+        found = self._uses.users_of(names)
         return {name: tuple(map(self._of, found[name])) for name in names}
 
     def _of(self, instruction: Instruction) -> Node:

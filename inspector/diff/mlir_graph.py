@@ -11,7 +11,7 @@ from functools import cached_property
 from ...parsers.errors import ParseError
 from ...parsers.mlir import Block, MlirModule, Operation
 from ..ir import mlir_types
-from .nodes import Node
+from .nodes import Graph, Node
 
 UNREAD = frozenset(("channel_handle", "mhlo.frontend_attributes", "use_global_device_ids"))
 """Attributes that a line is shown without: they number, or say how the backend goes about it."""
@@ -19,7 +19,7 @@ UNREAD = frozenset(("channel_handle", "mhlo.frontend_attributes", "use_global_de
 _NAME = re.compile(rb"%[\w$.\-]++")
 
 
-class MlirGraph:
+class MlirGraph(Graph):
     """One block. A value that is used inside an operation's regions is used by that operation."""
 
     def __init__(self, block: Block) -> None:
@@ -33,12 +33,12 @@ class MlirGraph:
         inside = number >= 0 and offset < self._operations[number].span.end
         return self._of(number) if inside else None
 
-    def node(self, name: str) -> Node | None:
+    def definition(self, name: str) -> Node | None:
         """The operation with a result of that name."""
         number = self._made.get(name)
         return None if number is None else self._of(number)
 
-    def users(self, names: Collection[str]) -> Mapping[str, tuple[Node, ...]]:
+    def users_of(self, names: Collection[str]) -> Mapping[str, tuple[Node, ...]]:
         """For each name the operations that take what has it."""
         return {name: tuple(filter(None, map(self._of, self._used.get(name, ())))) for name in names}
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from ...parsers.source import Span
+from ..ir.def_use import near
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,36 +28,32 @@ class Node:
     line: str = field(compare=False, repr=False)
 
 
-class Graph(Protocol):
-    """The operations that may use each other's results: of one computation, one block."""
+class Graph(ABC):
+    """The operations that may use each other's results, by the names of these: of one computation, one block."""
 
+    @abstractmethod
     def at(self, offset: int) -> Node | None:
         """The operation whose text holds that byte."""
 
-    def node(self, name: str) -> Node | None:
+    @abstractmethod
+    def definition(self, name: str) -> Node | None:
         """The operation of that name; None for what is none of these, as a block's argument."""
 
-    def users(self, names: Collection[str]) -> Mapping[str, tuple[Node, ...]]:
+    @abstractmethod
+    def users_of(self, names: Collection[str]) -> Mapping[str, tuple[Node, ...]]:
         """For each name the operations that take what has it, in text order."""
 
+    def operands(self, node: Node) -> tuple[str, ...]:
+        """The names of what an operation takes."""
+        return node.operands
 
-def near(graph: Graph, start: Node, steps: int, most: int) -> list[Node]:
-    """Operands of operands, users of users, and the operands of those that are a step away; in text order."""
-    found, edge = {start.name: start}, [start]
-    for _ in range(steps):
-        if len(found) >= most:
-            break
-        used = graph.users([each.name for each in edge])
-        reached = [
-            *filter(None, (graph.node(name) for each in edge for name in each.operands)),
-            *(user for each in edge for user in used[each.name]),
-        ]
-        edge = []
-        for each in reached:
-            if each.name not in found and len(found) < most:
-                found[each.name] = each
-                edge.append(each)
-    return in_text_order(found.values())
+    def results(self, node: Node) -> tuple[str]:
+        """The name of an operation, which stands for its results."""
+        return (node.name,)
+
+    def near(self, start: Node, steps: int, most: int) -> list[Node]:
+        """What is a few steps away, in text order."""
+        return in_text_order(near(self, start, steps, most))
 
 
 def in_text_order(nodes: Collection[Node]) -> list[Node]:

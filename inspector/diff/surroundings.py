@@ -8,7 +8,7 @@ from ...parsers.source import Span
 from . import hlo_graph, mlir_graph
 from .diff import Change, Diff
 from .node_matching import Facing, facings
-from .nodes import Graph, Node, in_text_order, near
+from .nodes import Graph, Node, in_text_order
 from .outline import Outline, Transfer
 
 STEPS = 3
@@ -37,7 +37,7 @@ def around(found: Diff, change: Change) -> tuple[Facing, ...]:
 
 def surroundings(before_graph: Graph, before: Node, after_graph: Graph, after: Node) -> tuple[Facing, ...]:
     """What stands around two collectives that are one."""
-    ones, others = near(before_graph, before, STEPS, MOST), near(after_graph, after, STEPS, MOST)
+    ones, others = before_graph.near(before, STEPS, MOST), after_graph.near(after, STEPS, MOST)
     return facings([(before, after)], ones, others)
 
 
@@ -68,14 +68,14 @@ def _landmarks(found: Diff, start: Node, side: int) -> list[tuple[Span, Span]]:
 
 def _anchored(graph: Graph, alone: Node, known: Sequence[tuple[Span, Span]], other_side: Outline) -> tuple[Facing, ...]:
     """What stands around an operation, as what is after; before is what the other side has for it."""
-    own = near(graph, alone, STEPS, MOST)
+    own = graph.near(alone, STEPS, MOST)
     here = [(there, node) for there, span in known if (node := graph.at(span.start)) is not None]
     there = _graph(other_side, here[0][0]) if here else None
     pairs = [] if there is None else [(one, node) for span, node in here if (one := there.at(span.start)) is not None]
     if there is None or not pairs:
         return tuple(Facing(None, each) for each in own)
     anchors = pairs[0]
-    ones, wide = (near(side, node, 4 * STEPS, 4 * MOST) for side, node in zip((there, graph), anchors, strict=True))
+    ones, wide = (side.near(node, 4 * STEPS, 4 * MOST) for side, node in zip((there, graph), anchors, strict=True))
     others = in_text_order({each.name: each for each in (*wide, *own)}.values())
     shown = {each.name for each in (*own, anchors[1])}
     matched = facings(pairs, ones, others, alone.name)

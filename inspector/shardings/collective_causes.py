@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from ...parsers.mlir import names
 from ..catalog.spellings import PRIMITIVES
 from ..collectives.op_name import last_components, merged_parts
+from ..ir.def_use import forward
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
@@ -53,9 +54,8 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
     found = []
     for row in rows[:MOST_OPERATIONS]:
         cause = Situation(flow, row, collective, confidence).cause()
-        results = [Node("result", row, index) for index in range(len(flow.rows[row].results))]
         if cause.effect == "own":
-            elsewhere = _at_a_user(flow, results, collective, confidence)
+            elsewhere = _at_a_user(flow, flow.results(row), collective, confidence)
             elsewhere = elsewhere or (_at_a_source(flow, row, collective, confidence) if not cause.value else None)
             cause = elsewhere or cause
         found.append(cause)
@@ -79,20 +79,22 @@ def _at_a_user(
     """
     frame = collective.source.frame
     found: list[tuple[tuple[bool, bool], CollectiveCause]] = []
-    reached = list(moved)
-    for _ in range(FARTHEST):
-        users = [(node, row) for node in reached for row in flow.users(node)]
-        for node, row in users[:MOST_OPERATIONS]:
+    for users in forward(flow, moved, FARTHEST, lambda row: _passes(flow, row)):
+        met = [(node, row) for node, rows in users.items() for row in rows]
+        for node, row in met[:MOST_OPERATIONS]:
             situation = Situation(flow, row, collective, confidence)
             cause = situation.cause()
             if cause.effect != "own" and situation.is_about(node):
                 same_line = frame is not None and cause.place.frame == frame
                 is_backward = BACKWARD in situation.name
                 found.append(((not same_line, is_backward != (collective.direction == "backward")), cause))
-        reached = [Node("result", row, 0) for _, row in users if flow.rows[row].name.rpartition(".")[2] in PASSING]
-        if found or not reached:
+        if found:
             break
     return min(found, key=lambda item: item[0], default=(None, None))[1]
+
+
+def _passes(flow: Dataflow, row: int) -> bool:
+    return flow.rows[row].name.rpartition(".")[2] in PASSING
 
 
 def _at_a_source(flow: Dataflow, row: int, collective: Collective, confidence: Confidence) -> CollectiveCause | None:

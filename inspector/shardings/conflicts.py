@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import NamedTuple
 
 from ...parsers.garbage import collection_paused
@@ -103,9 +102,8 @@ def _met(flow: Dataflow, row: int) -> Iterator[tuple[str, list[tuple[Node, _Cut]
     rule = flow.records.rule(flow.rows[row])
     if rule is None:
         return
-    results = (Node("result", row, index) for index in range(len(flow.rows[row].results)))
     operands = flow.operands(row)[: len(rule.operands)]
-    nodes = [node for node in (*operands, *islice(results, len(rule.results))) if node is not None]
+    nodes = [node for node in (*operands, *flow.results(row)[: len(rule.results)]) if node is not None]
     if None in operands or len(nodes) < 2:
         return
     shardings = tuple(sharding_at(flow, node) for node in nodes)

@@ -7,7 +7,7 @@ own.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeVar
 
@@ -172,6 +172,14 @@ class Dataflow:
                 for number, row in enumerate(self.rows)
             ]
 
+    def results(self, row: int) -> tuple[Node, ...]:
+        """The results of an operation."""
+        return tuple([Node("result", row, index) for index in range(len(self.rows[row].results))])
+
+    def definition(self, node: Node) -> int | None:
+        """The operation whose result a value is; None for an argument, of the function or of a block."""
+        return node.row if node.kind == "result" else None
+
     @cached_property
     def returned(self) -> tuple[Node | None, ...]:
         """What the function returns."""
@@ -181,6 +189,10 @@ class Dataflow:
     def users(self, node: Node) -> Sequence[int]:
         """The operations that a value goes into, in text order."""
         return self._users.get(node, ())
+
+    def users_of(self, nodes: Collection[Node]) -> Mapping[Node, Sequence[int]]:
+        """The same for each of some values."""
+        return {node: self.users(node) for node in nodes}
 
     @cached_property
     def _users(self) -> Mapping[Node, Sequence[int]]:

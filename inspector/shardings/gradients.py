@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...parsers.mlir import TensorType, names
-from .dataflow import Dataflow, Node
+from ..ir.def_use import forward
+from .dataflow import Dataflow
 
 BACKWARD = "transpose("
 """What JAX has in the names of operations of the backward pass."""
@@ -21,16 +22,8 @@ def is_gradient(flow: Dataflow, row: int) -> bool:
     if not found or BACKWARD not in found[0]:
         return False
     returned = set(flow.returned)
-    seen = {row}
-    reached = [row]
-    for _ in range(FARTHEST):
-        results = [Node("result", each, index) for each in reached for index in range(len(flow.rows[each].results))]
-        if not returned.isdisjoint(results):
-            return True
-        users = {user for node in results for user in flow.users(node)} - seen
-        reached = [user for user in sorted(users) if _keeps_elements(flow, user)]
-        seen |= users
-    return False
+    ways = forward(flow, flow.results(row), FARTHEST, lambda user: _keeps_elements(flow, user))
+    return any(not returned.isdisjoint(reached) for reached in ways)
 
 
 def _keeps_elements(flow: Dataflow, row: int) -> bool:

@@ -80,7 +80,7 @@ class Moves:
             return
         steps = self.flow.records.propagation(found)
         if steps:
-            results = tuple(Node("result", row, index) for index in range(len(found.results)))
+            results = self.flow.results(row)
             yield from _resolved(steps, self.flow.operands(row), results, row)
         attributes = self.flow.records.attributes(found) if self.flow.records.has(found, EDGES) else {}
         for side in ("result", "block_arg"):

@@ -21,7 +21,19 @@ class Uses:
     def __init__(self, computation: Computation) -> None:
         self._computation = computation
 
-    def of(self, names: Collection[str]) -> Mapping[str, tuple[Instruction, ...]]:
+    def definition(self, name: str) -> Instruction | None:
+        """The instruction of that name."""
+        return self._computation.instruction(name)
+
+    def operands(self, instruction: Instruction) -> tuple[str, ...]:
+        """The names of what an instruction takes."""
+        return instruction.operands
+
+    def results(self, instruction: Instruction) -> tuple[str]:
+        """Its name, which stands for its result."""
+        return (instruction.name,)
+
+    def users_of(self, names: Collection[str]) -> Mapping[str, tuple[Instruction, ...]]:
         """For each name of an instruction of this computation those with it as an operand, in text order."""
         found: dict[str, list[Instruction]] = {name: [] for name in names}
         instructions = self._computation.instructions

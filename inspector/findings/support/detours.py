@@ -58,8 +58,7 @@ def detours(program: Program) -> tuple[Detour, ...]:
 @derived
 def _detours(flow: Dataflow) -> tuple[Detour, ...]:
     sources = [Node("argument", -1, index) for index in range(len(flow.function.arguments))]
-    for number, row in enumerate(flow.rows):
-        sources += [Node("result", number, index) for index in range(len(row.results))]
+    sources += [result for row in range(len(flow.rows)) for result in flow.results(row)]
     found: dict[tuple[int, AxisRef], Detour] = {}
     for source in sources:
         for dim, axes in enumerate(axes_of(flow, source)):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...catalog.calls import CALLED, CALLS
 from ...ir.derived import derived
 from ...ir.jaxpr_text import EquationPlace, JaxprText
+from ...ir.jaxpr_uses import JaxprUses
 from ...report import FindingPlace, Report, SourcePosition
 
 MAX_STEPS = 10_000
@@ -35,21 +36,16 @@ class Use:
     calls: Calls
 
 
-class Flow:
+class Flow(JaxprUses):
     """Definitions and uses of all values, by jaxpr and name."""
 
     def __init__(self, text: JaxprText) -> None:
+        super().__init__(text)
         self.text = text
         self.jaxprs = text.program.jaxprs
         self.by_id = {place.id: place for place in text.equations}
-        self.made: dict[tuple[int, str], tuple[EquationPlace, int]] = {}
-        self.used: dict[tuple[int, str], list[tuple[EquationPlace, int]]] = {}
         self.callers: dict[int, list[EquationPlace]] = {}
         for place in text.equations:
-            for position, output in enumerate(place.equation.outputs):
-                self.made[place.jaxpr, output.name] = place, position
-            for position, name in enumerate(place.equation.inputs):
-                self.used.setdefault((place.jaxpr, name), []).append((place, position))
             for _, body in place.equation.bodies:
                 self.callers.setdefault(body, []).append(place)
 
