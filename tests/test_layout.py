@@ -83,6 +83,20 @@ def test_the_processes_know_of_each_other_only_the_protocol(path: Path) -> None:
             assert not inside(name, WORKER), f"{name}: only the capturing process runs the worker"
 
 
+def test_no_circle_of_imports() -> None:
+    """Each module can be read after all that it imports, be it at its top or in a function."""
+    below = [path for path in modules() if path.relative_to(ROOT).parts[0] in ("inspector", "tui")]
+    names = {".".join(("shardscope", *path.relative_to(ROOT).with_suffix("").parts)): path for path in below}
+    names = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    left = {
+        name: {each if each in names else each.rpartition(".")[0] for each in imported(path)} & names.keys() - {name}
+        for name, path in names.items()
+    }
+    while free := {name for name, needed in left.items() if not needed & left.keys()}:
+        left = {name: needed for name, needed in left.items() if name not in free}
+    assert not left
+
+
 def after(statement: str) -> set[str]:
     """The modules that are loaded after a statement, in a process of its own."""
     program = f"import sys\n{statement}\nprint(*sys.modules)"
