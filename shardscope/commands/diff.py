@@ -26,8 +26,7 @@ from shardscope.commands.output import add_output_options, chosen_format, exit_c
 from shardscope.commands.sides import add_capture_options, capture_side, complain, is_kept, request_of
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.errors import CaptureError
-from shardscope.inspector.capture.protocol.overrides import read_overrides
-from shardscope.inspector.capture.protocol.request import Request, UsageError, is_file, split_function
+from shardscope.inspector.capture.protocol.request import Request, UsageError, is_file, read_overrides, split_function
 from shardscope.inspector.diff.diff import Diff, diff
 from shardscope.inspector.diff.outline import Outline
 from shardscope.inspector.pipeline import inspect

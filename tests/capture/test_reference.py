@@ -6,8 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from shardscope.inspector.capture.protocol.values import Reference
-from shardscope.inspector.capture.worker.probes.blocks import assemble, split
-from shardscope.inspector.capture.worker.probes.reference import apart
+from shardscope.inspector.capture.worker.probes.reference import apart, assemble, split
 from shardscope.samples.catalogue import samples
 
 from .conftest import Captured

@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..protocol.events import Devices, End, Script
-from ..protocol.overrides import read_overrides
-from ..protocol.request import Request, UsageError
+from ..protocol.request import Request, UsageError, read_overrides
 from ..protocol.workspace import FAULT_LOG
 from . import devices, failures
 from .channel import Channel, Pipe, die_with_parent

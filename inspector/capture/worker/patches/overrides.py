@@ -12,8 +12,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ...protocol.overrides import Overrides
-from ...protocol.request import UsageError
+from ...protocol.request import Overrides, UsageError
 from .imports import change_after_import
 
 
