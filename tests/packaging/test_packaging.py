@@ -68,6 +68,8 @@ def test_the_source_distribution_can_be_built_from(distributions: tuple[Path, Pa
 def test_a_sample_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     listed = subprocess.run([installed.parent / "shardscope", "samples"], capture_output=True, text=True, check=True)
     assert "fsdp_tp" in listed.stdout
+    rules = subprocess.run([installed.parent / "shardscope", "rules"], capture_output=True, text=True, check=True)
+    assert len(rules.stdout.splitlines()) == len(list((ROOT / "inspector/findings/rules").glob("ss*.py")))
     command = [installed, "-m", "shardscope", "run", "fsdp_tp:grad", "--format", "json"]
     done = subprocess.run(command, capture_output=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr

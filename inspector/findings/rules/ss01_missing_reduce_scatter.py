@@ -10,20 +10,15 @@ from ...report import Collective, Finding, Fix, Report
 from ..fixes.calls import call_at, operand_text, renamed
 from ..fixes.edits import rewritten
 from ..rule import Rule, finding
-from ..support.compiled import compiled_as, is_combined, is_compiled, saved_seconds
+from ..support.compiled import SUMS, compiled_as, is_combined, is_compiled, saved_seconds
 from ..support.device_index import axis_sizes
-from ..support.jaxpr_flow import Flow, flow_of
+from ..support.jaxpr_flow import Flow, equations_of
 from ..support.own_block import OwnBlock, own_block, without_slices
-
-SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
 
 
 def check(report: Report) -> Iterator[Finding]:
     """Each psum all of whose uses, element by element operations aside, are slices at the device's own block."""
-    flow = flow_of(report)
-    for place in flow.text.equations if flow else ():
-        if flow is None or place.equation.primitive not in SUMS:
-            continue
+    for flow, place in equations_of(report, SUMS):
         for number in range(len(place.equation.outputs)):
             block = own_block(report, flow, place, number)
             if block is not None:

@@ -16,20 +16,18 @@ from ..rule import Rule, finding
 from ..support.compiled import GATHERS, compiled_as, is_compiled, saved_seconds
 from ..support.detours import Detour, detours
 from ..support.inserted import inserted_for
-from ..support.jaxpr_flow import Flow, flow_of
+from ..support.jaxpr_flow import Flow, equations_of
 from ..support.own_block import OwnBlock, own_block, without_slices
 from ..support.shapes import numbers_of
 
 
 def check(report: Report) -> Iterator[Finding]:
     """Gathers that were written, then those that the partitioner makes of shardings that come back."""
-    flow = flow_of(report)
-    for place in flow.text.equations if flow else ():
-        if flow is not None and place.equation.primitive in GATHERS:
-            for number in range(len(place.equation.outputs)):
-                block = own_block(report, flow, place, number)
-                if block is not None:
-                    yield from _written(report, flow, place, number, block)
+    for flow, place in equations_of(report, GATHERS):
+        for number in range(len(place.equation.outputs)):
+            block = own_block(report, flow, place, number)
+            if block is not None:
+                yield from _written(report, flow, place, number, block)
     _, shardings = propagated(report.program)
     for detour in detours(report.program):
         if shardings is not None and detour.elsewhere is None:

@@ -11,7 +11,7 @@ from ..fixes.edits import Edits, keyword_changes, together, with_keyword
 from ..rule import Rule, alternatives, finding
 from ..support.compiled import is_combined, is_compiled, sum_compiled_as
 from ..support.equal_operands import equal_along, is_unchecked
-from ..support.jaxpr_flow import Flow, flow_of
+from ..support.jaxpr_flow import Flow, equations_of
 
 ADVICE = {
     "psum": "shard_map(…, check_vma=True): then psum transposes to nothing where its cotangent is shared",
@@ -23,11 +23,8 @@ ADVICE = {
 
 def check(report: Report) -> Iterator[Finding]:
     """Each sum of the backward pass of an unchecked shard_map whose operand is equal along some of its axes."""
-    flow = flow_of(report)
-    for place in flow.text.equations if flow else ():
-        if flow is None or place.equation.primitive not in ADVICE or not is_unchecked(flow, place):
-            continue
-        if flow.is_backward(place):
+    for flow, place in equations_of(report, ADVICE):
+        if is_unchecked(flow, place) and flow.is_backward(place):
             for number, axes in enumerate(equal_along(flow, place)):
                 if axes:
                     yield from _found(report, flow, place, number, axes)

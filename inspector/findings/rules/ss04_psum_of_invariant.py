@@ -10,23 +10,18 @@ from ...report import Finding, Fix, Report
 from ..fixes.calls import call_at, name_of, operand_text
 from ..fixes.edits import Edits, without_call
 from ..rule import Rule, finding
-from ..support.compiled import SCATTERS, is_combined, sum_compiled_as
+from ..support.compiled import SCATTERS, SUMS, is_combined, sum_compiled_as
 from ..support.device_index import axis_sizes
 from ..support.equal_operands import equal_along, is_constant
-from ..support.jaxpr_flow import Flow, flow_of
+from ..support.jaxpr_flow import Flow, equations_of
 
-SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
 EXTREMES = ("pmax", "pmin", "pmax_invariant", "pmin_invariant")
 
 
 def check(report: Report) -> Iterator[Finding]:
     """Each reduction of the forward pass with an operand that is the same along some of its axes."""
-    flow = flow_of(report)
-    for place in flow.text.equations if flow else ():
-        equation = place.equation
-        if flow is None or equation.primitive not in (*SUMS, *SCATTERS, *EXTREMES) or flow.is_backward(place):
-            continue
-        for number, axes in enumerate(equal_along(flow, place)):
+    for flow, place in equations_of(report, (*SUMS, *SCATTERS, *EXTREMES)):
+        for number, axes in enumerate(() if flow.is_backward(place) else equal_along(flow, place)):
             if axes and not is_constant(flow, place, number):
                 yield _found(report, flow, place, number, axes)
 

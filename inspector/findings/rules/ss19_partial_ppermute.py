@@ -13,17 +13,17 @@ from ...report import Finding, Report
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
 from ..support.device_index import Numbers, axis_sizes
-from ..support.jaxpr_flow import MAX_STEPS, At, Flow, flow_of
+from ..support.jaxpr_flow import MAX_STEPS, At, Flow, equations_of
 
 _PAIR = re.compile(r"\((\d{1,9}), (\d{1,9})\)")
 
 
 def check(report: Report) -> Iterator[Finding]:
     """Each ppermute that leaves destinations out, where their zeros are used, or that names one twice."""
-    flow, sizes = flow_of(report), axis_sizes(report)
-    for place in flow.text.equations if flow else ():
+    sizes = axis_sizes(report)
+    for flow, place in equations_of(report, ("ppermute",)):
         axes = place.equation.axes or ()
-        if flow is None or place.equation.primitive != "ppermute" or flow.is_backward(place):
+        if flow.is_backward(place):
             continue  # backward, zeros are what belongs to a value that went nowhere
         if any(axis not in sizes for axis in axes):
             continue

@@ -17,7 +17,7 @@ from ..rule import Rule, finding
 from ..support.compiled import GATHERS, compiled_as, is_compiled
 from ..support.device_index import axis_sizes
 from ..support.equal_operands import operands_over
-from ..support.jaxpr_flow import At, Flow, Use, flow_of
+from ..support.jaxpr_flow import At, Flow, Use, equations_of
 from ..support.reached import reached
 from ..support.shapes import numbers_of, type_bytes
 
@@ -31,11 +31,9 @@ TOTALS = ("sum", "max", "min", "amax", "amin")
 
 def check(report: Report) -> Iterator[Finding]:
     """Each all_gather whose result is only ever reduced over the gathered dimension."""
-    flow = flow_of(report)
-    for place in flow.text.equations if flow else ():
-        if flow is not None and place.equation.primitive in GATHERS:
-            for number in range(len(place.equation.outputs)):
-                yield from _checked(report, flow, place, number)
+    for flow, place in equations_of(report, GATHERS):
+        for number in range(len(place.equation.outputs)):
+            yield from _checked(report, flow, place, number)
 
 
 def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> Iterator[Finding]:

@@ -23,6 +23,8 @@ from .shapes import elements_of, shape_of
 
 GATHERS = ("all_gather", "all_gather_invariant", "all_gather_reduced")
 
+SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
+
 SCATTERS = ("reduce_scatter",)
 """Primitives of which each device gets a block of the sum."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from ...catalog.calls import CALLED, CALLS
@@ -154,6 +154,14 @@ def flow_of(report: Report) -> Flow | None:
     """The flow of a report's jaxpr; None where there is none."""
     text = report.program.jaxpr
     return None if text is None else _flow(text)
+
+
+def equations_of(report: Report, primitives: Collection[str]) -> Iterator[tuple[Flow, EquationPlace]]:
+    """The equations of some primitives, in text order, with the flow of their jaxpr."""
+    flow = flow_of(report)
+    for place in flow.text.equations if flow else ():
+        if flow is not None and place.equation.primitive in primitives:
+            yield flow, place
 
 
 @derived
