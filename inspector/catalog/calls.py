@@ -12,3 +12,10 @@ CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 
 CONSTRAINTS = ("sharding_constraint", "reshard", "mesh_cast")
 """Primitives that give a value another sharding, or ask for one."""
+
+_KERNELS = ("pallas_call", "core_map", "mosaic", "triton", "tpu_custom_call")
+
+
+def is_kernel(primitive: str) -> bool:
+    """Whether an equation of that primitive is a kernel, whose body has a compiler of its own."""
+    return any(name in primitive for name in _KERNELS)

@@ -3,6 +3,9 @@
 JAX puts the name scopes of an equation into the locations of all operations that it lowers it to, whatever it does with
 it on the way: what is called, differentiated, copied or partly removed keeps them. So while a program is lowered, each
 equation has one scope more, `~eq3.12~`: equation 12 of jaxpr 3. It is taken out of the locations at once.
+
+The module of a kernel stands in the program as bytes that hold these scopes, too, and from which they cannot be taken:
+equations of kernels and around them have no numbers.
 """
 
 from __future__ import annotations
@@ -12,6 +15,9 @@ from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from ...catalog.calls import is_kernel
+from .program.structure import bodies, opened
 
 _MARK = re.compile(r"/~eq\d+\.\d+~|~eq\d+\.\d+~/?")
 _NUMBERS = re.compile(r"~eq(\d+)\.(\d+)~")
@@ -26,12 +32,15 @@ def numbered(jaxprs: Sequence[Any]) -> Iterator[str | None]:
     before: list[tuple[Any, Any]] = []
     problem = None
     try:
-        seen: set[int] = set()
+        seen = _of_kernels(jaxprs)
+        around: dict[int, bool] = {}
         for index, jaxpr in enumerate(jaxprs):
             if id(jaxpr) in seen:
                 continue
             seen.add(id(jaxpr))
             for position, equation in enumerate(jaxpr.eqns):
+                if _holds_kernel(equation, around):
+                    continue
                 info = equation.source_info
                 equation.source_info = info.replace(name_stack=info.name_stack.extend(f"~eq{index}.{position}~"))
                 before.append((equation, info))
@@ -42,6 +51,31 @@ def numbered(jaxprs: Sequence[Any]) -> Iterator[str | None]:
     finally:
         for equation, info in reversed(before):
             equation.source_info = info
+
+
+def _of_kernels(jaxprs: Sequence[Any]) -> set[int]:
+    """The ids of all jaxprs inside of kernels."""
+    kernels = [equation for jaxpr in jaxprs for equation in jaxpr.eqns if is_kernel(equation.primitive.name)]
+    waiting = [body for equation in kernels for body in map(opened, bodies(equation))]
+    found: set[int] = set()
+    while waiting:
+        body = waiting.pop()
+        if id(body) not in found:
+            found.add(id(body))
+            waiting += [inner for equation in body.eqns for inner in map(opened, bodies(equation))]
+    return found
+
+
+def _holds_kernel(equation: Any, known: dict[int, bool]) -> bool:
+    """Whether an equation is a kernel, or has one in a body of its; `known` has the answers for bodies, by id."""
+    if is_kernel(equation.primitive.name):
+        return True
+    found = False
+    for body in map(opened, bodies(equation)):
+        if id(body) not in known:
+            known[id(body)] = any(_holds_kernel(inner, known) for inner in body.eqns)
+        found = found or known[id(body)]
+    return found
 
 
 class EquationNumbers:
