@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..parsers.source import Frame
 from .capture.model import Message
-from .collectives.neighbours import neighbours_of
+from .collectives.source_from_users import users_with_positions
 from .ir.derived import derived
 from .ir.jaxpr_text import JaxprText
 from .ir.program import Program
@@ -82,7 +82,7 @@ def _places(stage: ParsedStage, named: str | None, op_name: str | None) -> Itera
         for instruction in here:
             if instruction.frames:
                 yield SourcePosition(instruction.frames, "name")
-        for around in neighbours_of(module, here, differentiated=False).values():
+        for around in users_with_positions(module, here, differentiated=False).values():
             if around.source.stack:
                 yield around.source
 

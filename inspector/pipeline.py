@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .capture.model import Capture
-from .collectives.setting import Setting
-from .collectives.stage import collectives_in_setting, setting_of
+from .collectives.context import AnalysisContext
+from .collectives.stage import collectives_in_context, context_of
 from .cost.collectives import with_estimates
 from .cost.function import cost_of
 from .cost.places import Machine, machine_of
@@ -44,7 +44,7 @@ def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
             collective
             for stage in program.stages
             if stage.name in COMMUNICATING
-            for collective in _estimated(stage, setting_of(program), machine_of(program))
+            for collective in _estimated(stage, context_of(program), machine_of(program))
         ),
         shardings=borders(program),
         variance=variance,
@@ -63,16 +63,16 @@ def first_look(program: Program) -> Report:
 
 
 @derived
-def _estimated(stage: ParsedStage, setting: Setting, machine: Machine | None) -> tuple[Collective, ...]:
-    found = collectives_in_setting(stage, setting)
+def _estimated(stage: ParsedStage, context: AnalysisContext, machine: Machine | None) -> tuple[Collective, ...]:
+    found = collectives_in_context(stage, context)
     return found if machine is None else tuple(with_estimates(found, machine))
 
 
 def _cost(program: Program) -> FunctionCost | None:
     stage, machine = program.stage("hlo"), machine_of(program)
-    return None if stage is None or machine is None else _cost_of_stage(stage, setting_of(program), machine)
+    return None if stage is None or machine is None else _cost_of_stage(stage, context_of(program), machine)
 
 
 @derived
-def _cost_of_stage(stage: ParsedStage, setting: Setting, machine: Machine) -> FunctionCost | None:
-    return None if stage.hlo is None else cost_of(stage.hlo, _estimated(stage, setting, machine), machine)
+def _cost_of_stage(stage: ParsedStage, context: AnalysisContext, machine: Machine) -> FunctionCost | None:
+    return None if stage.hlo is None else cost_of(stage.hlo, _estimated(stage, context, machine), machine)

@@ -3,7 +3,7 @@
 XLA writes one collective in several ways: as one instruction; as a `-start` and a `-done`; in a computation of its own
 that an asynchronous call wraps; cloned into every fusion that it overlaps with (TPU's `async-collective-start`, the
 clones share channel and chain); a reduce-scatter as a fusion around an all-reduce (TPU's `all-reduce-scatter`); and
-what goes between slices as a send and a recv (`slices.py`).
+what goes between slices as a send and a recv (`dcn_transfers.py`).
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 
 from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape
 from ..catalog.spellings import DONES, FUSED, HLO_OPCODES, KIND_OF, STARTS
+from ..execution_counts.hlo_executions import HloExecutions
 from ..ir import hlo_types
-from ..loops.hlo_executions import HloExecutions
 from ..report import Collective, CollectivePart, Kind, Origin, SourcePosition
-from .combined import parts_of
-from .members import Members, members_of
+from .combiner import parts_of
+from .context import AnalysisContext
+from .dcn_transfers import RENDEZVOUS, Transfer, slices_of, transfer_of
 from .named_axes import named_axes
-from .neighbours import Neighbourhood, neighbours_of
 from .op_name import direction_of
 from .origin import origin_of
-from .setting import Setting
-from .slices import RENDEZVOUS, Transfer, slices_of, transfer_of
+from .participants import Participants, participants_of
+from .source_from_users import UserPositions, users_with_positions
 
 OPENINGS = HLO_OPCODES | STARTS
 
@@ -39,7 +39,7 @@ REDUCTIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ParsedCollective:
     """A collective instruction with what decides how it counts: who calls its computation, and its other half.
 
     Of a transfer between slices, which begins with a send, the other half is the recv.
@@ -80,29 +80,29 @@ class Found:
         return self.instruction.opcode in STARTS or started or wrapper.startswith("async-collective")
 
 
-def hlo_collectives(stage: str, module: HloModule, setting: Setting) -> tuple[Collective, ...]:
+def hlo_collectives(stage: str, module: HloModule, context: AnalysisContext) -> tuple[Collective, ...]:
     """Every collective of a module, in text order."""
     executions = HloExecutions(module)
     found = tuple(_without_clones(_found(module, executions)))
     nameless = [each.instruction for each in found if not each.place.frames]
-    neighbours = neighbours_of(module, nameless, differentiated=setting.differentiated)
+    users = users_with_positions(module, nameless, differentiated=context.differentiated)
     parts = parts_of(module, nameless)
-    slices = slices_of(module, setting.devices)
+    slices = slices_of(module, context.devices)
     return tuple(
         _collective(
             stage,
             each,
-            members_of(each.instruction, each.transfer, slices, setting),
-            setting,
+            participants_of(each.instruction, each.transfer, slices, context),
+            context,
             executions,
-            neighbours,
+            users,
             parts.get(each.instruction, ()),
         )
         for each in found
     )
 
 
-def _found(module: HloModule, executions: HloExecutions) -> Iterator[Found]:
+def _found(module: HloModule, executions: HloExecutions) -> Iterator[ParsedCollective]:
     dones = {
         (done.computation.name, done.operands[0]): done for done in module.with_opcode(DONES) if done.operands
     }  # fmt: skip
@@ -117,11 +117,11 @@ def _found(module: HloModule, executions: HloExecutions) -> Iterator[Found]:
         transfer = transfer_of(instruction.frontend_attributes) if instruction.opcode == "send" else None
         if transfer is not None:
             recv = received.get((computation.name, instruction.frontend_attributes.get(RENDEZVOUS)))
-            yield Found(transfer.kind, instruction, recv, transfer=transfer)
+            yield ParsedCollective(transfer.kind, instruction, recv, transfer=transfer)
             continue
         callers = () if computation.is_entry else executions.callers(computation.name)
         wrappers = [caller for _, caller in callers if caller.opcode == "fusion" or caller.opcode.endswith("-start")]
-        yield Found(
+        yield ParsedCollective(
             OPENINGS[instruction.opcode],
             instruction,
             dones.get((computation.name, instruction.name)),
@@ -129,7 +129,7 @@ def _found(module: HloModule, executions: HloExecutions) -> Iterator[Found]:
         )
 
 
-def _without_clones(found: Iterator[Found]) -> Iterator[Found]:
+def _without_clones(found: Iterator[ParsedCollective]) -> Iterator[ParsedCollective]:
     """The first of the clones that overlap one collective with several fusions."""
     seen: set[tuple[Kind, str, str]] = set()
     for each in found:
@@ -145,15 +145,15 @@ def _without_clones(found: Iterator[Found]) -> Iterator[Found]:
 
 def _collective(
     stage: str,
-    found: Found,
-    members: Members,
-    setting: Setting,
+    found: ParsedCollective,
+    participants: Participants,
+    context: AnalysisContext,
     executions: HloExecutions,
-    neighbours: Mapping[Instruction, Neighbourhood],
+    users: Mapping[Instruction, UserPositions],
     parts: tuple[CollectivePart, ...],
 ) -> Collective:
     instruction, place, kind, transfer = found.instruction, found.place, found.counted_as, found.transfer
-    groups, pairs = members.groups, members.pairs
+    groups, pairs = participants.groups, participants.pairs
     group_size = max(map(len, groups), default=2)
     results = _results(found)
     if transfer is not None:
@@ -170,11 +170,11 @@ def _collective(
     marks = {**instruction.frontend_attributes, **place.frontend_attributes}
     runs = executions.of(place.computation.name)
     called = op_name or (transfer.primitive if transfer is not None else None)
-    origin = _origin(parts, setting) if parts else origin_of(called, channel, marks, setting.partitioning, place.name)
+    origin = _origin(parts, context) if parts else origin_of(called, channel, marks, context.partitioning, place.name)
     # What a user wrote comes from where it was written, not from where its result is used.
-    around = Neighbourhood() if origin == "user" else neighbours.get(instruction, Neighbourhood())
+    around = UserPositions() if origin == "user" else users.get(instruction, UserPositions())
     names = _names(parts) or (op_name,)
-    directions = {direction_of(name, differentiated=setting.differentiated) for name in names}
+    directions = {direction_of(name, differentiated=context.differentiated) for name in names}
     direction = directions.pop() if len(directions) == 1 else "unknown"
     placed = [part.source for part in parts if part.source.stack]
     source = SourcePosition(placed[0].stack, "name") if placed else around.source
@@ -184,7 +184,7 @@ def _collective(
         name=place.name,
         computation=place.computation.name,
         span=place.span,
-        axes=named_axes(members.spelled, groups, pairs, setting.meshes),
+        axes=named_axes(participants.spelled, groups, pairs, context.meshes),
         groups=groups,
         pairs=pairs,
         operand_types=tuple(map(hlo_types.array_type, operands)),
@@ -210,13 +210,13 @@ def _names(parts: tuple[CollectivePart, ...]) -> tuple[str | None, ...]:
     return tuple(part.op_name for part in parts if part.op_name is not None)
 
 
-def _origin(parts: tuple[CollectivePart, ...], setting: Setting) -> Origin:
+def _origin(parts: tuple[CollectivePart, ...], context: AnalysisContext) -> Origin:
     """The one origin that all parts have whose name is known."""
-    origins = {origin_of(name, None, {}, setting.partitioning) for name in _names(parts)}
+    origins = {origin_of(name, None, {}, context.partitioning) for name in _names(parts)}
     return origins.pop() if len(origins) == 1 else "unknown"
 
 
-def _results(found: Found) -> tuple[HloType, ...]:
+def _results(found: ParsedCollective) -> tuple[HloType, ...]:
     """The types of what comes out, in the end."""
     outer = found.place
     if found.transfer is not None:

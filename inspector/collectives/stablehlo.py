@@ -6,12 +6,12 @@ from ...parsers.errors import readable
 from ...parsers.mlir import MlirModule, Operation, UnknownLoc, frames, function_around, names
 from ...parsers.mlir.lists import symbol
 from ..catalog.spellings import CUSTOM_CALLS, KIND_OF, STABLEHLO_OPS, Kind
+from ..execution_counts.stablehlo_executions import StablehloExecutions
 from ..ir import mlir_types
-from ..loops.stablehlo_executions import StablehloExecutions
 from ..report import Collective, SourcePosition
+from .context import AnalysisContext
 from .named_axes import named_axes
 from .op_name import direction_of
-from .setting import Setting
 
 CUSTOM_CALL = "stablehlo.custom_call"
 
@@ -26,13 +26,13 @@ REDUCTIONS = {
 }
 
 
-def stablehlo_collectives(stage: str, module: MlirModule, setting: Setting) -> tuple[Collective, ...]:
+def stablehlo_collectives(stage: str, module: MlirModule, context: AnalysisContext) -> tuple[Collective, ...]:
     """Every collective of a module, in text order."""
     executions = StablehloExecutions(module)
     calls = any(f"@{target}".encode() in module.source.data for target in CUSTOM_CALLS)
     searched = (*STABLEHLO_OPS, *([CUSTOM_CALL] if calls else []))
     found = ((operation, _kind(operation)) for operation in module.operations(searched))
-    return tuple(_collective(stage, operation, kind, setting, executions) for operation, kind in found if kind)
+    return tuple(_collective(stage, operation, kind, context, executions) for operation, kind in found if kind)
 
 
 def _kind(operation: Operation) -> Kind | None:
@@ -43,10 +43,10 @@ def _kind(operation: Operation) -> Kind | None:
 
 
 def _collective(
-    stage: str, operation: Operation, kind: Kind, setting: Setting, executions: StablehloExecutions
+    stage: str, operation: Operation, kind: Kind, context: AnalysisContext, executions: StablehloExecutions
 ) -> Collective:
     spelled = readable(lambda: operation.replica_groups)
-    groups = () if spelled is None else spelled.devices(setting.partitions)
+    groups = () if spelled is None else spelled.devices(context.partitions)
     pairs = readable(lambda: operation.source_target_pairs) or ()
     operands = readable(lambda: operation.operand_types) or ()
     if KIND_OF[kind].sides == "apart":
@@ -64,7 +64,7 @@ def _collective(
         name=operation.results[0] if operation.results else operation.name,
         computation=function.name if function is not None else "",
         span=operation.span,
-        axes=named_axes(spelled, groups, pairs, setting.meshes),
+        axes=named_axes(spelled, groups, pairs, context.meshes),
         groups=groups,
         pairs=pairs,
         operand_types=tuple(map(mlir_types.array_type, operands)),
@@ -75,7 +75,7 @@ def _collective(
         executions=runs.count,
         is_async=False,
         origin="user",
-        direction=direction_of(op_name, differentiated=setting.differentiated),
+        direction=direction_of(op_name, differentiated=context.differentiated),
         source=SourcePosition(stack, "exact" if stack else "none"),
         reduction=_reduction(operation),
         channel_id=readable(lambda: operation.channel),

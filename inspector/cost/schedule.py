@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...parsers.hlo import HloModule, Instruction
-from ..loops.hlo_trip_count import trip_count
+from ..execution_counts.hlo_trip_count import trip_count
 from ..report import Collective
 from .places import Machine
 from .work import Work, Workload

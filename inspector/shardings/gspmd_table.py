@@ -27,7 +27,7 @@ from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..report import Role, ShardedValue, SourcePosition
 from ..units import bytes_of
-from .asked import agrees, asked_of
+from .requested import agrees, requested_sharding
 from .spelled import as_gspmd, as_spec, from_gspmd
 from .tiles import ANONYMOUS
 
@@ -211,7 +211,7 @@ class _Maker:
         got = None if sharding is None or shape is None else self.meaning(sharding, len(shape))
         local = None if got is None or shape is None else got.local_shape(shape)
         size = None if local is None else bytes_of(element, local)
-        asked = got if is_asked else None if told is None else asked_of(told, self.meshes)
+        asked = got if is_asked else None if told is None else requested_sharding(told, self.meshes)
         return ShardedValue(
             stage=self.stage,
             role=role,

@@ -22,11 +22,11 @@ from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..report import Role, ShardedValue, SourcePosition
 from ..units import bytes_of
-from .asked import agrees, asked_of
 from .dataflow import Dataflow, Node, dataflow_of
 from .gspmd_table import gspmd_borders, gspmd_values
 from .places import Places
 from .recorded import sharding_at, shardings_at, shardings_of
+from .requested import agrees, requested_sharding
 from .spelled import as_spec, from_sdy
 
 STAGE = "sdy"
@@ -114,7 +114,7 @@ class _Maker:
             sharding = sharding_at(self.flow, Node("argument", -1, number))
             span = Span(self.flow.function.span.start, self.flow.function.span.start + 1)
             told_of = by_path.get(name)
-            asked = None if told_of is None else asked_of(told_of, self.meshes)
+            asked = None if told_of is None else requested_sharding(told_of, self.meshes)
             yield self._row(
                 "argument",
                 argument.name,
@@ -135,7 +135,7 @@ class _Maker:
             sharding = sharding_at(self.flow, Node("output", -1, number))
             span = Span(self.flow.function.span.start, self.flow.function.span.start + 1)
             told_of = by_path.get(name)
-            asked = None if told_of is None else asked_of(told_of, self.meshes)
+            asked = None if told_of is None else requested_sharding(told_of, self.meshes)
             type = _type_of(result)
             yield self._row("output", f"result {number}", name, span, type, sharding, (), SourcePosition(), asked)
 

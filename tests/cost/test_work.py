@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shardscope.inspector.collectives.context import AnalysisContext
 from shardscope.inspector.collectives.hlo import hlo_collectives
-from shardscope.inspector.collectives.setting import Setting
 from shardscope.inspector.cost.collectives import with_estimates
 from shardscope.inspector.cost.function import cost_of
 from shardscope.inspector.cost.matmul import matmul_flops
@@ -182,7 +182,7 @@ SHAPE = "f32[4096,4096]{1,0}"
 
 def scheduled(body: str, machine: Machine) -> tuple[float, float, float, float]:
     parsed = module(SCHEDULED.format(body=body))
-    found = hlo_collectives("hlo", parsed, Setting((), 4, None, False))
+    found = hlo_collectives("hlo", parsed, AnalysisContext((), 4, None, False))
     cost = cost_of(parsed, tuple(with_estimates(found, machine)), machine)
     assert not cost.at_least
     assert cost.flops == 10 * 2 * 4096**3

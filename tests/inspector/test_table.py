@@ -18,8 +18,8 @@ from shardscope.inspector.catalog.collective import SLICE, CollectiveKind, Colle
 from shardscope.inspector.catalog.collectives import KINDS
 from shardscope.inspector.catalog.names import entries_named
 from shardscope.inspector.catalog.spellings import FUNCTIONS, HLO_OPCODES, PRIMITIVES, STABLEHLO_OPS, TABLE, rule_of
+from shardscope.inspector.collectives.context import AnalysisContext
 from shardscope.inspector.collectives.hlo import hlo_collectives
-from shardscope.inspector.collectives.setting import Setting
 from shardscope.inspector.collectives.stablehlo import stablehlo_collectives
 from shardscope.inspector.ir.types import ArrayType
 from shardscope.parsers.hlo import parse_module
@@ -232,7 +232,7 @@ def test_each_opcode_is_listed_from_text() -> None:
     """Each kind of the catalogue is found in HLO text, whole and in halves, whatever its name."""
     for opcode, kind in HLO_OPCODES.items():
         for text in (WHOLE.format(opcode=opcode), HALVES.format(opcode=opcode)):
-            (found,) = hlo_collectives("hlo", parse_module(Source("m", text.encode())), Setting((), 4))
+            (found,) = hlo_collectives("hlo", parse_module(Source("m", text.encode())), AnalysisContext((), 4))
             assert (found.kind, found.name) == (kind, "c"), text
 
 
@@ -255,7 +255,7 @@ def test_bytes_are_those_of_an_optimal_algorithm(kind: CollectiveKind) -> None:
 def test_a_custom_call_is_listed_from_stablehlo() -> None:
     """As JAX lowers it: the groups are in its configuration, and only its first operand is sent."""
     text = traced(ragged, check=False).lower(lowering_platforms=("cpu",)).as_text()
-    (found,) = stablehlo_collectives("stablehlo", parse_mlir(Source("m", text.encode())), Setting((), SIZE))
+    (found,) = stablehlo_collectives("stablehlo", parse_mlir(Source("m", text.encode())), AnalysisContext((), SIZE))
     assert (found.kind, found.groups) == ("ragged-all-to-all", ((0, 1, 2, 3),))
     four = (ArrayType("f32", (4,)),)
     assert (found.operand_types, found.result_types, found.wire_bytes) == (four, four, 12)

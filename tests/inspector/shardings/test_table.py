@@ -10,8 +10,8 @@ from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.ir import hlo_types
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.shardings.asked import agrees, asked_of
 from shardscope.inspector.shardings.placement import placement_of, same
+from shardscope.inspector.shardings.requested import agrees, requested_sharding
 from shardscope.inspector.shardings.spelled import from_gspmd, from_spec
 from shardscope.inspector.shardings.table import values
 from shardscope.parsers.hlo import ArrayShape, HloModule
@@ -130,11 +130,11 @@ def test_not_as_asked(sample: SampleCapture) -> None:
 
 def test_what_was_asked() -> None:
     mesh = MeshSyntax((("x", 2), ("y", 4)))
-    asked = asked_of(Value("a", "f32[8,8]", "P('x', P.UNCONSTRAINED)"), [MeshSyntax((("z", 8),)), mesh])
+    asked = requested_sharding(Value("a", "f32[8,8]", "P('x', P.UNCONSTRAINED)"), [MeshSyntax((("z", 8),)), mesh])
     assert asked is not None
     for spec, is_so in (("P('x', 'y')", True), ("P('x')", True), ("P('y')", False), ("P()", False)):
         assert agrees(asked, from_spec(parse_spec(spec), mesh, 2)) is is_so
-    assert asked_of(Value("a", "f32[8,8]", None), [mesh]) is None
-    assert asked_of(Value("a", "f32[8,8]", "P('other')"), [mesh]) is None
-    explicit = asked_of(Value("a", "f32[8@y,8]", None), [mesh])
+    assert requested_sharding(Value("a", "f32[8,8]", None), [mesh]) is None
+    assert requested_sharding(Value("a", "f32[8,8]", "P('other')"), [mesh]) is None
+    explicit = requested_sharding(Value("a", "f32[8@y,8]", None), [mesh])
     assert explicit == from_spec(parse_spec("P('y')"), mesh, 2)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.model import Device
 from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.collectives.context import AnalysisContext
+from shardscope.inspector.collectives.dcn_transfers import Transfer, transfer_of
 from shardscope.inspector.collectives.hlo import hlo_collectives
-from shardscope.inspector.collectives.setting import Setting
-from shardscope.inspector.collectives.slices import Transfer, transfer_of
 from shardscope.inspector.collectives.stage import collectives_of
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.ir.types import ArrayType
@@ -49,7 +49,7 @@ frontend_attributes={{{BETWEEN}}}
 def collectives(devices: tuple[Device, ...]) -> tuple[Collective, ...]:
     mesh = MeshSyntax((("s", 2), ("x", 2)))
     module = parse_module(Source("hlo", ONE_SLICE.encode()))
-    return hlo_collectives("hlo", module, Setting((mesh,), 4, devices=devices))
+    return hlo_collectives("hlo", module, AnalysisContext((mesh,), 4, devices=devices))
 
 
 def test_what_one_slice_does_all_of_them_do() -> None:

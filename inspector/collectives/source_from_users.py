@@ -19,25 +19,25 @@ FARTHEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbourhood:
+class UserPositions:
     """The place of the first use that has one, and the pass that all of the nearest uses agree on."""
 
     source: SourcePosition = field(default_factory=SourcePosition)
     direction: Pass = "unknown"
 
 
-def neighbours_of(
+def users_with_positions(
     module: HloModule, instructions: Iterable[Instruction], *, differentiated: bool
-) -> Mapping[Instruction, Neighbourhood]:
-    """The neighbourhood of each of some instructions, by one scan of each computation."""
+) -> Mapping[Instruction, UserPositions]:
+    """The positions of the users of some instructions, by one scan of each computation."""
     waiting: dict[str, list[Instruction]] = {}
     for instruction in instructions:
         waiting.setdefault(instruction.computation.name, []).append(instruction)
-    found: dict[Instruction, Neighbourhood] = {}
+    found: dict[Instruction, UserPositions] = {}
     for name, members in waiting.items():
         computation = module.computation(name)
         if computation is not None:
-            found |= {m: _neighbourhood(users, differentiated) for m, users in _users(computation, members).items()}
+            found |= {m: _positions(users, differentiated) for m, users in _users(computation, members).items()}
     return found
 
 
@@ -62,8 +62,8 @@ def _users(computation: Computation, members: list[Instruction]) -> dict[Instruc
     return found
 
 
-def _neighbourhood(users: list[Instruction], differentiated: bool) -> Neighbourhood:
+def _positions(users: list[Instruction], differentiated: bool) -> UserPositions:
     names = [user.metadata.op_name if user.metadata is not None else None for user in users]
     directions = {direction_of(name, differentiated=differentiated) for name in names}
     first = min(users, key=lambda user: user.span)
-    return Neighbourhood(SourcePosition(first.frames, "shape"), directions.pop() if len(directions) == 1 else "unknown")
+    return UserPositions(SourcePosition(first.frames, "shape"), directions.pop() if len(directions) == 1 else "unknown")

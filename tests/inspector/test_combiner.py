@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shardscope.inspector.collectives.combined import parts_of
+from shardscope.inspector.collectives.combiner import parts_of
+from shardscope.inspector.collectives.context import AnalysisContext
 from shardscope.inspector.collectives.hlo import hlo_collectives
-from shardscope.inspector.collectives.setting import Setting
 from shardscope.parsers.hlo import HloModule, parse_module
 from shardscope.parsers.source import Source
 
@@ -80,7 +80,7 @@ def test_what_is_whole_has_no_parts() -> None:
 
 
 def test_the_whole_comes_from_where_the_parts_do() -> None:
-    (found,) = hlo_collectives("hlo", module(), Setting((), 8, differentiated=True))
+    (found,) = hlo_collectives("hlo", module(), AnalysisContext((), 8, differentiated=True))
     assert (found.kind, list(map(str, found.result_types)), len(found.parts)) == ("all-reduce", ["f32[167]"], 3)
     assert (found.origin, found.direction) == ("user", "unknown")  # one is of the backward pass, one is not
     assert (found.source.line, found.source.confidence) == (11, "name")

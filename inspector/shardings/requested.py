@@ -19,7 +19,7 @@ _HELD = re.compile(r"Ref\{(.*)\}", re.DOTALL)
 """The type of a mutable array, around the one of what it holds."""
 
 
-def asked_of(value: Value, meshes: Iterable[MeshSyntax]) -> ArraySharding | None:
+def requested_sharding(value: Value, meshes: Iterable[MeshSyntax]) -> ArraySharding | None:
     """What an argument or a result was asked to be: by its spec, or by its type on an explicit mesh.
 
     None where nothing was asked, and where no mesh has the axes that were.

@@ -11,7 +11,7 @@ from .origin import Partitioning
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class AnalysisContext:
     """What the rest of the capture says.
 
     `meshes` are the user's, over partition numbers; the first that explains a collective's groups names its axes.
