@@ -17,6 +17,7 @@ from .message_places import placed_messages
 from .peak_memory import peak_memory
 from .report import Collective, Report
 from .report.cost import FunctionCost
+from .shardings.compiled_check import contradictions
 from .shardings.table import borders
 from .stages import summarize
 from .values.divergence import divergences
@@ -35,6 +36,7 @@ def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
     program = Program(captured) if isinstance(captured, Capture) else captured
     capture, jaxpr = program.capture, program.jaxpr
     variance = () if jaxpr is None else variance_of(jaxpr)
+    shardings = borders(program)
     report = Report(
         program=program,
         meshes=program.meshes,
@@ -46,13 +48,13 @@ def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
             if stage.name in COMMUNICATING
             for collective in _estimated(stage, context_of(program), machine_of(program))
         ),
-        shardings=borders(program),
+        shardings=shardings,
         variance=variance,
         probes=place_probes(capture, jaxpr),
         divergences=divergences(capture, jaxpr, variance),
         cost=_cost(program),
         peak=peak_memory(program),
-        messages=placed_messages(program),
+        messages=(*contradictions(program, shardings), *placed_messages(program)),
     )
     return with_findings(report, policy)
 

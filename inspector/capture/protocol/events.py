@@ -121,13 +121,15 @@ class Value:
     """An argument or a result of the captured function.
 
     `path` is the place in the pytree as one would write it (`params[0]['w1']`, `result[1]`); `type` prints as
-    `jax.typeof` prints it, global shape; `spec` is the PartitionSpec asked for, or None where none was.
+    `jax.typeof` prints it, global shape; `spec` is the requested PartitionSpec, or None where none was requested;
+    `actual` is the one that the compiled program has, or None where it has none, or was not asked.
     """
 
     path: str
     type: str
     spec: str | None = None
     donated: bool = False
+    actual: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,9 @@ def record(
         channel.enter("compile")
         compiled = _compile(lowered, channel, workspace, topology)
         subject.set_devices(compiled.devices)
+        if isinstance(compiled, Compiled):
+            channel.send(Arguments(values.with_actual(described[0], compiled.stages.input_shardings)))
+            channel.send(Outputs(values.with_actual(described[1], compiled.stages.output_shardings)))
         if memory := _memory(compiled):
             channel.send(memory)
         if topology is not None:

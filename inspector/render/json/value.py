@@ -10,12 +10,16 @@ from .source import Source
 
 
 class Value(Struct, frozen=True):
-    """An argument or a result: `asked` is its PartitionSpec, null where none was asked for."""
+    """An argument or a result: `asked` is the requested PartitionSpec, `actual` the one of the compiled program.
+
+    Null where none was requested; where the program was not compiled, or has no PartitionSpec for it.
+    """
 
     path: str
     type: str
     asked: str | None
     donated: bool
+    actual: str | None = None
 
 
 class AxisEntry(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -45,6 +46,14 @@ def describe_results(call: Traceable) -> tuple[Value, ...]:
         )
         for index, ((path, _), aval) in enumerate(zip(leaves, call.traced.jaxpr.out_avals, strict=False))
     )
+
+
+def with_actual(values: tuple[Value, ...], shardings: Any) -> tuple[Value, ...]:
+    """The same with what `compiled.input_shardings` or `output_shardings` say; unchanged where those are of others."""
+    leaves = jax.tree.leaves(shardings, is_leaf=lambda leaf: leaf is None)
+    if len(leaves) != len(values):
+        return values
+    return tuple(replace(value, actual=spec_text(leaf)) for value, leaf in zip(values, leaves, strict=True))
 
 
 def result_path(path: Any) -> str:
