@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .capture.model import Capture
-from .collectives.context import AnalysisContext
-from .collectives.stage import collectives_in_context, context_of
+from .collectives.context import AnalysisContext, context_of
+from .collectives.stage import collectives_in_context
 from .cost.collectives import with_estimates
 from .cost.function import cost_of
 from .cost.places import Machine, machine_of

@@ -13,6 +13,7 @@ from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
 from ...parsers.hlo.uses import Uses
 from ..ir import hlo_types
 from ..report import CollectivePart, SourcePosition
+from .source_from_users import by_computation
 
 STEPS = 4
 """From the vector to its pieces: the end of it, where it is asynchronous, the cut, the change of shape."""
@@ -25,14 +26,9 @@ def parts_of(
     module: HloModule, instructions: Iterable[Instruction]
 ) -> Mapping[Instruction, tuple[CollectivePart, ...]]:
     """The pieces of each of some nameless instructions, in text order; nothing for one that is whole."""
-    waiting: dict[str, list[Instruction]] = {}
-    for instruction in instructions:
-        if _is_vector(instruction):
-            waiting.setdefault(instruction.computation.name, []).append(instruction)
     found: dict[Instruction, tuple[CollectivePart, ...]] = {}
-    for name, members in waiting.items():
-        computation = module.computation(name)
-        for member, pieces in _pieces(computation, members).items() if computation is not None else ():
+    for computation, members in by_computation(module, filter(_is_vector, instructions)):
+        for member, pieces in _pieces(computation, members).items():
             if len(pieces) > 1:
                 found[member] = tuple(map(_part, sorted(pieces, key=lambda piece: piece.span)))
     return found

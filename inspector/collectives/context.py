@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Device
+from ..ir.derived import derived
+from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from .origin import Partitioning
+from .origin import Partitioning, partitioning_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +17,9 @@ class AnalysisContext:
     """What the rest of the capture says.
 
     `meshes` are the user's, over partition numbers; the first that explains a collective's groups names its axes.
-    `partitions` is how many there are, which empty groups stand for.
-    `devices` are those of the partitions, in their order; none where they are fake, or nothing says where they are.
+    Empty groups stand for all `partitions`, whose `devices` are listed in their order unless they are fake or unknown.
     `partitioning` is None where the stages around the partitioner were not recorded. `differentiated` is whether any
-    operation of the program belongs to a backward pass. `jaxpr` and `stablehlo` are these stages, where there are any.
+    operation of the program belongs to a backward pass.
     """
 
     meshes: tuple[MeshSyntax, ...]
@@ -28,3 +29,29 @@ class AnalysisContext:
     devices: tuple[Device, ...] = ()
     jaxpr: ParsedStage | None = None
     stablehlo: ParsedStage | None = None
+
+
+@derived
+def context_of(program: Program) -> AnalysisContext:
+    """What the rest of a program says about the collectives of any of its stages."""
+    before, after = program.stage("hlo-before"), program.stage("hlo-spmd")
+    return AnalysisContext(
+        program.meshes,
+        program.partitions,
+        None if before is None or after is None else _partitioning(after, before),
+        any(map(_holds_transposed, program.stages)),
+        program.devices,
+        program.stage("jaxpr"),
+        program.stage("stablehlo"),
+    )
+
+
+@derived
+def _partitioning(after: ParsedStage, before: ParsedStage) -> Partitioning | None:
+    return None if before.hlo is None or after.hlo is None else partitioning_of(before.hlo, after.hlo)
+
+
+@derived
+def _holds_transposed(stage: ParsedStage) -> bool:
+    """Whether anything in a stage comes from a transposition: JAX names it so in every one."""
+    return b"transpose(jvp" in stage.source.data

@@ -19,7 +19,6 @@ from ..report import Collective, CollectivePart, Kind, Origin, SourcePosition
 from .combiner import parts_of
 from .context import AnalysisContext
 from .dcn_transfers import RENDEZVOUS, Transfer, slices_of, transfer_of
-from .named_axes import named_axes
 from .op_name import direction_of
 from .origin import origin_of
 from .participants import Participants, participants_of
@@ -153,13 +152,11 @@ def _collective(
     parts: tuple[CollectivePart, ...],
 ) -> Collective:
     instruction, place, kind, transfer = found.instruction, found.place, found.counted_as, found.transfer
-    groups, pairs = participants.groups, participants.pairs
-    group_size = max(map(len, groups), default=2)
     results = _results(found)
     if transfer is not None:
         operands = tuple(hlo_types.leaves(instruction.type))[:1]
     elif place is instruction:
-        operands = _operands(kind, instruction, results, group_size)
+        operands = _operands(kind, instruction, results, participants.group_size)
     else:
         operands = tuple(hlo_types.leaves(instruction.type))
     bytes_in, bytes_out = hlo_types.size(operands), hlo_types.size(results)
@@ -184,14 +181,14 @@ def _collective(
         name=place.name,
         computation=place.computation.name,
         span=place.span,
-        axes=named_axes(participants.spelled, groups, pairs, context.meshes),
-        groups=groups,
-        pairs=pairs,
+        axes=participants.axes(context.meshes),
+        groups=participants.groups,
+        pairs=participants.pairs,
         operand_types=tuple(map(hlo_types.array_type, operands)),
         result_types=tuple(map(hlo_types.array_type, results)),
         bytes_in=bytes_in,
         bytes_out=bytes_out,
-        wire_bytes=KIND_OF[kind].wire_bytes(group_size, bytes_in, bytes_out),
+        wire_bytes=KIND_OF[kind].wire_bytes(participants.group_size, bytes_in, bytes_out),
         executions=runs.count,
         is_async=found.is_async,
         origin=origin,

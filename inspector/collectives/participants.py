@@ -1,4 +1,4 @@
-"""Between which partitions a collective of an HLO module runs."""
+"""Between which partitions a collective runs, and the names of the mesh axes that form their groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from ...parsers.errors import readable
 from ...parsers.hlo import Instruction
-from ...parsers.sharding_syntax.replica_groups import Groups, Pairs, ReplicaGroups
+from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
+from ...parsers.sharding_syntax.replica_groups import Groups, MeshGroups, Pairs, ReplicaGroups
+from ..ir.mesh_axes import axes_of_groups, axes_of_pairs
 from .context import AnalysisContext
 from .dcn_transfers import Transfer, as_partitions, in_every_slice
 
@@ -20,11 +22,30 @@ class Participants:
     groups: Groups
     pairs: Pairs
 
+    @property
+    def group_size(self) -> int:
+        """The size of the largest group; that of a pair where there are none."""
+        return max(map(len, self.groups), default=2)
+
+    def axes(self, meshes: tuple[MeshSyntax, ...]) -> tuple[AxisRef, ...] | None:
+        """The axes of the first mesh that forms these groups or pairs; meshes with the names in the text come first."""
+        if not self.pairs and not self.groups:
+            return None
+        named = {axis.name for axis in self.spelled.axes} if isinstance(self.spelled, MeshGroups) else set()
+        for mesh in sorted(meshes, key=lambda mesh: not named <= {name for name, _ in mesh.axes}):
+            axes = axes_of_pairs(self.pairs, mesh) if self.pairs else axes_of_groups(self.groups, mesh)
+            if axes is not None:
+                return axes
+        return None
+
 
 def participants_of(
     instruction: Instruction, transfer: Transfer | None, slices: Sequence[Sequence[int]], context: AnalysisContext
 ) -> Participants:
-    """The members of a collective. `slices` are the partitions of each slice, where the module is of one of them."""
+    """The participants of an HLO collective.
+
+    `slices` are the partitions of each slice, where the module is of one of them.
+    """
     if transfer is not None:
         pairs = as_partitions(transfer.pairs, context.devices)
         return Participants(None, as_partitions(transfer.groups, context.devices), _pairs(pairs))

@@ -6,7 +6,7 @@ the moved value is for stands at the instructions that use it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ...parsers.hlo import Computation, HloModule, Instruction
@@ -30,15 +30,23 @@ def users_with_positions(
     module: HloModule, instructions: Iterable[Instruction], *, differentiated: bool
 ) -> Mapping[Instruction, UserPositions]:
     """The positions of the users of some instructions, by one scan of each computation."""
-    waiting: dict[str, list[Instruction]] = {}
-    for instruction in instructions:
-        waiting.setdefault(instruction.computation.name, []).append(instruction)
     found: dict[Instruction, UserPositions] = {}
-    for name, members in waiting.items():
+    for computation, members in by_computation(module, instructions):
+        found |= {m: _positions(users, differentiated) for m, users in _users(computation, members).items()}
+    return found
+
+
+def by_computation(
+    module: HloModule, instructions: Iterable[Instruction]
+) -> Iterator[tuple[Computation, list[Instruction]]]:
+    """Instructions by the computation that they are in."""
+    members: dict[str, list[Instruction]] = {}
+    for instruction in instructions:
+        members.setdefault(instruction.computation.name, []).append(instruction)
+    for name, inside in members.items():
         computation = module.computation(name)
         if computation is not None:
-            found |= {m: _positions(users, differentiated) for m, users in _users(computation, members).items()}
-    return found
+            yield computation, inside
 
 
 def _users(computation: Computation, members: list[Instruction]) -> dict[Instruction, list[Instruction]]:

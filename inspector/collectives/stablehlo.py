@@ -10,20 +10,11 @@ from ..execution_counts.stablehlo_executions import StablehloExecutions
 from ..ir import mlir_types
 from ..report import Collective, SourcePosition
 from .context import AnalysisContext
-from .named_axes import named_axes
+from .hlo import REDUCTIONS
 from .op_name import direction_of
+from .participants import Participants
 
 CUSTOM_CALL = "stablehlo.custom_call"
-
-REDUCTIONS = {
-    "stablehlo.add": "sum",
-    "stablehlo.maximum": "max",
-    "stablehlo.minimum": "min",
-    "stablehlo.multiply": "product",
-    "stablehlo.and": "and",
-    "stablehlo.or": "or",
-    "stablehlo.xor": "xor",
-}
 
 
 def stablehlo_collectives(stage: str, module: MlirModule, context: AnalysisContext) -> tuple[Collective, ...]:
@@ -48,6 +39,7 @@ def _collective(
     spelled = readable(lambda: operation.replica_groups)
     groups = () if spelled is None else spelled.devices(context.partitions)
     pairs = readable(lambda: operation.source_target_pairs) or ()
+    participants = Participants(spelled, groups, pairs)
     operands = readable(lambda: operation.operand_types) or ()
     if KIND_OF[kind].sides == "apart":
         operands = operands[:1]  # the others say where it goes
@@ -64,14 +56,14 @@ def _collective(
         name=operation.results[0] if operation.results else operation.name,
         computation=function.name if function is not None else "",
         span=operation.span,
-        axes=named_axes(spelled, groups, pairs, context.meshes),
+        axes=participants.axes(context.meshes),
         groups=groups,
         pairs=pairs,
         operand_types=tuple(map(mlir_types.array_type, operands)),
         result_types=tuple(map(mlir_types.array_type, results)),
         bytes_in=bytes_in,
         bytes_out=bytes_out,
-        wire_bytes=KIND_OF[kind].wire_bytes(max(map(len, groups), default=2), bytes_in, bytes_out),
+        wire_bytes=KIND_OF[kind].wire_bytes(participants.group_size, bytes_in, bytes_out),
         executions=runs.count,
         is_async=False,
         origin="user",
@@ -86,4 +78,4 @@ def _collective(
 
 def _reduction(operation: Operation) -> str | None:
     inside = [inner.name for region in operation.regions for block in region.blocks for inner in block.operations]
-    return REDUCTIONS.get(inside[0]) if inside else None
+    return REDUCTIONS.get(inside[0].removeprefix("stablehlo.")) if inside else None

@@ -1,17 +1,30 @@
-"""The collectives in any stage of a program."""
+"""The collectives in any stage of a program, with the source positions that compilers lose.
+
+JAX 0.7 writes a file and a line into an HLO instruction's metadata, and no positions inside shard_map bodies:
+functions, columns and callers are in its StableHLO, and the lines in its jaxpr.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ...parsers.sharding_syntax.mesh import AxisRef
+from ...parsers.source import Frame
+from ..catalog.spellings import PRIMITIVES
 from ..ir.derived import derived
+from ..ir.jaxpr_text import JaxprText
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from ..report import Collective
-from .context import AnalysisContext
+from ..links.operation_ids import spans_of_tags, tags_in
+from ..links.source_positions import frames_at
+from ..report import Collective, SourcePosition
+from .context import AnalysisContext, context_of
 from .hlo import hlo_collectives
-from .jaxpr_sources import with_jaxpr_sources
-from .origin import Partitioning, partitioning_of
 from .stablehlo import stablehlo_collectives
-from .stacks import with_stacks
+
+EquationStacks = Mapping[tuple[str, frozenset[AxisRef], tuple[str, ...]], set[tuple[Frame, ...]]]
+"""The stacks of equations by kind, axes and types."""
 
 
 def collectives_of(program: Program, stage: ParsedStage) -> tuple[Collective, ...]:
@@ -25,34 +38,47 @@ def collectives_in_context(stage: ParsedStage, context: AnalysisContext) -> tupl
     found: tuple[Collective, ...] = ()
     if stage.hlo is not None:
         found = hlo_collectives(stage.name, stage.hlo, context)
-        found = found if context.stablehlo is None else tuple(with_stacks(found, stage, context.stablehlo))
+        if context.stablehlo is not None:
+            found = tuple(_with_stack(each, stage, context.stablehlo) for each in found)
     elif stage.mlir is not None:
         found = stablehlo_collectives(stage.name, stage.mlir, context)
     text = None if context.jaxpr is None else context.jaxpr.jaxpr
-    return found if text is None else tuple(with_jaxpr_sources(found, text))
+    if text is None:
+        return found
+    stacks = _equation_stacks(text)
+    return tuple(_with_equation_source(each, stacks) for each in found)
 
 
-@derived
-def context_of(program: Program) -> AnalysisContext:
-    """What the rest of a program says about the collectives of any of its stages."""
-    before, after = program.stage("hlo-before"), program.stage("hlo-spmd")
-    return AnalysisContext(
-        program.meshes,
-        program.partitions,
-        None if before is None or after is None else _partitioning(after, before),
-        any(map(_holds_transposed, program.stages)),
-        program.devices,
-        program.stage("jaxpr"),
-        program.stage("stablehlo"),
-    )
+def _with_stack(collective: Collective, stage: ParsedStage, stablehlo: ParsedStage) -> Collective:
+    """A collective of HLO, a mere line replaced by the stack of its StableHLO operation where the two agree."""
+    source = collective.source
+    line = source.stack[0] if source.confidence == "exact" and len(source.stack) == 1 else None
+    if line is not None and not line.function:
+        for span in spans_of_tags(stablehlo, tags_in(stage, collective.span)):
+            stack = frames_at(stablehlo, span.end - 1)
+            if stack and (stack[0].file, stack[0].line) == (line.file, line.line):
+                return replace(collective, source=SourcePosition(stack, "exact"))
+    return collective
 
 
-@derived
-def _partitioning(after: ParsedStage, before: ParsedStage) -> Partitioning | None:
-    return None if before.hlo is None or after.hlo is None else partitioning_of(before.hlo, after.hlo)
+def _equation_stacks(text: JaxprText) -> EquationStacks:
+    stacks: dict[tuple[str, frozenset[AxisRef], tuple[str, ...]], set[tuple[Frame, ...]]] = {}
+    for equation in (place.equation for place in text.equations):
+        kind = PRIMITIVES.get(equation.primitive)
+        if kind is not None and equation.axes is not None:
+            # A jaxpr's type lists in braces the axes that it varies over.
+            types = tuple(output.type.partition("{")[0] for output in equation.outputs)
+            stacks.setdefault((kind, frozenset(map(AxisRef, equation.axes)), types), set()).add(text.stack(equation))
+    return stacks
 
 
-@derived
-def _holds_transposed(stage: ParsedStage) -> bool:
-    """Whether anything in a stage comes from a transposition: JAX names it so in every one."""
-    return b"transpose(jvp" in stage.source.data
+def _with_equation_source(collective: Collective, stacks: EquationStacks) -> Collective:
+    """A collective; one from user code without a position has the line on which all equations like it are."""
+    if collective.source.stack or collective.origin != "user" or collective.axes is None:
+        return collective
+    types = tuple(map(str, collective.result_types))
+    candidates = stacks.get((collective.kind, frozenset(collective.axes), types), set())
+    lines = {(stack[0].file, stack[0].line) for stack in candidates if stack}
+    if len(lines) != 1:
+        return collective
+    return replace(collective, source=SourcePosition(max(candidates, key=len), "shape"))
