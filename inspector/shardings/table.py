@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...parsers.errors import ParseError, readable
-from ...parsers.mlir import Annotations, Argument, MlirModule, MlirType, OtherType, Result, TensorType
+from ...parsers.mlir import Annotations, Argument, MlirType, Operation, OtherType, Result, TensorType
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ...parsers.source import Span
@@ -20,6 +20,7 @@ from ..ir.derived import derived
 from ..ir.mlir_types import dtype_name, short
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
+from ..links.operation_ids import tag_of_location
 from ..report import Role, ShardedValue, SourcePosition
 from ..units import bytes_of
 from .dataflow import Dataflow, Node, dataflow_of
@@ -36,11 +37,11 @@ SILENT = frozenset({"sdy.constant", "stablehlo.constant", "stablehlo.return", "s
 
 def borders(program: Program) -> tuple[ShardedValue, ...]:
     """Arguments, outputs, constraints and the specs of shard_maps; without a record of Shardy's, what GSPMD says."""
-    _, flow = propagated(program)
-    if flow is None:
+    stage, flow = propagated(program)
+    if stage is None or flow is None:
         return gspmd_borders(program) if _has_no_shardy(program) else ()
     capture = program.capture
-    return _borders(flow, capture.arguments, capture.outputs, program.meshes, program.stage("stablehlo"))
+    return _borders(flow, stage, capture.arguments, capture.outputs, program.meshes, program.stage("stablehlo"))
 
 
 def values(program: Program) -> tuple[ShardedValue, ...]:
@@ -71,17 +72,17 @@ def _values(flow: Dataflow) -> tuple[ShardedValue, ...]:
 @derived
 def _borders(
     flow: Dataflow,
+    stage: ParsedStage,
     arguments: tuple[Value, ...],
     outputs: tuple[Value, ...],
     meshes: tuple[MeshSyntax, ...],
     stablehlo: ParsedStage | None,
 ) -> tuple[ShardedValue, ...]:
     maker = _Maker(flow, meshes)
-    written = None if stablehlo is None else stablehlo.mlir
     return (
         *maker.arguments(arguments),
         *maker.outputs(outputs),
-        *maker.constraints(written),
+        *maker.constraints(stage, stablehlo),
         *maker.shard_maps(),
     )
 
@@ -139,16 +140,13 @@ class _Maker:
             type = _type_of(result)
             yield self._row("output", f"result {number}", name, span, type, sharding, (), SourcePosition(), asked)
 
-    def constraints(self, before: MlirModule | None) -> Iterator[ShardedValue]:
+    def constraints(self, stage: ParsedStage, before: ParsedStage | None) -> Iterator[ShardedValue]:
         """`with_sharding_constraint` and its like. Propagation fills in what they leave open, so it is read before."""
         found = self.flow.named("sdy.sharding_constraint")
-        written = (
-            []
-            if before is None or not found
-            else [_target(operation.annotations) for operation in before.operations({"sdy.sharding_constraint"})]
-        )
-        targets = written if len(written) == len(found) else [None] * len(found)
-        for (operation, manual), target in zip(found, targets, strict=True):
+        written = _targets(before) if found else {}
+        for number, (operation, manual) in enumerate(found):
+            tag = _tag(stage, operation)
+            target = written.get(number if tag is None else tag)
             try:
                 results, types, location = operation.results, operation.result_types, operation.statement.location
             except ParseError:
@@ -266,6 +264,27 @@ class _Maker:
 
 
 # What cannot be read is a problem of the text, and listed as such: here it is as if it were not there.
+
+
+def _targets(before: ParsedStage | None) -> dict[int, Sharding | None]:
+    """What the constraints of the program ask for, by the numbers of their operations.
+
+    Without such numbers by their order, which only calls change: propagation has inlined those.
+    """
+    if before is None or before.mlir is None:
+        return {}
+    written = list(before.mlir.operations({"sdy.sharding_constraint"}))
+    tags = [_tag(before, operation) for operation in written]
+    if None in tags and any(before.mlir.operations({"func.call", "call"})):
+        return {}
+    targets = [_target(operation.annotations) for operation in written]
+    return {
+        number if tag is None else tag: target for number, (tag, target) in enumerate(zip(tags, targets, strict=True))
+    }
+
+
+def _tag(stage: ParsedStage, operation: Operation) -> int | None:
+    return tag_of_location(stage, readable(lambda: operation.statement.location))
 
 
 def _target(annotations: Annotations) -> Sharding | None:
