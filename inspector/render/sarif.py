@@ -16,7 +16,7 @@ from ..findings.rules import RULES
 from ..ir.program import Program
 from ..report import Edit, Finding, FindingPlace, Fix, Report, Suppression
 from ..severity import Severity
-from ..trace_errors.functions import place_of
+from ..trace_errors.failed import place_of
 from .explanation_words import failure_text
 from .finding_facts import facts
 from .printable import printable

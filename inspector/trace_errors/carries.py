@@ -6,20 +6,20 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ..findings.fixes.calls import tree_of
+from ..findings.fixes.calls import name_of, nodes_of
 from ..findings.fixes.edits import wrapped
 from ..report import Explanation, Fix, StoryStep
 from .failed import Failed
-from .functions import calls_at, element, functions_named, place_of, prefix_of, results_of
+from .functions import element, functions_named, prefix_of, results_of
 
 INITIAL = {"scan": (1, "init"), "while_loop": (2, "init_val"), "fori_loop": (3, "init_val")}
 """Where the functions of jax.lax take what they carry."""
 
-_CARRY = re.compile(
+CARRY = re.compile(
     r"The input carry (?:component )?(\S+) has type (\S+) but the corresponding output carry component has type (\S+),"
     r" so the manual axis types do not match"
 )
-_BRANCHES = re.compile(
+BRANCHES = re.compile(
     r"The output of (\S+) has type (\S+) but the corresponding output of (\S+) has type (\S+),"
     r" so the manual axis types do not match"
 )
@@ -27,15 +27,12 @@ _BRANCH = re.compile(r"^(\w+) is (\S+) at (.*):(\d+)$", re.MULTILINE)
 _VARYING = re.compile(r"\{[^}]*V:(?:\(([^)]*)\)|([^},\s]+))")
 
 
-def explain(failed: Failed) -> Explanation | None:
+def explain_carry(failed: Failed, said: re.Match[str]) -> Explanation:
     """Where the axis enters in the loop, and the cast of what it begins with."""
-    said = _CARRY.search(failed.said)
-    if said is None:
-        return None
     name, before, after = said.groups()
     axes = tuple(axis for axis in axes_in(after) if axis not in axes_in(before))
     steps = [step for axis in axes for step in failed.story_at(("scan", "while"), axis)]
-    begins = StoryStep(f"{name} begins as {before}, and after one round it is {after}", place_of(failed.failure))
+    begins = StoryStep(f"{name} begins as {before}, and after one round it is {after}", failed.place)
     return Explanation(
         f"{name} is carried by the loop, begins without {', '.join(axes)}, and comes to vary over it",
         (*steps, begins),
@@ -43,18 +40,15 @@ def explain(failed: Failed) -> Explanation | None:
     )
 
 
-def explain_branches(failed: Failed) -> Explanation | None:
+def explain_branches(failed: Failed, said: re.Match[str]) -> Explanation:
     """The branch that lacks an axis, and its cast."""
-    said = _BRANCHES.search(failed.said)
-    if said is None:
-        return None
     one, type, other, other_type = said.groups()
     more = tuple(axis for axis in axes_in(type) if axis not in axes_in(other_type))
     less = tuple(axis for axis in axes_in(other_type) if axis not in axes_in(type))
     lacking, axes = (other, more) if more else (one, less)
     steps = (
         StoryStep(f"{one} gives {type}"),
-        StoryStep(f"{other} gives {other_type}", place_of(failed.failure)),
+        StoryStep(f"{other} gives {other_type}", failed.place),
     )
     return Explanation(
         f"{lacking} gives a value without {', '.join(axes)}, over which that of the other branch varies",
@@ -70,8 +64,8 @@ def axes_in(type: str) -> tuple[str, ...]:
 
 
 def _fixes(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Fix]:
-    for file, call in calls_at(failed.program, place_of(failed.failure).stack, tuple(INITIAL)):
-        function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    for file, call in failed.calls(INITIAL):
+        function = name_of(call.func)
         position, keyword = INITIAL[function]
         given = [each.value for each in call.keywords if each.arg == keyword]
         initial = given[0] if given else call.args[position] if position < len(call.args) else None
@@ -91,7 +85,7 @@ def _fixes(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Fix]:
 def _cast_branch(failed: Failed, branch: str, axes: tuple[str, ...]) -> Iterator[Fix]:
     described = {each[1]: (each[2], each[3], int(each[4])) for each in _BRANCH.finditer(failed.said)}
     name, file, line = described.get(branch, ("", "", 0))
-    for where, function in functions_named(failed.program, name):
+    for where, function in functions_named(failed, name):
         inside = function.lineno == line or (isinstance(function, ast.FunctionDef) and function.lineno <= line)
         if where != file or not inside:
             continue
@@ -101,21 +95,18 @@ def _cast_branch(failed: Failed, branch: str, axes: tuple[str, ...]) -> Iterator
 
 def _casts(failed: Failed, lax: str, placed: tuple[str, ast.expr], axes: tuple[str, ...], what: str) -> Iterator[Fix]:
     """By the newer name, and by the one that JAX before 0.8 has."""
-    yield Fix(
-        f"cast {what} to vary over {', '.join(axes)}", wrapped(placed, f"{lax}pcast(", f", {axes!r}, to='varying')")
-    )
+    title = f"cast {what} to vary over {', '.join(axes)}"
+    yield Fix(title, wrapped(placed, f"{lax}pcast(", f", {axes!r}, to='varying')"))
     subject = failed.program.capture.subject
-    jax = None if subject is None else subject.jax
-    if jax is not None and jax.startswith("0.7."):
-        yield Fix(f"cast {what} to vary over {', '.join(axes)}", wrapped(placed, f"{lax}pvary(", f", {axes!r})"))
+    if subject is not None and (subject.jax or "").startswith("0.7."):
+        yield Fix(title, wrapped(placed, f"{lax}pvary(", f", {axes!r})"))
 
 
 def _assigned(failed: Failed, file: str, name: ast.Name) -> ast.expr | None:
     """What was last assigned to a name above the place where it is used."""
-    source = failed.program.file(file)
     found = [
         node
-        for node in ([] if source is None else ast.walk(tree_of(source)))
+        for node in nodes_of(failed.program, file)
         if isinstance(node, ast.Assign) and node.lineno < name.lineno
         if any(isinstance(target, ast.Name) and target.id == name.id for target in node.targets)
     ]

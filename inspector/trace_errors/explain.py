@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -13,20 +14,21 @@ from ..findings.fixes.verify import verified
 from ..findings.policy import Policy
 from ..pipeline import inspect
 from ..report import Explanation, Fix, Report, Trial
-from . import carries, out_specs, reductions, sizes
+from . import carries, operations, specs
 from .failed import Failed
 
-EXPLAINERS: tuple[Callable[[Failed], Explanation | None], ...] = (
-    out_specs.explain,
-    carries.explain,
-    carries.explain_branches,
-    reductions.explain,
-    reductions.explain_cast,
-    reductions.explain_unbound,
-    sizes.explain,
-    sizes.explain_rank,
-    sizes.explain_explicit,
+EXPLAINERS: tuple[tuple[re.Pattern[str], Callable[[Failed, re.Match[str]], Explanation | None]], ...] = (
+    (specs.LACKS_AXES, specs.explain_lacking_axes),
+    (carries.CARRY, carries.explain_carry),
+    (carries.BRANCHES, carries.explain_branches),
+    (operations.MIXED, operations.explain_mixed),
+    (operations.CAST, operations.explain_cast),
+    (operations.UNBOUND, operations.explain_unbound),
+    (specs.INDIVISIBLE, specs.explain_indivisible),
+    (specs.TOO_LONG, specs.explain_too_long),
+    (operations.AMBIGUOUS, operations.explain_explicit),
 )
+"""What JAX says, and who can explain that."""
 
 MAX_TRIALS = 4
 """Of the fixes; each takes as long as it takes to trace."""
@@ -49,7 +51,8 @@ def explained(report: Report, request: Request, tell: Callable[[str], None] = la
         return None if found.failure is not None else inspect(found)
 
     failed = Failed(report.program, failure, unchecked)
-    explanation = next(filter(None, (explain(failed) for explain in EXPLAINERS)), None)
+    told = ((explain, pattern.search(failed.said)) for pattern, explain in EXPLAINERS)
+    explanation = next(filter(None, (explain(failed, said) for explain, said in told if said is not None)), None)
     if explanation is None:
         return report
     fixes = list(explanation.fixes)

@@ -1,41 +1,24 @@
-"""Functions of the user's, and calls in them, as syntax."""
+"""Functions of the user's, and what they return, as syntax."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
-from ...parsers.source import Frame
-from ..capture.model import Failure
-from ..findings.fixes.calls import name_of, tree_of
+from ..findings.fixes.calls import name_of, nodes_of
 from ..findings.fixes.edits import Placed
-from ..ir.program import Program
-from ..report import SourcePosition
+from .failed import Failed
 
 Function = ast.FunctionDef | ast.Lambda
 
 _STEP = re.compile(r"\[(\d+)\]")
 
 
-def files_of(program: Program) -> tuple[str, ...]:
-    """The script, and the files through which the failure went."""
-    failure, script = program.capture.failure, program.script
-    stack = () if failure is None else failure.stack
-    return tuple(dict.fromkeys([*([] if script is None else [script.name]), *(frame.file for frame in stack)]))
-
-
-def place_of(failure: Failure) -> SourcePosition:
-    """Where the user's code was when it failed."""
-    frames = (Frame(f.file, f.function, f.line, f.end_line, f.column, f.end_column) for f in failure.stack)
-    return SourcePosition(tuple(frames), "exact" if failure.stack else "none")
-
-
-def functions_named(program: Program, name: str) -> Iterator[tuple[str, Function]]:
+def functions_named(failed: Failed, name: str) -> Iterator[tuple[str, Function]]:
     """The functions of that name; for `<lambda>` all lambdas."""
-    for file in files_of(program):
-        source = program.file(file)
-        for node in () if source is None else ast.walk(tree_of(source)):
+    for file in failed.files:
+        for node in nodes_of(failed.program, file):
             match node:
                 case ast.FunctionDef(name=found) if found == name:
                     yield file, node
@@ -64,38 +47,19 @@ def element(value: ast.expr, path: str) -> ast.expr | None:
     return value
 
 
-def calls_at(program: Program, frames: Collection[Frame], names: Collection[str]) -> Iterator[tuple[str, ast.Call]]:
-    """The calls of functions of such names that the frames stand in, innermost first."""
-    for frame in frames:
-        source = program.file(frame.file)
-        for node in () if source is None else ast.walk(tree_of(source)):
-            match node:
-                case ast.Call(lineno=frame.line, col_offset=frame.column) if name_of(node) in names:
-                    yield frame.file, node
-
-
 def prefix_of(call: ast.Call) -> str:
     """How the user calls functions of `jax.lax`: `lax.`, `jax.lax.`; by its full name where that cannot be told."""
     return f"{ast.unparse(call.func.value)}." if isinstance(call.func, ast.Attribute) else "jax.lax."
 
 
-def shard_map_calls(program: Program) -> Iterator[tuple[str, ast.Call]]:
+def shard_map_calls(failed: Failed) -> Iterator[tuple[str, ast.Call]]:
     """The calls of shard_map, partial ones included."""
-    for file in files_of(program):
-        source = program.file(file)
-        for node in () if source is None else ast.walk(tree_of(source)):
-            if isinstance(node, ast.Call) and "shard_map" in (name_of(node), _first_name(node)):
-                yield file, node
-
-
-def _first_name(call: ast.Call) -> str:
-    """The function that `partial` is given."""
-    if name_of(call) != "partial" or not call.args:
-        return ""
-    match call.args[0]:
-        case ast.Attribute(attr=name) | ast.Name(id=name):
-            return name
-    return ""
+    for file in failed.files:
+        for node in nodes_of(failed.program, file):
+            if isinstance(node, ast.Call):
+                is_partial = name_of(node.func) == "partial" and node.args
+                if name_of(node.args[0] if is_partial else node.func) == "shard_map":
+                    yield file, node
 
 
 def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:

@@ -11,7 +11,7 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.fixes.apply import captured_with, diff_of, edited
 from shardscope.inspector.findings.fixes.calls import call_at
-from shardscope.inspector.findings.fixes.hoisting import before_the_loop
+from shardscope.inspector.findings.fixes.edits import before_the_loop
 from shardscope.inspector.findings.fixes.verify import _counts, verified
 from shardscope.inspector.findings.policy import EVERYTHING
 from shardscope.inspector.ir.program import Program

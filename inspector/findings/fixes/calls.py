@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from ...ir.derived import derived
 from ...ir.program import Program
@@ -18,7 +18,9 @@ def call_at(program: Program, place: SourcePosition, functions: Collection[str])
     """The innermost call of one of these functions, by its last name, at a place; None where there is not just one."""
     for frame in place.stack:
         source = program.file(frame.file)
-        here = [call for call in _calls(source).get(frame.line, ()) if name_of(call) in functions] if source else []
+        here = (
+            [call for call in _calls(source).get(frame.line, ()) if name_of(call.func) in functions] if source else []
+        )
         exact = [call for call in here if call.col_offset == frame.column]
         if len(exact or here) == 1:
             return frame.file, (exact or here)[0]
@@ -37,9 +39,9 @@ def renamed(call: Call | None, function: str) -> str:
     return f"{ast.unparse(call[1].func.value)}.{function}" if isinstance(call[1].func, ast.Attribute) else function
 
 
-def name_of(call: ast.Call) -> str:
-    """The last name of the function that is called."""
-    match call.func:
+def name_of(function: ast.expr) -> str:
+    """The last name of a function."""
+    match function:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name
     return ""
@@ -49,6 +51,12 @@ def imports(source: SourceFile, name: str) -> bool:
     """Whether a file has a module or an object by that name from an import."""
     imported = [node for node in ast.walk(tree_of(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
     return any((alias.asname or alias.name) == name for node in imported for alias in node.names)
+
+
+def nodes_of(program: Program, file: str) -> Iterator[ast.AST]:
+    """The syntax of a file, node by node; nothing of one that is not known."""
+    source = program.file(file)
+    return iter(()) if source is None else ast.walk(tree_of(source))
 
 
 @derived

@@ -64,7 +64,7 @@ def through_both(report: Report, place: SourcePosition, before: str, after: str)
     if source is None or not imports(source, "jax"):
         return ()
     sharding = f"jax.{as_spec(between)}"
-    if not (isinstance(wanted, ast.Call) and name_of(wanted) in ("P", "PartitionSpec")):
+    if not (isinstance(wanted, ast.Call) and name_of(wanted.func) in ("P", "PartitionSpec")):
         sharding = f"jax.NamedSharding({ast.unparse(wanted)}.mesh, {sharding})"
     return wrapped((file, operand), f"{ast.unparse(node.func)}(", f", {sharding})")
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from ...ir.program import Program
 from ...report import Edit, SourcePosition
-from .calls import Call, call_at, tree_of
+from .calls import Call, call_at, nodes_of, tree_of
 
 Edits = tuple[Edit, ...]
 Placed = tuple[str, ast.expr]
@@ -15,6 +15,8 @@ Placed = tuple[str, ast.expr]
 
 BARE = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.List, ast.Dict)
 """Expressions that mean the same wherever they stand."""
+
+Body = ast.FunctionDef | ast.Lambda
 
 STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
 
@@ -27,7 +29,7 @@ def together(*parts: Edits) -> Edits:
 def instead(placed: Placed, text: str) -> Edits:
     """Another text in the place of an expression."""
     file, node = placed
-    return (Edit(file, node.lineno, node.col_offset, *end_of(node), text),)
+    return (Edit(file, *extent(node), text),)
 
 
 def rewritten(call: Call | None, text: str) -> Edits:
@@ -38,8 +40,8 @@ def rewritten(call: Call | None, text: str) -> Edits:
 def wrapped(placed: Placed, before: str, after: str) -> Edits:
     """An expression with a text before it and one after it."""
     file, node = placed
-    start = Edit(file, node.lineno, node.col_offset, node.lineno, node.col_offset, before)
-    return (start, Edit(file, *end_of(node), *end_of(node), after))
+    start, end = extent(node)[:2], extent(node)[2:]
+    return (Edit(file, *start, *start, before), Edit(file, *end, *end, after))
 
 
 def as_operand(placed: Placed, after: str) -> Edits:
@@ -57,8 +59,8 @@ def without_call(program: Program, call: Call | None) -> Edits:
     bare = isinstance(operand, BARE) or (_stands_alone(program, call) and operand.lineno == operand.end_lineno)
     left, right = ("", "") if bare else ("(", ")")
     return (
-        Edit(file, node.lineno, node.col_offset, operand.lineno, operand.col_offset, left),
-        Edit(file, *end_of(operand), *end_of(node), right),
+        Edit(file, *extent(node)[:2], *extent(operand)[:2], left),
+        Edit(file, *extent(operand)[2:], *extent(node)[2:], right),
     )
 
 
@@ -71,7 +73,7 @@ def with_keyword(call: Call | None, name: str, value: str) -> Edits:
     """`f(x, …)` as `f(x, …, name=value)`, unless it has that keyword."""
     if call is None or not call[1].args or name in {keyword.arg for keyword in call[1].keywords}:
         return ()
-    end = max(map(end_of, (*call[1].args, *(each.value for each in call[1].keywords))))
+    end = max(extent(each)[2:] for each in (*call[1].args, *(each.value for each in call[1].keywords)))
     return (Edit(call[0], *end, *end, f", {name}={value}"),)
 
 
@@ -92,9 +94,41 @@ def keyword_changes(program: Program, files: Iterable[str], names: Collection[st
             yield instead((file, now), value)
 
 
-def end_of(node: ast.expr) -> tuple[int, int]:
-    """Line and column behind an expression."""
-    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+def before_the_loop(program: Program, found: Call | None) -> Edits:
+    """A call that gives the same in every iteration, made once: a name for it, assigned before the loop's body.
+
+    The body is the innermost function around the call. Nothing where the call uses what that function is given or
+    makes itself, or where the function stands in no other one.
+    """
+    source = None if found is None else program.file(found[0])
+    if found is None or source is None:
+        return ()
+    file, call = found
+    path = _path_to(tree_of(source), call)
+    inner = max((number for number, node in enumerate(path) if isinstance(node, Body)), default=0)
+    outer = [node for node in path[:inner] if isinstance(node, Body)]
+    statements = [node for node in path[: inner + 1] if isinstance(node, ast.stmt)]
+    if not outer or not isinstance(outer[-1], ast.FunctionDef) or not statements or statements[-1] is outer[-1]:
+        return ()
+    body, statement = path[inner], statements[-1]
+    known = {node.id for node in ast.walk(tree_of(source)) if isinstance(node, ast.Name)}
+    if {node.id for node in ast.walk(call) if isinstance(node, ast.Name)} & set(_bound_in(body)):
+        return ()
+    name = next(name for number in range(len(known) + 1) if (name := f"before{number or ''}") not in known)
+    line = statement.lineno if not isinstance(statement, ast.FunctionDef) else _first(statement)
+    text = f"{name} = {ast.unparse(call)}\n{' ' * statement.col_offset}"
+    return (Edit(file, line, statement.col_offset, line, statement.col_offset, text), *instead(found, name))
+
+
+def axes_text(axes: tuple[str, ...]) -> str:
+    """Axes as an argument: `'x'`, or `('x', 'y')`."""
+    return repr(axes[0]) if len(axes) == 1 else repr(axes)
+
+
+def extent(node: ast.expr) -> tuple[int, int, int, int]:
+    """Line and column of an expression, and those behind it."""
+    end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+    return node.lineno, node.col_offset, *end
 
 
 def _operand(call: ast.Call) -> ast.expr | None:
@@ -106,14 +140,37 @@ def _operand(call: ast.Call) -> ast.expr | None:
 
 def _stands_alone(program: Program, call: Call) -> bool:
     """Whether a call is all that a statement assigns or returns."""
-    source = program.file(call[0])
-    nodes = () if source is None else ast.walk(tree_of(source))
-    return any(isinstance(node, STATEMENTS) and node.value is call[1] for node in nodes)
+    return any(isinstance(node, STATEMENTS) and node.value is call[1] for node in nodes_of(program, call[0]))
 
 
 def _keywords_of(program: Program, files: Iterable[str]) -> Iterator[tuple[str, str, ast.expr]]:
     for file in dict.fromkeys(files):
-        source = program.file(file)
-        for node in () if source is None else ast.walk(tree_of(source)):
+        for node in nodes_of(program, file):
             if isinstance(node, ast.keyword) and node.arg is not None:
                 yield file, node.arg, node.value
+
+
+def _path_to(node: ast.AST, call: ast.Call) -> list[ast.AST]:
+    """What the call stands in, outermost first, and the call."""
+    if node is call:
+        return [node]
+    for child in ast.iter_child_nodes(node):
+        found = _path_to(child, call)
+        if found:
+            return [node, *found]
+    return []
+
+
+def _first(function: ast.FunctionDef) -> int:
+    return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+
+
+def _bound_in(body: ast.AST) -> Iterator[str]:
+    """The names that a function is given, or assigns."""
+    for node in ast.walk(body):
+        if isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.FunctionDef) and node is not body:
+            yield node.name

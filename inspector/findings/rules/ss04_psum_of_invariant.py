@@ -32,7 +32,9 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
     times = math.prod(sizes[axis] for axis in axes) if all(axis in sizes for axis in axes) else None
     call = call_at(report.program, flow.source(place), ("psum", "pmean", "pmax", "pmin", "psum_scatter"))
     is_scattered = equation.primitive in SCATTERS
-    is_sum = is_scattered or (equation.primitive in SUMS and not (call is not None and name_of(call[1]) == "pmean"))
+    is_sum = is_scattered or (
+        equation.primitive in SUMS and not (call is not None and name_of(call[1].func) == "pmean")
+    )
     count = "their number" if times is None else str(times)
     message = f"all devices along {along} hold the same value: its sum is {count} times the value"
     if not is_sum:

@@ -12,7 +12,7 @@ from ...ir.types import types_text
 from ...report import Collective, Finding, FindingPlace, Fix, Report
 from ...units import format_bytes, plural
 from ..fixes.calls import call_at
-from ..fixes.hoisting import before_the_loop
+from ..fixes.edits import before_the_loop
 from ..rule import Rule, advice, finding
 from ..support.compiled import compiled_collectives
 from ..support.hlo_loops import Loop, loops_of

@@ -1,4 +1,4 @@
-"""A value that varies over an axis leaves a shard_map through an out_spec without it."""
+"""Specs of a shard_map that do not fit: an out_spec without an axis, too long a one, sizes that axes do not divide."""
 
 from __future__ import annotations
 
@@ -8,32 +8,38 @@ from collections.abc import Iterator
 
 from ...parsers.source import Frame
 from ..findings.fixes.calls import name_of
-from ..findings.fixes.edits import Placed, instead, wrapped
-from ..ir.program import Program
+from ..findings.fixes.edits import Placed, as_operand, axes_text, instead, wrapped
 from ..report import Explanation, Fix, SourcePosition, StoryStep
 from .failed import Failed
-from .functions import Function, element, functions_named, place_of, results_of, shard_map_calls
+from .functions import Function, element, functions_named, results_of, shard_map_calls
 
 SPECS = ("P", "PartitionSpec")
 
-FUNCTION = re.compile(r"applied to the function '([^']*)'")
+_FUNCTION = re.compile(r"applied to the function '([^']*)'")
 
-_SAYS = re.compile(
+LACKS_AXES = re.compile(
     r"out_specs((?:\[\d+\])*) is (P\(.*?\)) which implies[^{']*"
     r"(?:\{[^}]*\} and not \{([^}]*)\}|'([^']*)'), but",
     re.DOTALL,
 )
 """Where the spec lacks only one of the mesh's axes, JAX says it in other words, and quotes the axis."""
 
+INDIVISIBLE = re.compile(
+    r"the passed (\S+) of shape (\S+), where \S+ is bound to (\S+)'s parameter '(\w+)', corresponds to in_specs of"
+    r" value (P\(.*?\)), which maps array axis (\d+) \(of size (\d+)\) to mesh ax\w+ (.*?) \(of (?:total )?size (\d+)\)"
+)
+TOO_LONG = re.compile(
+    r"out_specs((?:\[\d+\])*) is (P\(.*?\)) which has length (\d+), but .*? has shape (\S+), which has rank (\d+)"
+)
 
-def explain(failed: Failed) -> Explanation | None:
+
+def explain_lacking_axes(failed: Failed, said: re.Match[str]) -> Explanation | None:
     """The story of each axis that the out_spec lacks; to reduce over it, to name it, or to gather."""
-    function, said = FUNCTION.search(failed.said), list(_SAYS.finditer(failed.said))
-    if function is None or not said:
+    function = _FUNCTION.search(failed.said)
+    if function is None:
         return None
-    path, spec, several, single = said[0].groups()
-    missing = several or single
-    axes = tuple(axis.strip() for axis in missing.split(",") if axis.strip())
+    path, spec, several, single = said.groups()
+    axes = tuple(axis.strip() for axis in (several or single).split(",") if axis.strip())
     numbers = re.findall(r"\d+", path)
     steps = [step for axis in axes for step in failed.story(function[1], int(numbers[0]) if numbers else 0, axis)]
     last = f"it leaves through out_specs{path} = {spec}, which says that it is the same along {', '.join(axes)}"
@@ -44,25 +50,58 @@ def explain(failed: Failed) -> Explanation | None:
     )
 
 
+def explain_too_long(failed: Failed, said: re.Match[str]) -> Explanation | None:
+    """An out_spec with more entries than the result has dimensions."""
+    function = _FUNCTION.search(failed.said)
+    if function is None:
+        return None
+    path, spec, length, shape, rank = said.groups()
+    new = int(length) - int(rank)
+    fixes = [
+        Fix(f"give it {new} dimension{'s' if new > 1 else ''} more, along which devices lie side by side", edits)
+        for file, found in functions_named(failed, function[1])
+        for placed in results_of(file, found, path)
+        if (edits := as_operand(placed, f"[{', '.join(['None'] * new)}{', ...' if int(rank) else ''}]"))
+    ]
+    step = StoryStep(f"result{path} is {shape}, of {rank} dimensions", failed.place)
+    return Explanation(
+        f"out_specs{path} = {spec} has {length} entries for a result of {rank} dimensions", (step,), tuple(fixes)
+    )
+
+
+def explain_indivisible(failed: Failed, said: re.Match[str]) -> Explanation:
+    """A dimension that its mesh axes do not divide: what it would be padded to."""
+    _, shape, function, parameter, spec, dim, size, axes, parts = said.groups()
+    padded = -(-int(size) // int(parts)) * int(parts)
+    step = StoryStep(f"{parameter} is {shape}, and its in_spec is {spec}", failed.place)
+    words = (
+        f"pad dimension {dim} of {parameter} to {padded} before the call, and cut the result",
+        f"leave dimension {dim} whole: an in_spec without {axes}, if every device can have all of it",
+    )
+    return Explanation(
+        f"{axes} cuts dimension {dim} of {parameter} of {function} into {parts} parts, which do not divide {size}",
+        (step,),
+        tuple(map(Fix, words)),
+    )
+
+
 def _where(failed: Failed, name: str, path: str) -> SourcePosition:
     """Where the call failed; of a function that is called from no code of the user's, the out_spec."""
     if failed.failure.stack:
-        return place_of(failed.failure)
-    specs = (
-        _out_spec(failed.program, file, function, path) for file, function in functions_named(failed.program, name)
-    )
+        return failed.place
+    specs = (_out_spec(failed, file, function, path) for file, function in functions_named(failed, name))
     spec = next(filter(None, specs), None)
     return SourcePosition() if spec is None else SourcePosition((Frame(spec[0], "", spec[1].lineno),), "name")
 
 
 def _fixes(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Iterator[Fix]:
-    named = repr(axes[0]) if len(axes) == 1 else repr(axes)
-    for file, function in functions_named(failed.program, name):
+    named = axes_text(axes)
+    for file, function in functions_named(failed, name):
         lax = failed.lax(file)
         for placed in results_of(file, function, path):
             edits = wrapped(placed, f"{lax}psum(", f", {named})")
             yield Fix(f"add it up over {named}, if it is a part of a sum ({lax}pmean for a mean)", edits)
-        spec = _out_spec(failed.program, file, function, path)
+        spec = _out_spec(failed, file, function, path)
         if spec is not None:
             edits = instead(spec, _with_axes(spec[1], axes))
             yield Fix(f"name {named} in the out_spec, if the results are to lie side by side", edits)
@@ -71,15 +110,15 @@ def _fixes(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Itera
             yield Fix(f"gather it over {named}, if every device is to have all of it", edits)
 
 
-def _out_spec(program: Program, file: str, function: Function, path: str) -> Placed | None:
+def _out_spec(failed: Failed, file: str, function: Function, path: str) -> Placed | None:
     """The out_spec of a function, where its shard_map spells it out."""
-    calls = [call for where, call in shard_map_calls(program) if where == file]
+    calls = [call for where, call in shard_map_calls(failed) if where == file]
     own = [call for call in calls if call in getattr(function, "decorator_list", ()) or _maps(call, function)]
     for call in own or (calls if len(calls) == 1 else []):
         for keyword in call.keywords:
             if keyword.arg == "out_specs":
                 spec = element(keyword.value, path)
-                return (file, spec) if isinstance(spec, ast.Call) and name_of(spec) in SPECS else None
+                return (file, spec) if isinstance(spec, ast.Call) and name_of(spec.func) in SPECS else None
     return None
 
 

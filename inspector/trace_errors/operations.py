@@ -1,0 +1,126 @@
+"""Collectives, casts and products that their operands do not fit: over axes that they lack, have, or leave open."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Collection, Iterator
+
+from ..catalog.spellings import FUNCTIONS, functions_of
+from ..findings.fixes.calls import nodes_of
+from ..findings.fixes.edits import axes_text, extent, instead, wrapped
+from ..report import Explanation, Fix, StoryStep
+from .carries import axes_in
+from .failed import Failed
+from .functions import prefix_of
+
+REDUCTIONS = functions_of("all-reduce", "reduce-scatter", "all-gather")
+COLLECTIVES = (*FUNCTIONS, "axis_size")
+MIXED = re.compile(r"(\w+) can only accept axis_name which .*?Got input type: (\S+), axes: \(([^)]*)\)", re.DOTALL)
+CAST = re.compile(r"Unsupported pcast from=(\w+), to='(\w+)'")
+UNBOUND = re.compile(r"unbound axis name: (\w+)|\A\Z")
+"""JAX may fail there without a word."""
+AMBIGUOUS = re.compile(r"ambiguous how the output should be sharded.*?lhs_contracting_spec=(\(.*?\)) and", re.DOTALL)
+
+
+def explain_mixed(failed: Failed, said: re.Match[str]) -> Explanation:
+    """The axes that the operand has, and those that never entered."""
+    named = tuple(axis.strip(" '\"") for axis in said[3].split(",") if axis.strip())
+    has = axes_in(said[2])
+    entered, missing = (tuple(a for a in named if (a in has) is inside) for inside in (True, False))
+    step = StoryStep(f"its operand is {said[2]}: {', '.join(missing)} never entered it", failed.place)
+    return Explanation(
+        f"{said[1]} over {', '.join(named)} of a value that varies over {', '.join(entered) or 'none of them'} only",
+        (step,),
+        tuple(_fixes(failed, entered, missing)),
+    )
+
+
+def explain_cast(failed: Failed, said: re.Match[str]) -> Explanation:
+    """A cast of what is so already."""
+    step = StoryStep(f"the value is {said[1]} already", failed.place)
+    fixes = tuple(
+        Fix("leave out the cast", instead((file, call), ast.unparse(call.args[0])))
+        for file, call in failed.calls(("pcast", "pvary"))
+        if call.args
+    )
+    return Explanation(f"pcast from {said[1]} to {said[2]} changes nothing, and is not allowed", (step,), fixes)
+
+
+def explain_unbound(failed: Failed, said: re.Match[str]) -> Explanation | None:
+    """An axis that no mesh has, or none of the shard_maps around the call."""
+    subject = failed.program.capture.subject
+    names = [axis.name for mesh in (() if subject is None else subject.meshes) for axis in mesh.axes]
+    written = _unknown_axis(failed, names)
+    wanted = said[1] or (None if written is None else str(written[1].value))
+    if wanted is None:
+        return None
+    where = failed.place
+    if wanted in names:
+        title = (
+            f"have jax.shard_map map the function that calls it, over {wanted!r}; or leave it out: outside of shard_map"
+            " a value is whole, and what has to be communicated is found by the partitioner"
+        )
+        step = StoryStep(f"no shard_map around this call maps over {wanted}", where)
+        return Explanation(f"{wanted} is an axis of the mesh, and not a manual one here", (step,), (Fix(title),))
+    near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
+    words = f"the meshes have {', '.join(dict.fromkeys(names))}" if names else "no mesh is known here"
+    title = f"did you mean {near[0]!r}?" if near else "name one of these, or call it inside a shard_map over a mesh"
+    edits = instead(written, repr(near[0])) if near and written is not None and written[1].value == wanted else ()
+    return Explanation(f"{wanted} is no axis of the mesh here", (StoryStep(words, where),), (Fix(title, edits),))
+
+
+def _unknown_axis(failed: Failed, names: Collection[str]) -> tuple[str, ast.Constant] | None:
+    """The axis of the innermost collective that no mesh has, as written."""
+    for file, call in failed.calls(COLLECTIVES, innermost=True):
+        for node in ast.walk(call):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in names:
+                return file, node
+    return None
+
+
+def _fixes(failed: Failed, entered: tuple[str, ...], missing: tuple[str, ...]) -> Iterator[Fix]:
+    for file, call in failed.calls(REDUCTIONS):
+        axis = (
+            call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "axis_name"), None)
+        )
+        if axis is not None and entered:
+            yield Fix(f"reduce over {', '.join(entered)} only", instead((file, axis), axes_text(entered)))
+        if call.args:
+            edits = wrapped((file, call.args[0]), f"{prefix_of(call)}pcast(", f", {missing!r}, to='varying')")
+            yield Fix(f"count the value once for each device along {', '.join(missing)}, if that is meant", edits)
+
+
+def explain_explicit(failed: Failed, said: re.Match[str]) -> Explanation:
+    """A product of explicit types of which the sharding of the result is not said."""
+    step = StoryStep(f"both operands are cut along {said[1]} in the dimension that is summed", failed.place)
+    return Explanation(
+        "the sharding of the product is left open: it may be summed everywhere, or scattered",
+        (step,),
+        tuple(_with_out_sharding(failed)),
+    )
+
+
+def _with_out_sharding(failed: Failed) -> Iterator[Fix]:
+    what = "say that the sum is to be on every device (an axis in the spec scatters it instead)"
+    for file, call in failed.calls(("dot", "matmul", "einsum", "dot_general", "tensordot")):
+        for sharding in _everywhere(call.args[0] if call.args else None):
+            yield Fix(what, instead((file, call), f"{ast.unparse(call)[:-1]}, out_sharding={sharding})"))
+        return
+    for frame in failed.failure.stack[:1]:
+        there = (frame.line, frame.column, frame.end_line, frame.end_column)
+        for node in nodes_of(failed.program, frame.file):
+            match node:
+                case ast.BinOp(left, ast.MatMult(), right) if extent(node) == there:
+                    operands = f"{ast.unparse(left)}, {ast.unparse(right)}"
+                    for sharding in _everywhere(left):
+                        product = f"jax.numpy.matmul({operands}, out_sharding={sharding})"
+                        yield Fix(what, instead((frame.file, node), product))
+
+
+def _everywhere(operand: ast.expr | None) -> Iterator[str]:
+    """The whole on every device: of the mesh that is set, or of that of an operand."""
+    yield "jax.P()"
+    if isinstance(operand, ast.Name):
+        yield f"jax.NamedSharding(jax.typeof({operand.id}).sharding.mesh, jax.P())"
