@@ -13,8 +13,8 @@ from ..parsers.text.language import language, other_format
 from ..parsers.text.modules import Part, parts
 from ..parsers.text.repair import restored
 from .capture import file
+from .capture.dumps import capture_of, in_folder, in_text, read, stage_of
 from .capture.model import STAGES, Capture, Message, Stage
-from .dumps import capture_of, in_folder, in_text, read, stage_of
 from .units import plural
 
 GZIP = b"\x1f\x8b"

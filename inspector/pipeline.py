@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from .capture.model import Capture
 from .collectives.context import AnalysisContext, context_of
 from .collectives.stage import collectives_in_context
 from .cost.collectives import with_estimates
 from .cost.function import cost_of
+from .cost.peak_memory import peak_memory
 from .cost.places import Machine, machine_of
 from .findings.judge import with_findings
 from .findings.policy import EVERYTHING, Policy
@@ -14,12 +17,10 @@ from .ir.derived import derived
 from .ir.program import Program
 from .ir.stage import ParsedStage
 from .message_places import placed_messages
-from .peak_memory import peak_memory
-from .report import Collective, Report
+from .report import Collective, Report, StageSummary
 from .report.cost import FunctionCost
 from .shardings.compiled_check import contradictions
 from .shardings.table import borders
-from .stages import summarize
 from .values.divergence import divergences
 from .values.placed import place_probes
 from .variance.variables import variance_of
@@ -78,3 +79,22 @@ def _cost(program: Program) -> FunctionCost | None:
 @derived
 def _cost_of_stage(stage: ParsedStage, context: AnalysisContext, machine: Machine) -> FunctionCost | None:
     return None if stage.hlo is None else cost_of(stage.hlo, _estimated(stage, context, machine), machine)
+
+
+@derived
+def summarize(stage: ParsedStage) -> StageSummary:
+    """Size, distribution of operations, and what could not be read."""
+    data = stage.text.data
+    opcodes: Counter[str] = Counter()
+    for module in stage.modules.values():
+        opcodes.update(module.opcode_counts())
+    return StageSummary(
+        name=stage.name,
+        dialect=stage.dialect,
+        bytes=len(data),
+        lines=data.count(b"\n") + (not data.endswith(b"\n")),
+        instructions=sum(opcodes.values()),
+        opcodes=dict(sorted(opcodes.items(), key=lambda item: (-item[1], item[0]))),
+        seconds=stage.stage.seconds,
+        problems=stage.problems,
+    )

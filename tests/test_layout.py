@@ -15,6 +15,34 @@ ROOT = Path(__file__).parent.parent
 RANKS = {"parsers": 0, "samples": 0, "inspector": 1, "tui": 2, "shardscope": 3}
 """Each folder may import itself and those of a lower rank."""
 
+INNER_ORDER = (
+    "units",
+    "catalog",
+    "capture/protocol",
+    "capture/worker",
+    "targets",
+    "capture",
+    "load",
+    "ir",
+    "report",
+    "links",
+    "execution_counts",
+    "variance",
+    "values",
+    "collectives",
+    "shardings",
+    "cost",
+    "message_places",
+    "findings",
+    "pipeline",
+    "trace_errors",
+    "selection",
+    "diff",
+    "check",
+    "render",
+)
+"""The folders and modules of the inspector; each may import itself and those before it."""
+
 CAPTURE = ROOT / "inspector" / "capture"
 WORKER = CAPTURE / "worker"
 WORKER_CODE = (WORKER, CAPTURE / "protocol", ROOT / "inspector" / "catalog")
@@ -81,6 +109,21 @@ def test_the_processes_know_of_each_other_only_the_protocol(path: Path) -> None:
             assert any(inside(name, folder) for folder in WORKER_CODE), f"{name}: not loaded in the capturing process"
         if not path.is_relative_to(WORKER) and path != CAPTURE / "here.py":
             assert not inside(name, WORKER), f"{name}: only the capturing process runs the worker"
+
+
+def place_in_order(name: str) -> int:
+    """The number of the innermost folder of `INNER_ORDER` that holds a module of the inspector, by its full name."""
+    module = name.removeprefix("shardscope.inspector.").replace(".", "/") + "/"
+    return max((len(folder), place) for place, folder in enumerate(INNER_ORDER) if module.startswith(f"{folder}/"))[1]
+
+
+def test_the_folders_of_the_inspector_import_in_order() -> None:
+    upwards = []
+    for path in {*(ROOT / "inspector").rglob("*.py")} - {ROOT / "inspector" / "__init__.py"}:
+        own = place_in_order(".".join(("shardscope", *path.relative_to(ROOT).with_suffix("").parts)))
+        below = (name for name in imported(path) if name.startswith("shardscope.inspector."))
+        upwards += [f"{path}: {name} is above {INNER_ORDER[own]}" for name in below if place_in_order(name) > own]
+    assert not upwards
 
 
 def test_no_circle_of_imports() -> None:

@@ -16,9 +16,9 @@ from textual.message import Message
 from ..inspector.findings.policy import Policy
 from ..inspector.ir.program import Program
 from ..inspector.ir.source_file import SourceFile
-from ..inspector.linked import Linked, Place, StagePlace, collectives_in, linked
 from ..inspector.pipeline import first_look, inspect
 from ..inspector.report import Collective, Report
+from ..inspector.selection.selection import Linked, Place, StagePlace, collectives_in, linked
 from ..parsers.source import Source
 
 LARGE = 8 << 20

@@ -11,10 +11,10 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from ..inspector.linked import Linked
 from ..inspector.render.table import Table
 from ..inspector.render.tables.collectives import FOLLOWS, Key, collectives, key_of, programs
 from ..inspector.report import Collective, Report
+from ..inspector.selection.selection import Linked
 from ..inspector.units import format_seconds
 from .painted import columns_of, rows_of
 from .palette import axis_hues

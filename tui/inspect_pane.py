@@ -13,8 +13,8 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from ..inspector.capture.model import Failure
-from ..inspector.linked import Linked, ProbePlace, SourceLine, StagePlace
 from ..inspector.report import Collective, Finding, Report, ShardedValue
+from ..inspector.selection.selection import Linked, ProbePlace, SourceLine, StagePlace
 from .collective_details import collective_details
 from .device_details import Window, device_details
 from .entry_details import entry_details

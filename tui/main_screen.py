@@ -15,8 +15,8 @@ from textual.widgets import Footer
 
 from ..inspector.capture.model import STAGES, Capture
 from ..inspector.findings.policy import EVERYTHING, Policy
-from ..inspector.linked import Linked, Place, ProbePlace, SourceLine, StagePlace
 from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, Report, ShardedValue
+from ..inspector.selection.selection import Linked, Place, ProbePlace, SourceLine, StagePlace
 from .analyst import Analyst, View
 from .collectives_pane import CollectivesPane
 from .feed import Feed

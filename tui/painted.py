@@ -8,7 +8,7 @@ from textual.content import Content
 
 from ..inspector.render.table import Cell, Column, Piece, Role, Table, pieces
 from ..inspector.render.tables.findings import ROLES
-from ..inspector.severity import Severity
+from ..inspector.report import Severity
 from .palette import axis_hue
 from .pieces import data
 from .row_table import Row

@@ -8,8 +8,8 @@ from textual.content import Content
 from textual.style import Style
 
 from ..inspector.collectives.spelled import axes_text, kind_text
-from ..inspector.linked import Linked, SourceLine, StagePlace
 from ..inspector.report import Collective, Confidence, file_and_line
+from ..inspector.selection.selection import Linked, SourceLine, StagePlace
 from ..parsers.source import Frame
 from .pieces import data, folded, title
 from .stage_tabs import LABELS

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..inspector.capture.model import Failure, OutputSummary, Value
-from ..inspector.linked import Place
 from ..inspector.report import PlacedMessage
+from ..inspector.selection.selection import Place
 from ..parsers.errors import Problem
 
 Entry = Value | OutputSummary | PlacedMessage | Failure | Problem

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from textual.content import Content
 
-from ..inspector.linked import Linked
 from ..inspector.render.sharding_grid import grid_lines
 from ..inspector.render.why_lines import conflict_line, origin_text, side_text, sides
 from ..inspector.report import Report, ShardedValue
+from ..inspector.selection.selection import Linked
 from ..inspector.shardings.conflicts import Conflict
 from ..inspector.shardings.explained import Why
 from ..inspector.units import format_bytes, plural

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ..inspector.compare import CauseRow, Comparison, compare
+from ..inspector.diff.targets import CauseRow, Comparison, compare
 from ..inspector.ir.program import Program
 from ..inspector.pipeline import inspect
 from ..inspector.render.collective_rows import cause_text, total_wire

@@ -10,8 +10,8 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from ..inspector.capture.model import STAGES, Capture
-from ..inspector.linked import Linked, StagePlace
 from ..inspector.report import Collective
+from ..inspector.selection.selection import Linked, StagePlace
 from ..parsers.source import Source
 from .highlight import of_dialect
 from .palette import collective_hue

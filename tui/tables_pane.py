@@ -16,9 +16,9 @@ from textual.widgets import ContentSwitcher, Static
 
 from ..inspector.capture.model import Capture
 from ..inspector.ir.program import Program
-from ..inspector.linked import Linked
 from ..inspector.render.tables import TABLES
 from ..inspector.report import Report
+from ..inspector.selection.selection import Linked
 from ..parsers.source import Source
 from .collectives_pane import CollectivesPane
 from .painted import columns_of, rows_of

@@ -7,8 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from ...parsers.sharding_syntax.mesh import AxisRef
-from ..report import Finding, Report
-from ..severity import Severity
+from ..report import Finding, Report, Severity
 from .lines import NOWHERE, Line, Lines
 from .pairing import Rule
 

@@ -9,8 +9,7 @@ from dataclasses import replace
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.source_file import SourceFile
-from ..report import Finding, Report, Suppressed, Suppression
-from ..severity import SEVERITIES
+from ..report import SEVERITIES, Finding, Report, Suppressed, Suppression
 from .policy import Policy
 from .rule import Rule
 from .rules import RULES, rule_named

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...parsers.sharding_syntax.mesh import AxisRef
-from ..report import Certainty, Edit, Finding, FindingPlace, Fix, Report
-from ..severity import Severity
+from ..report import Certainty, Edit, Finding, FindingPlace, Fix, Report, Severity
 
 MAX_ALTERNATIVES = 4
 """Different edits for one finding."""

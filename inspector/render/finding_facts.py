@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..report import Finding, Report, Suppression, Trial, file_and_line
-from ..severity import SEVERITIES
+from ..report import SEVERITIES, Finding, Report, Suppression, Trial, file_and_line
 from ..units import format_bytes, format_seconds, plural
 
 MOST_RELATED = 4

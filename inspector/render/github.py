@@ -10,8 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ..report import Finding, Report
-from ..severity import Severity
+from ..report import Finding, Report, Severity
 from .explanation_words import failure_text
 from .finding_facts import facts
 from .printable import printable

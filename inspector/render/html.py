@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from ...parsers.source import Frame
 from ..capture.model import PHASES
 from ..check.verdict import Verdict
-from ..compare import Comparison
 from ..diff.diff import Diff
 from ..diff.headline import headline
+from ..diff.targets import Comparison
 from ..report import Finding, Report
 from .explanation_words import fixes_shown, verdict
 from .finding_facts import where

@@ -14,8 +14,7 @@ from ..findings.fixes.apply import edited
 from ..findings.rule import Rule
 from ..findings.rules import RULES
 from ..ir.program import Program
-from ..report import Edit, Finding, FindingPlace, Fix, Report, Suppression
-from ..severity import Severity
+from ..report import Edit, Finding, FindingPlace, Fix, Report, Severity, Suppression
 from ..trace_errors.failed import place_of
 from .explanation_words import failure_text
 from .finding_facts import facts

@@ -2,7 +2,18 @@
 
 from .collectives import Collective, CollectivePart, Kind, Origin, Pass
 from .explanations import Explanation, PlacedMessage, StoryStep
-from .findings import Certainty, Edit, Finding, FindingPlace, Fix, Suppressed, Suppression, Trial
+from .findings import (
+    SEVERITIES,
+    Certainty,
+    Edit,
+    Finding,
+    FindingPlace,
+    Fix,
+    Severity,
+    Suppressed,
+    Suppression,
+    Trial,
+)
 from .memory import LiveValue, PeakMemory
 from .position import Confidence, SourcePosition, file_and_line
 from .report import Report, StageSummary
@@ -18,6 +29,7 @@ from .shardings import (
 from .values import AxisEntry, Divergence, ProbedValue, VariableVariance
 
 __all__ = [
+    "SEVERITIES",
     "AxisEntry",
     "AxisOrigin",
     "BoundaryOrigin",
@@ -41,6 +53,7 @@ __all__ = [
     "ProbedValue",
     "Report",
     "Role",
+    "Severity",
     "ShardMapOrigin",
     "ShardedValue",
     "SourcePosition",

@@ -7,8 +7,12 @@ from typing import Literal
 
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
-from ..severity import Severity
 from .position import SourcePosition
+
+Severity = Literal["error", "warning", "info"]
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+"""Worst first."""
 
 Certainty = Literal["proved", "likely", "possible"]
 

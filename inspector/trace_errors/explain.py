@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from ..capture.protocol.request import Request
 from ..capture.spawn import last_capture
@@ -83,4 +83,4 @@ def explained_or_verified(
     """The report of a request, explained where it failed, else with its fixes tried if they are to be verified."""
     if report.capture.failure is not None:
         return explained(report, request, tell)
-    return verified(report, request, policy, tell) if verify else report
+    return verified(report, request, partial(inspect, policy=policy), tell) if verify else report

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.severity import SEVERITIES
+from shardscope.inspector.report import SEVERITIES
 
 if TYPE_CHECKING:
     from shardscope.inspector.report import Report

@@ -18,7 +18,7 @@ from shardscope.inspector.render.renderers import Kind, formats, renderer
 from shardscope.version import __version__
 
 if TYPE_CHECKING:
-    from shardscope.inspector.compare import Comparison
+    from shardscope.inspector.diff.targets import Comparison
     from shardscope.inspector.report import Report
 
 PIPED_WIDTH = 160

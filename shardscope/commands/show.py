@@ -18,7 +18,7 @@ from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import Begun
-from shardscope.inspector.compare import compare
+from shardscope.inspector.diff.targets import compare
 from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report

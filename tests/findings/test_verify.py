@@ -13,7 +13,6 @@ from shardscope.inspector.findings.fixes.apply import captured_with, diff_of, ed
 from shardscope.inspector.findings.fixes.calls import call_at
 from shardscope.inspector.findings.fixes.edits import before_the_loop
 from shardscope.inspector.findings.fixes.verify import _counts, verified
-from shardscope.inspector.findings.policy import EVERYTHING
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Edit, Finding, Report, SourcePosition
@@ -50,7 +49,7 @@ if jax.__version_info__ >= (0, 7, 2):  # the XLA of those before does not say wh
 def test_a_fixed_sample_communicates_as_its_repaired_twin(sample: SampleCapture, name: str) -> None:
     request = request_of(f"{name}:faulty", live=False)
     before = Path(request.function.rpartition(":")[0]).read_bytes()
-    report = verified(inspect(sample(f"{name}:faulty")), request, EVERYTHING)
+    report = verified(inspect(sample(f"{name}:faulty")), request, inspect)
     tried = [found for found in report.findings if found.trial is not None]
     assert FIXED[name] in {found.rule for found in tried}
     for found in tried:
@@ -69,7 +68,7 @@ def test_fixes_are_verified_whatever_the_rules_say(
     name: str, sample: SampleCapture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reword(monkeypatch)
-    report = verified(inspect(sample(f"{name}:faulty")), request_of(f"{name}:faulty", live=False), EVERYTHING)
+    report = verified(inspect(sample(f"{name}:faulty")), request_of(f"{name}:faulty", live=False), inspect)
     assert FIXED[name] in {found.rule for found in report.findings if found.trial is not None and found.trial.verified}
 
 
@@ -124,7 +123,7 @@ def finding(report: Report, rule: str) -> Finding:
 def test_values_are_compared(script: Path) -> None:
     request = Request(f"{script}:summed", probe="none", fingerprints=True)
     report = inspect(captured(request))
-    found = finding(verified(report, request, EVERYTHING), "SS01")
+    found = finding(verified(report, request, inspect), "SS01")
     assert found.trial is not None
     assert (found.trial.verified, found.trial.values) == (True, "equal")
     assert [line for line in diff_of(report.program, found.proposal) if line.startswith("+")][1:] == [
@@ -154,7 +153,7 @@ def test_values_are_compared(script: Path) -> None:
 def test_changes_that_work(script: Path, function: str, rule: str, line: str) -> None:
     request = Request(f"{script}:{function}", probe="none", fingerprints=True)
     report = inspect(captured(request))
-    found = finding(verified(report, request, EVERYTHING), rule)
+    found = finding(verified(report, request, inspect), rule)
     assert found.trial is not None
     assert (found.trial.verified, found.trial.values) == (True, "equal")
     assert line in diff_of(report.program, found.proposal)
@@ -204,7 +203,7 @@ def test_a_body_that_stands_alone_is_left_as_it_is() -> None:
 
 def test_a_change_that_does_not_trace_is_told(script: Path) -> None:
     request = Request(f"{script}:untyped", live=False)
-    found = finding(verified(inspect(captured(request)), request, EVERYTHING), "SS03")
+    found = finding(verified(inspect(captured(request)), request, inspect), "SS03")
     assert found.trial is not None
     assert not found.trial.verified
     assert "stops while tracing" in found.trial.why

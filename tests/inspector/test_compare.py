@@ -6,7 +6,7 @@ import json
 
 import jax
 import pytest
-from shardscope.inspector.compare import compare
+from shardscope.inspector.diff.targets import compare
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json.comparison import comparison_to_json
 

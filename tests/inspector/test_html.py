@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.capture.model import Capture, Execution, Failure, Message, OutputSummary, Subject, Value
-from shardscope.inspector.compare import compare
 from shardscope.inspector.diff.diff import diff
+from shardscope.inspector.diff.targets import compare
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect

@@ -13,7 +13,7 @@ from shardscope.inspector.ir.language import KINDS, Embedded, Language, Module, 
 from shardscope.inspector.ir.languages import LANGUAGES
 from shardscope.inspector.ir.stage import ParsedStage
 from shardscope.inspector.links.source_positions import frames_at, spans_of
-from shardscope.inspector.stages import summarize
+from shardscope.inspector.pipeline import summarize
 from shardscope.parsers.errors import ParseError, Problem
 from shardscope.parsers.source import Frame, Source, Span
 from shardscope.tui import highlight

@@ -7,8 +7,8 @@ from dataclasses import replace
 import jax
 import pytest
 from shardscope.inspector.capture.model import Capture, Memory
+from shardscope.inspector.cost.peak_memory import peak_memory
 from shardscope.inspector.ir.program import Program
-from shardscope.inspector.peak_memory import peak_memory
 from shardscope.inspector.pipeline import inspect
 from shardscope.parsers.source import Source
 

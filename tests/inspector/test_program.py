@@ -14,9 +14,9 @@ from shardscope.inspector.ir import stage as stages
 from shardscope.inspector.ir.language import Language, Module
 from shardscope.inspector.ir.languages import LANGUAGES
 from shardscope.inspector.ir.program import Program
-from shardscope.inspector.linked import StagePlace, linked
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json import to_json
+from shardscope.inspector.selection.selection import StagePlace, linked
 from shardscope.parsers.source import Source
 
 JAXPR = {

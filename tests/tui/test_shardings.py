@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from shardscope.inspector.linked import linked
 from shardscope.inspector.pipeline import first_look, inspect
 from shardscope.inspector.report import ShardedValue
+from shardscope.inspector.selection.selection import linked
 from shardscope.inspector.shardings.conflicts import conflicts_of
 from shardscope.tui import analyst
 from shardscope.tui.inspect_pane import InspectPane

@@ -11,9 +11,7 @@ from ....parsers.sharding_syntax.mesh import join_axes
 from ...capture.model import PHASES, Capture, Execution, OutputSummary
 from ...capture.protocol.request import Request
 from ...capture.spawn import last_capture
-from ...pipeline import inspect
 from ...report import Edit, Finding, Report, Trial
-from ..policy import Policy
 from ..rules import rule_named
 from .apply import captured_with
 
@@ -30,24 +28,27 @@ Captures = dict[tuple[Edit, ...], Capture | None]
 
 
 def verified(
-    report: Report, request: Request, policy: Policy, tell: Callable[[str], None] = lambda what: None
+    report: Report,
+    request: Request,
+    inspect: Callable[[Capture], Report],
+    tell: Callable[[str], None] = lambda what: None,
 ) -> Report:
     """The report with a trial in the fixes that have edits: of each finding up to the first one that works.
 
-    `request` is the one that the report is of. `tell` hears what is being tried.
+    `request` is the one that the report is of, and `inspect` made it of its capture. `tell` hears what is being tried.
     """
     found = list(report.findings)
     editable = [number for number, each in enumerate(found) if any(fix.edits for fix in each.fixes)]
     if not editable:
         return report
-    before, known = _before(report, request, policy, tell), Captures()
+    before, known = _before(report, request, tell), Captures()
     for number in editable[:MAX_FINDINGS]:
         finding = found[number]
         tell(f"trying the change for {finding.rule}")
         fixes = list(finding.fixes)
         for position, fix in enumerate(fixes):
             if fix.edits:
-                trial = _tried(before, request, policy, finding, fix.edits, known)
+                trial = _tried(before, request, inspect, finding, fix.edits, known)
                 fixes[position] = replace(fix, trial=trial)
                 if trial.verified:
                     break
@@ -55,7 +56,7 @@ def verified(
     return replace(report, findings=tuple(found))
 
 
-def _before(report: Report, request: Request, policy: Policy, tell: Callable[[str], None]) -> Report:
+def _before(report: Report, request: Request, tell: Callable[[str], None]) -> Report:
     """The report of the unchanged program with values that can be compared."""
     run = report.capture.execution
     if run is None or any(output.digest for output in run.outputs) or not run.outputs:
@@ -67,7 +68,12 @@ def _before(report: Report, request: Request, policy: Policy, tell: Callable[[st
 
 
 def _tried(
-    before: Report, request: Request, policy: Policy, found: Finding, edits: tuple[Edit, ...], known: Captures
+    before: Report,
+    request: Request,
+    inspect: Callable[[Capture], Report],
+    found: Finding,
+    edits: tuple[Edit, ...],
+    known: Captures,
 ) -> Trial:
     """What becomes of one finding, and of everything else, with some edits."""
     if edits not in known:
@@ -78,7 +84,7 @@ def _tried(
     if changed.failure is not None:
         said = changed.failure.message.partition("\n")[0]
         return Trial(False, f"the changed program stops while {PHASES[changed.failure.phase]}: {said}")
-    after = inspect(changed, policy)
+    after = inspect(changed)
     values = _values(before.capture.execution, changed.execution)
     trial = Trial(
         verified=False,

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
-from ... import compare
+from ...diff import targets
 from .report import Report, report_of
 
 
@@ -29,7 +29,7 @@ class Comparison(Struct, frozen=True):
     reports: list[Report]
 
 
-def comparison_to_json(comparison: compare.Comparison, indent: int = 2) -> bytes:
+def comparison_to_json(comparison: targets.Comparison, indent: int = 2) -> bytes:
     """The document as UTF-8, with a newline at the end."""
     positions = [{c: n for n, c in enumerate(report.collectives)} for report in comparison.reports]
     document = Comparison(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...compare import CauseRow, Comparison
+from ...diff.targets import CauseRow, Comparison
 from ...report import Report
 from ...units import format_bytes, format_seconds
 from ..collective_rows import SHORT_PASS, cause_text, total_wire

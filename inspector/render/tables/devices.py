@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...linked import ProbePlace
 from ...report import ProbedValue, Report
+from ...selection.selection import ProbePlace
 from ..table import Cell, Column, Piece, Row, Table, axes_cell
 from .live import not_run
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...linked import StagePlace, equation_offset
 from ...report import Report, VariableVariance
+from ...selection.selection import StagePlace, equation_offset
 from ...units import plural
 from ..table import Cell, Column, Piece, Row, Table, axes_cell
 

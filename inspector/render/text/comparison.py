@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from ...compare import Comparison
+from ...diff.targets import Comparison
 from ..subject_line import subject_line
 from ..tables.comparison import collectives_by_cause, targets
 from .messages import failure

@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ..parsers.sharding_syntax.mesh import AxisRef
-from ..parsers.source import Frame, Span
-from .catalog.spellings import PRIMITIVES
-from .collectives.stage import collectives_of
-from .ir.jaxpr_text import EquationPlace, JaxprText
-from .ir.program import Program
-from .ir.stage import ParsedStage
-from .links.equation_ids import operations_of, spans_of_equations
-from .links.operation_ids import spans_of_tags, tags_at
-from .links.source_positions import frames_at, spans_of
-from .report import Collective, Confidence, Finding, Report, ShardedValue
-from .shardings.collective_causes import causes_of
-from .shardings.conflicts import Conflict, conflicts_of
-from .shardings.explained import Why, why
-from .shardings.situation import CollectiveCause
+from ...parsers.sharding_syntax.mesh import AxisRef
+from ...parsers.source import Frame, Span
+from ..catalog.spellings import PRIMITIVES
+from ..collectives.stage import collectives_of
+from ..ir.jaxpr_text import EquationPlace, JaxprText
+from ..ir.program import Program
+from ..ir.stage import ParsedStage
+from ..links.equation_ids import operations_of, spans_of_equations
+from ..links.operation_ids import spans_of_tags, tags_at
+from ..links.source_positions import frames_at, spans_of
+from ..report import Collective, Confidence, Finding, Report, ShardedValue
+from ..shardings.collective_causes import causes_of
+from ..shardings.conflicts import Conflict, conflicts_of
+from ..shardings.explained import Why, why
+from ..shardings.situation import CollectiveCause
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .collectives.spelled import argument_of, axes_text, source_text
-from .report import Collective, Pass, Report
+from ..collectives.spelled import argument_of, axes_text, source_text
+from ..report import Collective, Pass, Report
 
 COMPILED = "hlo"
 """The stage that is compared: what runs."""

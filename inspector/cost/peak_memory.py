@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 
-from ..parsers.hlo import HloModule, Instruction
-from .capture.model import Capture
-from .collectives.op_name import direction_of
-from .cost.places import machine_of
-from .ir import hlo_types
-from .ir.derived import derived
-from .ir.program import Program
-from .ir.stage import ParsedStage
-from .report import LiveValue, PeakMemory, SourcePosition
+from ...parsers.hlo import HloModule, Instruction
+from ..capture.model import Capture
+from ..collectives.op_name import direction_of
+from ..ir import hlo_types
+from ..ir.derived import derived
+from ..ir.program import Program
+from ..ir.stage import ParsedStage
+from ..report import LiveValue, PeakMemory, SourcePosition
+from .places import machine_of
 
 MOST = 1000
 """Values that are kept, the largest first."""

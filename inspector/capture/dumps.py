@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ..parsers.source import Source
-from ..parsers.text.language import language
-from ..parsers.text.modules import Part
-from .capture.errors import CaptureError
-from .capture.model import STAGES, Capture, Message, Stage
+from ...parsers.source import Source
+from ...parsers.text.language import language
+from ...parsers.text.modules import Part
+from .errors import CaptureError
+from .model import STAGES, Capture, Message, Stage
 
 LARGEST = 1 << 32
 """Bytes; a larger text is refused."""
