@@ -13,8 +13,6 @@ from ..inspector.selection.selection import Linked
 from ..inspector.shardings.conflicts import Conflict
 from ..inspector.shardings.explained import Why
 from ..inspector.units import format_bytes, plural
-from ..parsers.errors import ParseError
-from ..parsers.sharding_syntax.jax_arrays import parse_array_type
 from .palette import axis_hues
 from .pieces import axes_content, data, fact, folded, title
 
@@ -26,8 +24,8 @@ def sharding_details(report: Report, value: ShardedValue, linked: Linked | None,
     """The facts, the drawing, and, once it is known, how the value came to be sharded so: a tree for each axis."""
     yield from folded(Content.assemble(data(value.name, "bold"), data(f"  {value.role}", "$aside")), width)
     yield Content("")
-    yield from fact("type", value.type, width)
-    yield from fact("device", value.local_type or "", width)
+    yield from fact("type", str(value.type), width)
+    yield from fact("device", "" if value.local_type is None else str(value.local_type), width)
     yield from fact("asked", value.asked or "nothing", width)
     got = data(value.spec or "?", "bold $error" if value.agrees is False else "bold")
     yield from fact("got", got, width)
@@ -58,10 +56,7 @@ def _conflicts(found: Sequence[Conflict], report: Report, width: int) -> Iterato
 
 
 def _drawing(report: Report, value: ShardedValue, width: int) -> Iterator[Content]:
-    try:
-        shape = parse_array_type(value.type).shape
-    except ParseError:
-        return
+    shape = value.type.shape
     if value.sharding is None or shape is None or len(shape) != len(value.sharding.dims):
         return
     subject = report.capture.subject

@@ -82,10 +82,10 @@ def _renamed(name: str, module: HloModule) -> Instruction | None:
 
 def _value(name: str, index: str, size: int, made_by: Instruction | None) -> LiveValue:
     if made_by is None:
-        return LiveValue(name, size, "", "", "unknown", SourcePosition())
+        return LiveValue(name, size, None, "", "unknown", SourcePosition())
     leaves = list(hlo_types.leaves(made_by.type))
     number = int(index) if index.strip().isdecimal() else 0
-    type = hlo_types.short(leaves[number]) if number < len(leaves) else hlo_types.short(made_by.type)
+    type = hlo_types.array_type(leaves[number] if number < len(leaves) else made_by.type)
     metadata = made_by.metadata
     op_name = metadata.op_name if metadata is not None and metadata.op_name else ""
     frames = made_by.frames

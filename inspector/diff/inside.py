@@ -43,7 +43,7 @@ def insides(report: Report, lines: Lines) -> tuple[tuple[Inside, int], ...]:
             continue
         line = NOWHERE if frame is None else lines.of((frame,))[0]
         where = value.source.function_text(report.script)
-        counted[Inside(value.role, value.name, value.type, value.spec, line, where)] += 1
+        counted[Inside(value.role, value.name, str(value.type), value.spec, line, where)] += 1
     return tuple(counted.items())
 
 

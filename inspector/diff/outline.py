@@ -236,7 +236,7 @@ def _partners(collective: Collective) -> str:
 
 
 def _border(value: ShardedValue) -> Border:
-    return Border(value.role, value.name, value.type, value.spec)
+    return Border(value.role, value.name, str(value.type), value.spec)
 
 
 def _sizes(report: Report) -> dict[str, int]:

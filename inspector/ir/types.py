@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..units import bytes_of
+
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
@@ -26,6 +28,11 @@ class ArrayType:
     def elements(self) -> int | None:
         """How many elements there are; None where that is not known."""
         return None if self.shape is None else math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int | None:
+        """The bytes of all elements; None where the shape or the size of the dtype is not known."""
+        return None if self.shape is None else bytes_of(self.dtype, self.shape)
 
     def __str__(self) -> str:
         if self.dims is None:

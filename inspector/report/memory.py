@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..ir.types import ArrayType
 from .collectives import Pass
 from .position import SourcePosition
 
 
 @dataclass(frozen=True, slots=True)
 class LiveValue:
-    """A value that takes memory at the peak, by the instruction that made it, `opcode`, or `argument`."""
+    """A value that takes memory at the peak, by the instruction that made it, `opcode`, or `argument`.
+
+    `type` is None where that is not known.
+    """
 
     name: str
     bytes: int
-    type: str
+    type: ArrayType | None
     op_name: str
     direction: Pass
     source: SourcePosition

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ...parsers.source import Span
 from ..ir.array_sharding import ArraySharding
+from ..ir.types import ArrayType
 from .position import SourcePosition
 
 Role = Literal["argument", "output", "constraint", "shard_map input", "shard_map output", "value"]
@@ -28,8 +29,8 @@ class ShardedValue:
     value: str
     name: str
     span: Span
-    type: str
-    local_type: str | None
+    type: ArrayType
+    local_type: ArrayType | None
     sharding: ArraySharding | None
     spec: str | None
     asked: str | None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...parsers.errors import ParseError, readable
-from ...parsers.mlir import Annotations, Argument, MlirType, Operation, OtherType, Result, TensorType
+from ...parsers.mlir import Argument, MlirType, Operation, OtherType, Result
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ...parsers.source import Span
@@ -17,18 +17,18 @@ from ..capture.model import Value
 from ..capture.propagation import has_mesh
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
-from ..ir.mlir_types import dtype_name, short
+from ..ir.mlir_types import array_type
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tag_of_location
 from ..report import Role, ShardedValue, SourcePosition
-from ..units import bytes_of
 from .dataflow import Dataflow, Node, dataflow_of
 from .gspmd_table import gspmd_borders, gspmd_values
+from .layout import Layout, layout_of
 from .places import Places
 from .recorded import sharding_at, shardings_at, shardings_of
-from .requested import agrees, requested_sharding
-from .spelled import as_spec, from_sdy
+from .requested import requested_sharding
+from .spelled import from_sdy
 
 STAGE = "sdy"
 SILENT = frozenset({"sdy.constant", "stablehlo.constant", "stablehlo.return", "sdy.return", "return", "func.return"})
@@ -80,8 +80,7 @@ def _borders(
 ) -> tuple[ShardedValue, ...]:
     maker = _Maker(flow, meshes)
     return (
-        *maker.arguments(arguments),
-        *maker.outputs(outputs),
+        *maker.boundary(arguments, outputs),
         *maker.constraints(stage, stablehlo),
         *maker.shard_maps(),
     )
@@ -104,41 +103,28 @@ class _Maker:
         self.flow = flow
         self.own = {name: mesh for name, mesh in flow.module.meshes.items() if mesh.axes}
         self.meshes = (*self.own.values(), *meshes)
-        self._known: dict[object, tuple[str, str | None, ArraySharding | None, str | None, int | None]] = {}
+        self._layouts: dict[object, Layout] = {}
         self.places = Places(flow)
 
-    def arguments(self, told: tuple[Value, ...]) -> Iterator[ShardedValue]:
-        """The function's arguments, by their paths in the pytree."""
-        by_path = {value.path: value for value in told}
-        for number, argument in enumerate(self.flow.function.arguments):
-            name = self.places.argument(number)
-            sharding = sharding_at(self.flow, Node("argument", -1, number))
-            span = Span(self.flow.function.span.start, self.flow.function.span.start + 1)
-            told_of = by_path.get(name)
-            asked = None if told_of is None else requested_sharding(told_of, self.meshes)
-            yield self._row(
-                "argument",
-                argument.name,
-                name,
-                span,
-                _type_of(argument),
-                sharding,
-                (),
-                SourcePosition(),
-                asked,
-            )
+    def boundary(self, arguments: tuple[Value, ...], outputs: tuple[Value, ...]) -> Iterator[ShardedValue]:
+        """The function's arguments and results, by their paths in the pytree."""
+        function, places = self.flow.function, self.places
+        requested, returned = ({value.path: value for value in values} for values in (arguments, outputs))
+        span = Span(function.span.start, function.span.start + 1)
+        for number, argument in enumerate(function.arguments):
+            node, name = Node("argument", -1, number), places.argument(number)
+            yield self._parameter(node, argument, argument.name, name, span, requested.get(name))
+        for number, result in enumerate(function.results):
+            node, name = Node("output", -1, number), places.output(number)
+            yield self._parameter(node, result, f"result {number}", name, span, returned.get(name))
 
-    def outputs(self, told: tuple[Value, ...]) -> Iterator[ShardedValue]:
-        """What the function returns, by the paths of the results."""
-        by_path = {value.path: value for value in told}
-        for number, result in enumerate(self.flow.function.results):
-            name = self.places.output(number)
-            sharding = sharding_at(self.flow, Node("output", -1, number))
-            span = Span(self.flow.function.span.start, self.flow.function.span.start + 1)
-            told_of = by_path.get(name)
-            asked = None if told_of is None else requested_sharding(told_of, self.meshes)
-            type = _type_of(result)
-            yield self._row("output", f"result {number}", name, span, type, sharding, (), SourcePosition(), asked)
+    def _parameter(
+        self, node: Node, parameter: Argument | Result, text: str, name: str, span: Span, value: Value | None
+    ) -> ShardedValue:
+        role: Role = "argument" if node.kind == "argument" else "output"
+        type = readable(lambda: parameter.type) or OtherType(parameter.type_text)
+        asked = None if value is None else requested_sharding(value, self.meshes)
+        return self._row(role, text, name, span, type, sharding_at(self.flow, node), (), SourcePosition(), asked)
 
     def constraints(self, stage: ParsedStage, before: ParsedStage | None) -> Iterator[ShardedValue]:
         """`with_sharding_constraint` and its like. Propagation fills in what they leave open, so it is read before."""
@@ -167,7 +153,7 @@ class _Maker:
                 continue
             operation = self.flow.operation(number)
             try:
-                wanted, given = _specs(operation.annotations)
+                wanted, given = operation.annotations.in_shardings or (), operation.annotations.out_shardings or ()
                 types = operation.operand_types
             except ParseError:
                 continue
@@ -205,44 +191,14 @@ class _Maker:
         sharding: Sharding | None,
         manual: tuple[str, ...],
         place: SourcePosition,
-        asked: ArraySharding | None,
+        requested: ArraySharding | None,
     ) -> ShardedValue:
         key = (type, sharding, manual)
-        if key not in self._known:
-            self._known[key] = self._meaning(type, sharding, manual)
-        printed, local, got, spec, replicated = self._known[key]
-        return ShardedValue(
-            stage=STAGE,
-            role=role,
-            value=value,
-            name=name,
-            span=span,
-            type=printed,
-            local_type=local,
-            sharding=got,
-            spec=spec,
-            asked=None if asked is None else as_spec(asked),
-            agrees=None if asked is None or got is None else agrees(asked, got),
-            replicated_bytes=replicated,
-            source=place,
-            manual=manual,
-        )
-
-    def _meaning(
-        self, type: MlirType, sharding: Sharding | None, manual: tuple[str, ...]
-    ) -> tuple[str, str | None, ArraySharding | None, str | None, int | None]:
-        printed = short(type)
-        if not isinstance(type, TensorType) or None in type.dims:
-            return printed, None, None, None, None
-        shape = [dim for dim in type.dims if dim is not None]
-        got = self._sharding(sharding, manual, len(shape))
-        if got is None or len(got.dims) != len(shape):
-            return printed, None, None, None, None
-        local = got.local_shape(shape)
-        size = bytes_of(dtype_name(type.element), local)
-        replicated = None if size is None else size - size // got.copies
-        element = dtype_name(type.element)
-        return printed, f"{element}[{','.join(map(str, local))}]", got, as_spec(got), replicated
+        if key not in self._layouts:
+            array = array_type(type)
+            rank = None if array.shape is None else len(array.shape)
+            self._layouts[key] = layout_of(array, None if rank is None else self._sharding(sharding, manual, rank))
+        return self._layouts[key].row(STAGE, role, value, name, span, place, requested, manual)
 
     def _sharding(self, sharding: Sharding | None, manual: tuple[str, ...], rank: int) -> ArraySharding | None:
         """A value of which nothing is said is replicated."""
@@ -263,9 +219,6 @@ class _Maker:
             return None
 
 
-# What cannot be read is a problem of the text, and listed as such: here it is as if it were not there.
-
-
 def _targets(before: ParsedStage | None) -> dict[int, Sharding | None]:
     """What the constraints of the program ask for, by the numbers of their operations.
 
@@ -277,7 +230,7 @@ def _targets(before: ParsedStage | None) -> dict[int, Sharding | None]:
     tags = [_tag(before, operation) for operation in written]
     if None in tags and any(before.mlir.operations({"func.call", "call"})):
         return {}
-    targets = [_target(operation.annotations) for operation in written]
+    targets = map(_target, written)
     return {
         number if tag is None else tag: target for number, (tag, target) in enumerate(zip(tags, targets, strict=True))
     }
@@ -287,19 +240,6 @@ def _tag(stage: ParsedStage, operation: Operation) -> int | None:
     return tag_of_location(stage, readable(lambda: operation.statement.location))
 
 
-def _target(annotations: Annotations) -> Sharding | None:
-    try:
-        return annotations.target
-    except ParseError:
-        return None
-
-
-def _specs(annotations: Annotations) -> tuple[tuple[Sharding, ...], tuple[Sharding, ...]]:
-    try:
-        return annotations.in_shardings or (), annotations.out_shardings or ()
-    except ParseError:
-        return (), ()
-
-
-def _type_of(parameter: Argument | Result) -> MlirType:
-    return readable(lambda: parameter.type) or OtherType(parameter.type_text)
+def _target(constraint: Operation) -> Sharding | None:
+    """What a constraint asks for; what cannot be read is listed as a problem of the text, and left out here."""
+    return readable(lambda: constraint.annotations.target)

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 from ...report import Finding, FindingPlace, Report, ShardedValue
 from ..rule import Rule, advice, finding
-from ..support.shapes import shape_of
 
 
 def check(report: Report) -> Iterator[Finding]:
     """Each constraint, argument and output that was asked to be cut into parts that are not equal."""
     for value in report.shardings:
-        shape, sharding = shape_of(value.type), value.sharding
+        shape, sharding = value.type.shape, value.sharding
         if value.asked is None or sharding is None or value.manual:
             continue
         if shape is None or len(shape) != len(sharding.parts):

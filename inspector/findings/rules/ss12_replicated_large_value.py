@@ -12,7 +12,6 @@ from ...report import Finding, FindingPlace, Report, ShardedValue
 from ...shardings.spelled import as_spec
 from ...units import format_bytes
 from ..rule import Rule, advice, finding
-from ..support.shapes import shape_of
 
 MIN_COPIED_BYTES = 64 * 2**20
 """Bytes of a device that lie elsewhere as well, from which on a value is large."""
@@ -39,7 +38,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _cuts(value: ShardedValue) -> Iterator[tuple[AxisRef, int, ArraySharding]]:
     """The axes that might cut the value further, each with the dimension that it divides, and what it would be then."""
-    sharding, shape = value.sharding, shape_of(value.type)
+    sharding, shape = value.sharding, value.type.shape
     if sharding is None or shape is None:
         return
     used = {axis.name for axis in (*sharding.sharded, *sharding.unreduced, *sharding.manual)}

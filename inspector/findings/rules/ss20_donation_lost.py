@@ -36,7 +36,7 @@ def check(report: Report) -> Iterator[Finding]:
 def _found(report: Report, argument: Value, place: FindingPlace) -> Finding:
     sharded = {(value.role, value.name): value for value in report.shardings}
     own = sharded.get(("argument", argument.path))
-    size = type_bytes(argument.type if own is None else own.local_type or argument.type)
+    size = type_bytes(argument.type) if own is None or own.local_type is None else own.local_type.bytes
     script = report.capture.script_text
     files = () if script is None else (script.name,)
     why, fix = _why(report, argument, own, sharded)

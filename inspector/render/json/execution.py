@@ -142,5 +142,5 @@ def memory_of(memory: model.Memory, peak: PeakMemory | None) -> Memory:
         capacity=None if peak is None else peak.capacity,
         fits=None if peak is None else peak.fits,
         most=None if peak is None else peak.bytes,
-        alive=() if peak is None else peak.alive,
+        alive=() if peak is None else [shaped(LiveValue, value, type=str(value.type or "")) for value in peak.alive],
     )

@@ -103,9 +103,10 @@ def _side(side: conflicts.Side) -> Side:
 
 def sharding_of(value: report.ShardedValue, program: Program) -> Sharding:
     """A sharded value in its JSON shape."""
+    local = None if value.local_type is None else str(value.local_type)
     most = 1 if value.role == "value" else MOST_STEPS
     why = [why_of(found) for found in explained.why(program, value, most)]
-    return shaped(Sharding, value, global_type=value.type, why=why)
+    return shaped(Sharding, value, global_type=str(value.type), local_type=local, why=why)
 
 
 def _step(step: explained.ExplainedStep) -> Step:

@@ -27,7 +27,7 @@ def memory(report: Report) -> Table:
     alike: dict[tuple[str, str, str, str], list[LiveValue]] = {}
     for value in peak.alive if peak is not None and account is not None else ():
         place = value.source.text(report.script) or value.op_name or value.name
-        alike.setdefault((value.opcode, value.type, SHORT_PASS[value.direction], place), []).append(value)
+        alike.setdefault((value.opcode, str(value.type or ""), SHORT_PASS[value.direction], place), []).append(value)
     ordered = sorted(alike.items(), key=lambda item: -sum(value.bytes for value in item[1]))
     return Table(
         id="memory",

@@ -71,10 +71,10 @@ def _row(
         f"{count}×" if count > 1 else "",
         Piece(value.role, "aside"),
         name,
-        value.type,
+        str(value.type),
         value.asked or "",
         Piece(f"{got} ✗", "error") if value.agrees is False else same,
-        value.local_type or value.type,
+        str(value.local_type or value.type),
         format_bytes(value.replicated_bytes),
         value.source.text(report.script),
     )

@@ -41,8 +41,10 @@ def test_the_table_is_what_was_compiled(captured: Capture) -> None:
     assert module.entry is not None
     assert module.entry.root is not None
     compiled = {int(each.literal or 0): each for each in module.entry.instructions if each.opcode == "parameter"}
-    assert [row.local_type for row in rows[:3]] == [hlo_types.short(compiled[n].type) for n in range(3)]
-    assert [row.local_type for row in rows[3:5]] == list(map(hlo_types.short, hlo_types.leaves(module.entry.root.type)))
+    assert [str(row.local_type) for row in rows[:3]] == [hlo_types.short(compiled[n].type) for n in range(3)]
+    assert [row.local_type for row in rows[3:5]] == list(
+        map(hlo_types.array_type, hlo_types.leaves(module.entry.root.type))
+    )
     assert [row.spec for row in values(Program(captured)) if row.name == "tanh"] == ["P('data', 'model')"]
 
 
