@@ -23,11 +23,11 @@ from .events import decode, fold
 from .model import Capture
 from .process import Process
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
-from .protocol import bootstrap, compiler_log
+from .protocol import bootstrap
 from .protocol.events import Devices, End, Event, Failure, Hello, Message, Progress, Stage
 from .protocol.request import Request
 from .protocol.wire import Frame
-from .protocol.workspace import COMPILER_LOG, DUMP, find_stages, read_stages
+from .protocol.workspace import COMPILER_LOG, DUMP, find_stages, read_messages, read_stages
 
 SLOWEST_START = 60.0
 """Seconds in which an interpreter must say that it is one."""
@@ -192,6 +192,6 @@ def _salvaged(growing: Capture, workspace: Path) -> Capture:
         if growing.stage(name) is None:
             growing = fold(growing, Stage(name, text=text))
     phase = growing.progress.phase if growing.progress else "compile"
-    for message in compiler_log.read_messages(str(workspace / COMPILER_LOG), phase):
+    for message in read_messages(workspace / COMPILER_LOG, phase):
         growing = fold(growing, message)
     return growing

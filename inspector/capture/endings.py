@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .model import PHASES, Failure, Phase
-from .protocol import bootstrap, compiler_log
-from .protocol.workspace import COMPILER_LOG, FAULT_LOG
+from .protocol import bootstrap
+from .protocol.workspace import COMPILER_LOG, FAULT_LOG, fatal_message
 
 LAST_WORDS = 4000
 """Characters."""
@@ -59,7 +59,7 @@ def died(phase: Phase, ending: Ending, workspace: Path) -> Failure:
         used = "" if ending.peak_bytes is None else f" when it used {ending.peak_bytes / 1e9:.2g} GB of memory"
         how = f"it was killed (SIGKILL){used}"
         hint = "the system kills processes that way when memory runs out: try smaller shapes, or --no-live"
-    elif fatal := compiler_log.fatal_message(words):
+    elif fatal := fatal_message(words):
         how = f"XLA gave up: {fatal[0]} ({fatal[1]})"
     elif ending.status < 0:
         how = f"{_SIGNALS.get(-ending.status, 'a signal')} ({_name(-ending.status)})"

@@ -1,9 +1,10 @@
-"""The capturing process, seen from outside: its frames, its end, and how to end it."""
+"""The capturing process, seen from outside: its frames, what it prints, its end, and how to end it."""
 
 from __future__ import annotations
 
 import os
 import resource
+import selectors
 import signal
 import subprocess
 import sys
@@ -12,9 +13,9 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from resource import struct_rusage
+from typing import IO
 
 from .endings import Ending
-from .output import Drain
 from .protocol import wire
 from .protocol.wire import Frame, FrameError
 
@@ -153,3 +154,63 @@ def _ended(pid: int) -> tuple[int, int, struct_rusage] | None:
             return ended
         time.sleep(0.05)
     return None
+
+
+KEPT = 64 * 1024
+"""Bytes kept of the beginning, and as many of the end."""
+
+
+class Output:
+    """The first and the last bytes of a stream."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._tail = b""
+        self._length = 0
+
+    def add(self, data: bytes) -> None:
+        """Take the next piece."""
+        self._length += len(data)
+        room = KEPT - len(self._head)
+        self._head += data[:room]
+        self._tail = (self._tail + data[room:])[-KEPT:] if room < len(data) else self._tail
+
+    @property
+    def data(self) -> bytes:
+        """Head and tail, with a line in between that says how much is missing."""
+        missing = self._length - len(self._head) - len(self._tail)
+        gap = b"\n... %d bytes are left out here ...\n" % missing if missing else b""
+        return self._head + gap + self._tail
+
+
+class Drain:
+    """Reads two pipes in a thread of its own, so that whoever writes to them never waits."""
+
+    def __init__(self, stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        self.stdout = Output()
+        self.stderr = Output()
+        self._pipes = {stdout: self.stdout, stderr: self.stderr}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="shardscope-output", daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Read what is still there. A process that left the group may hold the pipes open: it is not waited for."""
+        self._over.set()
+        self._thread.join(2)
+
+    def _run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for pipe, output in self._pipes.items():
+                selector.register(pipe, selectors.EVENT_READ, output)
+            while selector.get_map():
+                ready = selector.select(timeout=0.1)
+                if not ready and self._over.is_set():
+                    break
+                for key, _ in ready:
+                    data = os.read(key.fd, 1 << 16)
+                    key.data.add(data)
+                    if not data:
+                        selector.unregister(key.fileobj)
+        for pipe in self._pipes:
+            pipe.close()

@@ -1,12 +1,15 @@
-"""The catalogue by the names that each language has for what is in it."""
+"""The catalogue by the names that each language has for what is in it, and primitives that are about no mesh axes."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal
 
-from .collective import CollectiveKind, CollectiveRule
-from .collectives import CASTS, KINDS
+from .collective import CollectiveKind, CollectiveRule, FormerName
+from .collectives import CASTS, FORMER_NAMES, KINDS
 
 KIND_OF: dict[str, CollectiveKind] = {kind.name: kind for kind in KINDS}
 
@@ -53,3 +56,57 @@ def functions_of(*kinds: Kind) -> tuple[str, ...]:
     """Return the functions of `jax.lax` that lead to collectives of these kinds; without any, of all kinds."""
     rules = (rule for rule in TABLE if rule.lowers_to in (kinds or KIND_OF))
     return tuple(dict.fromkeys(function for rule in rules for function in rule.functions))
+
+
+Entry = CollectiveKind | CollectiveRule | FormerName
+
+ENTRIES: tuple[Entry, ...] = (*KINDS, *TABLE, *FORMER_NAMES)
+
+_AROUND = re.compile(r"\A(?:jax\.lax\.|jax\.|lax\.|stablehlo\.|mhlo\.)|_(?:start|done|p)\Z")
+"""Where a name is from, and which half of an asynchronous collective it means."""
+
+
+def entries_named(name: str) -> tuple[Entry, ...]:
+    """Return what a name means, kinds first: a function, a primitive, an operation or an opcode of a collective."""
+    wanted = _plain(name)
+    return tuple(entry for entry in ENTRIES if wanted in _names_of(entry))
+
+
+def similar_names(name: str) -> list[str]:
+    """Return the known names that are spelled much like one that is not known."""
+    known = {spelled: None for entry in ENTRIES for spelled in _names_of(entry)}
+    return get_close_matches(_plain(name), known, 3, 0.7)
+
+
+def _plain(name: str) -> str:
+    return _AROUND.sub("", name.strip().lower().replace("-", "_"))
+
+
+def _names_of(entry: Entry) -> Iterator[str]:
+    match entry:
+        case CollectiveKind(name, _, operations, opcodes, fused, calls, partners, transfers, also):
+            spelled = (name, *operations, *opcodes, *calls, *partners, *transfers, *also, *(fused or ())[1:])
+            yield from map(_plain, spelled)
+        case CollectiveRule():
+            yield from map(_plain, (*entry.functions, entry.primitive, *entry.aliases))
+        case FormerName():
+            yield entry.name
+
+
+CALLS = frozenset(
+    {"jit", "pjit", "closed_call", "core_call", "eval_jaxpr", "remat", "remat2", "checkpoint"}
+    | {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin"}
+)
+
+CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+"""Parameters that hold the body of a call."""
+
+CONSTRAINTS = ("sharding_constraint", "reshard", "mesh_cast")
+"""Primitives that give a value another sharding, or ask for one."""
+
+_KERNELS = ("pallas_call", "core_map", "mosaic", "triton", "tpu_custom_call")
+
+
+def is_kernel(primitive: str) -> bool:
+    """Whether an equation of that primitive is a kernel, whose body has a compiler of its own."""
+    return any(name in primitive for name in _KERNELS)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..catalog.collective import CollectiveKind, CollectiveRule, FormerName
-from ..catalog.names import Entry
-from ..catalog.spellings import rule_of
+from ..catalog.spellings import Entry, rule_of
 
 SENDS = {
     ("ring", 1): "(n-1)/n of the larger side, for groups of n",

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..catalog.calls import CALLED
 from ..catalog.collective import State
-from ..catalog.spellings import rule_of
+from ..catalog.spellings import CALLED, rule_of
 from ..ir.derived import derived
 from ..ir.jaxpr import Equation, JaxprProgram, ShardMap
 from ..ir.jaxpr_text import JaxprText

@@ -10,8 +10,7 @@ from __future__ import annotations
 import argparse
 
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.catalog.names import entries_named, similar_names
-from shardscope.inspector.catalog.spellings import TABLE
+from shardscope.inspector.catalog.spellings import TABLE, entries_named, similar_names
 from shardscope.inspector.findings.rules import rule_named
 from shardscope.inspector.render.explained import entry_text, table_text
 from shardscope.inspector.render.rule_text import rule_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shardscope.inspector.capture.protocol.compiler_log import (
+from shardscope.inspector.capture.protocol.workspace import (
     LONGEST_MESSAGE,
     MOST_MESSAGES,
     fatal_message,
@@ -25,7 +25,7 @@ cannot go from one to the other.
 
 def test_messages(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(LOG)
-    messages = read_messages(str(tmp_path / "log"), "compile")
+    messages = read_messages(tmp_path / "log", "compile")
     assert [(m.level, m.location, m.text.partition("\n")[0][:20]) for m in messages] == [
         ("info", None, "a line of a plugin's"),
         ("warning", "spmd_partitioner.cc:666", "[SPMD] Involuntary f"),
@@ -45,8 +45,8 @@ def test_a_failed_check() -> None:
 def test_floods_are_cut(tmp_path: Path) -> None:
     line = "W1121 06:14:39.059388   18502 a.cc:1] "
     (tmp_path / "log").write_text(line + "x" * (LONGEST_MESSAGE * 2) + "\n")
-    (message,) = read_messages(str(tmp_path / "log"), "compile")
+    (message,) = read_messages(tmp_path / "log", "compile")
     assert len(message.text) == LONGEST_MESSAGE
     (tmp_path / "log").write_text("".join(f"{line}{number}\n" for number in range(MOST_MESSAGES * 2)))
-    assert len(read_messages(str(tmp_path / "log"), "compile")) == MOST_MESSAGES
-    assert read_messages(str(tmp_path / "none"), "compile") == []
+    assert len(read_messages(tmp_path / "log", "compile")) == MOST_MESSAGES
+    assert read_messages(tmp_path / "none", "compile") == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from shardscope.inspector.capture.environment import child_environment, user_devices
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.capture.worker.devices import wanted
+from shardscope.inspector.capture.worker.failures import wanted
 from shardscope.inspector.targets.target import parse_target
 
 from .conftest import Captured

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.capture.worker.ref_names import Names, named
+from shardscope.inspector.capture.worker.tagging import Names, named
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report, ShardedValue
 

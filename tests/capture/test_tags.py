@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.capture import events
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.capture.protocol import bootstrap
 from shardscope.inspector.capture.tags import pairs_of, plain, tagged, untagged
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.links.operation_ids import tag_of_location, tags_in
@@ -69,9 +68,8 @@ SCRIPT = """
 import importlib.util, json, os, re, sys
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 import jax
-sys.path.insert(0, sys.argv[1])
-from worker.tagging import tag
-_, _, path, name, folder = sys.argv
+from shardscope.inspector.capture.worker.tagging import tag
+_, path, name, folder = sys.argv
 spec = importlib.util.spec_from_file_location("program", path)
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
@@ -94,9 +92,8 @@ def test_what_is_compiled_does_not_change(name: str, tmp_path: Path) -> None:
     """The same instructions, but for what is only said about them: their names, and where they come from."""
     sample, _, function = name.partition(":")
     path = next(each.path for each in samples() if each.name == sample)
-    folder = str(Path(bootstrap.FOLDER) / "capture")
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, folder, str(path), function, str(tmp_path)],
+        [sys.executable, "-c", SCRIPT, str(path), function, str(tmp_path)],
         env={**os.environ, "JAX_PLATFORMS": "cpu"},
         capture_output=True,
         text=True,
@@ -139,8 +136,8 @@ def test_numbers_lead_from_the_compiled_program_to_the_stablehlo(sample: SampleC
 def test_a_capture_keeps_its_numbers(sample: SampleCapture) -> None:
     captured = sample("predict:predict")
     again = Capture()
-    for frame in events.frames_of(captured):
-        again = events.fold(again, frame)
+    for event in events.events_of(captured):
+        again = events.fold(again, event)
     assert [stage.tags for stage in again.stages] == [stage.tags for stage in captured.stages]
     assert [stage.source.data for stage in again.stages] == [stage.source.data for stage in captured.stages]
     assert all(b"~op" not in stage.source.data for stage in captured.stages)

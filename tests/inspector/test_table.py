@@ -16,8 +16,15 @@ from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 from shardscope.inspector.catalog.collective import SLICE, CollectiveKind, CollectiveRule
 from shardscope.inspector.catalog.collectives import KINDS
-from shardscope.inspector.catalog.names import entries_named
-from shardscope.inspector.catalog.spellings import FUNCTIONS, HLO_OPCODES, PRIMITIVES, STABLEHLO_OPS, TABLE, rule_of
+from shardscope.inspector.catalog.spellings import (
+    FUNCTIONS,
+    HLO_OPCODES,
+    PRIMITIVES,
+    STABLEHLO_OPS,
+    TABLE,
+    entries_named,
+    rule_of,
+)
 from shardscope.inspector.collectives.context import AnalysisContext
 from shardscope.inspector.collectives.hlo import hlo_collectives
 from shardscope.inspector.collectives.stablehlo import stablehlo_collectives

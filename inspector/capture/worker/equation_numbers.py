@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ...catalog.calls import is_kernel
-from .program.structure import bodies, opened
+from ...catalog.spellings import is_kernel
+from .program.structure import bodies
 
 _MARK = re.compile(r"/~eq\d+\.\d+~|~eq\d+\.\d+~/?")
 _NUMBERS = re.compile(r"~eq(\d+)\.(\d+)~")
@@ -56,13 +56,13 @@ def numbered(jaxprs: Sequence[Any]) -> Iterator[str | None]:
 def _of_kernels(jaxprs: Sequence[Any]) -> set[int]:
     """The ids of all jaxprs inside of kernels."""
     kernels = [equation for jaxpr in jaxprs for equation in jaxpr.eqns if is_kernel(equation.primitive.name)]
-    waiting = [body for equation in kernels for body in map(opened, bodies(equation))]
+    waiting = [body for equation in kernels for body in bodies(equation)]
     found: set[int] = set()
     while waiting:
         body = waiting.pop()
         if id(body) not in found:
             found.add(id(body))
-            waiting += [inner for equation in body.eqns for inner in map(opened, bodies(equation))]
+            waiting += [inner for equation in body.eqns for inner in bodies(equation)]
     return found
 
 
@@ -71,7 +71,7 @@ def _holds_kernel(equation: Any, known: dict[int, bool]) -> bool:
     if is_kernel(equation.primitive.name):
         return True
     found = False
-    for body in map(opened, bodies(equation)):
+    for body in bodies(equation):
         if id(body) not in known:
             known[id(body)] = any(_holds_kernel(inner, known) for inner in body.eqns)
         found = found or known[id(body)]

@@ -14,7 +14,7 @@ from typing import Any
 from ..protocol.events import Devices, End, Script
 from ..protocol.request import Request, UsageError, read_overrides
 from ..protocol.workspace import FAULT_LOG
-from . import devices, failures
+from . import failures
 from .channel import Channel, Pipe, die_with_parent
 from .inputs.resolve import find_script, prepare_path, resolve
 from .patches import imports
@@ -80,8 +80,8 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
     """Tell why it ends here; an error about the number of devices says how many were wanted."""
     failure = failures.describe(error, channel.phase)
     message, line = str(error), failures.user_line(error)
-    count = _device_count() if devices.is_about_devices(message, line) else 0
-    wanted = devices.wanted(message, line, count) if count and not isinstance(error, UsageError) else None
+    count = _device_count() if failures.is_about_devices(message, line) else 0
+    wanted = failures.wanted(message, line, count) if count and not isinstance(error, UsageError) else None
     if wanted is not None and count == chosen_devices:
         channel.send(Devices(wanted))
     elif wanted is not None and wanted > count:
@@ -92,7 +92,7 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
             message=f"{wanted} devices are needed, and there are {count}: {failure.message}",
             hint=f"--devices {wanted}" if target == "cpu" else other,
         )
-    elif devices.is_about_divisibility(message) and _device_count() == chosen_devices:
+    elif failures.is_about_divisibility(message) and _device_count() == chosen_devices:
         hint = f"if the script takes all {chosen_devices} devices that there are, try fewer with --devices"
         failure = replace(failure, hint=hint)
     elif "RESOURCE_EXHAUSTED" in message and channel.phase == "compile":

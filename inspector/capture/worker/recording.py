@@ -7,53 +7,37 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 from jax.extend.source_info_util import register_exclusion
 
-from ..protocol import compiler_log
-from ..protocol.events import Arguments, Equations, Memory, Message, Outputs, Peak, Stage
+from ..protocol.events import Arguments, Equations, Memory, Outputs, Peak, Stage
 from ..protocol.request import Request, UsageError
-from ..protocol.workspace import DUMP, PROFILE, compiler_options, read_peak, read_stages
-from . import equation_numbers, failures, ref_names, tagging
+from ..protocol.workspace import (
+    COMPILER_LOG,
+    DUMP,
+    PROFILE,
+    compiler_options,
+    diverted,
+    read_messages,
+    read_peak,
+    read_stages,
+)
+from . import equation_numbers, failures, tagging
 from .channel import Channel
-from .inputs import callables, jit_info
+from .inputs import callables, wrappers
 from .inputs.arguments import find_arguments
 from .inputs.callables import Traceable
 from .inputs.resolve import Resolved
 from .patches.overrides import Overriding
 from .probes import live, watching
-from .program import avals, jaxpr_facts, meshes, stacks, values
+from .program import avals, jaxpr_facts, meshes, structure, values
 from .program.jaxpr_facts import Table
-from .simulated.platform import platform_branches
 from .simulated.topology import Topology
 from .subject import KnownSubject
 
-if TYPE_CHECKING:
-    from .simulated.cross_compile import CrossCompiled
-
 OLDEST_JAX = (0, 7, 1)
-
-
-class Compiled:
-    """A `jax.stages.Compiled`, for the devices that are there."""
-
-    def __init__(self, stages: Any) -> None:
-        self.stages = stages
-
-    @property
-    def devices(self) -> list[Any]:
-        """In the order of its partitions."""
-        return list(self.stages.runtime_executable().local_devices())
-
-    def as_text(self) -> str:
-        """The optimized HLO."""
-        return str(self.stages.as_text())
-
-    def memory_analysis(self) -> Any:
-        """Sizes, in bytes per device."""
-        return self.stages.memory_analysis()
 
 
 def record(
@@ -72,7 +56,7 @@ def record(
     for path in (failures.HERE, "<string>"):  # our own frames: they must not be in source locations
         register_exclusion(path)
     subject = KnownSubject(request, found, channel, topology)
-    for problem in filter(None, (probe() for probe in (_old_jax, jit_info.probe, avals.probe, stacks.probe))):
+    for problem in filter(None, (probe() for probe in (_old_jax, wrappers.probe, avals.probe, structure.probe))):
         channel.tell("warning", problem)
 
     channel.enter("arguments")
@@ -102,7 +86,7 @@ def record(
             started = time.perf_counter()
             with equation_numbers.numbered(table.kept) as unnumbered:
                 lowered = _lower(traced, topology, channel)
-            names = ref_names.names_of(lowered, *([value.path for value in side] for side in described))
+            names = tagging.names_of(lowered, *([value.path for value in side] for side in described))
             equations = equation_numbers.EquationNumbers()
             untaggable = tagging.tag(lowered.compiler_ir("stablehlo"), names, equations)
             stablehlo = lowered.as_text(debug_info=True).encode()
@@ -113,27 +97,34 @@ def record(
             channel.tell("info", problem)
 
         channel.enter("compile")
-        compiled = _compile(lowered, channel, workspace, topology)
-        subject.set_devices(compiled.devices)
-        if isinstance(compiled, Compiled):
-            channel.send(Arguments(values.with_actual(described[0], compiled.stages.input_shardings)))
-            channel.send(Outputs(values.with_actual(described[1], compiled.stages.output_shardings)))
-        if memory := _memory(compiled):
+        compiled, devices = _compile(lowered, channel, workspace, topology)
+        subject.set_devices(devices)
+        if topology is None:
+            channel.send(Arguments(values.with_actual(described[0], compiled.input_shardings)))
+            channel.send(Outputs(values.with_actual(described[1], compiled.output_shardings)))
+        memory = _memory(compiled)
+        if memory is not None:
             channel.send(memory)
         if topology is not None:
             _tell_what_differs(topology, traced.jaxpr, channel)
-        elif request.live and isinstance(compiled, Compiled):
+        elif request.live:
             channel.enter("run")
-            _run(call, compiled.stages, request, channel, workspace, traced, table)
+            if (needed := _bytes_needed(memory, len(devices))) and (obstacle := live.obstacle(needed)):
+                channel.tell("info", f"no live run: {obstacle}")
+            else:
+                _run(call, compiled, request, channel, workspace, table)
 
 
-def _compile(lowered: Any, channel: Channel, workspace: str, topology: Topology | None) -> Compiled | CrossCompiled:
-    """Compile, and send the stages around the partitioner even where that fails after them."""
+def _compile(lowered: Any, channel: Channel, workspace: str, topology: Topology | None) -> tuple[Any, list[Any]]:
+    """Compile, and send the stages around the partitioner even where that fails after them.
+
+    Gives what was compiled, and its devices in the order of its partitions.
+    """
     folder = str(Path(workspace, DUMP))
     with _compiler_messages(channel, workspace):
         started = time.perf_counter()
         try:
-            compiled = _compile_for(topology, lowered, folder)
+            compiled, devices = _compile_for(topology, lowered, folder)
         finally:
             seconds = _since(started)
             stages = read_stages(folder)
@@ -143,47 +134,45 @@ def _compile(lowered: Any, channel: Channel, workspace: str, topology: Topology 
     if (peak := read_peak(folder)) is not None:
         channel.send(Peak(peak))
     if "hlo-spmd" not in stages:
-        alone = len(compiled.devices) == 1
-        why = "with one device there is nothing to partition" if alone else "XLA wrote none"
+        why = "with one device there is nothing to partition" if len(devices) == 1 else "XLA wrote none"
         channel.tell("info", f"no stages around the partitioner: {why}")
-    return compiled
+    return compiled, devices
 
 
 def _lower(traced: Any, topology: Topology | None, channel: Channel) -> Any:
     if topology is None:
         return traced.lower()
-    from .simulated.platform import leave_out
+    from .simulated.cross_compile import leave_out
 
     for place, what in leave_out(traced.jaxpr, topology.lowering):
         channel.tell("warning", what, place)
     return traced.lower(lowering_platforms=(topology.lowering,))
 
 
-def _compile_for(topology: Topology | None, lowered: Any, folder: str) -> Compiled | CrossCompiled:
+def _compile_for(topology: Topology | None, lowered: Any, folder: str) -> tuple[Any, list[Any]]:
     if topology is None:
-        return Compiled(lowered.compile(compiler_options=compiler_options(folder)))
+        compiled = lowered.compile(compiler_options=compiler_options(folder))
+        return compiled, list(compiled.runtime_executable().local_devices())
     # Not above: with JAX's own devices, what this file is about need not be there.
     from .simulated import cross_compile
 
     if problem := cross_compile.probe():
         raise UsageError(problem, "the targets cpu and local are compiled for without it")
-    return cross_compile.compile_for(topology, lowered, folder)
+    found = cross_compile.compile_for(topology, lowered, folder)
+    return found, found.devices
 
 
 def _tell_what_differs(topology: Topology, jaxpr: Any, channel: Channel) -> None:
     """Say what was decided by the platform, and how."""
+    from .simulated.cross_compile import platform_branches
+
     for place in topology.asked:
         channel.tell("info", f"jax.default_backend() was answered with {topology.platform!r}", place)
     for where, branch in platform_branches(jaxpr, topology.lowering):
         channel.tell("info", f"lax.platform_dependent: {branch}", where)
 
 
-def _run(
-    call: Traceable, compiled: Any, request: Request, channel: Channel, workspace: str, traced: Any, table: Table
-) -> None:
-    if obstacle := live.obstacle(compiled):
-        channel.tell("info", f"no live run: {obstacle}")
-        return
+def _run(call: Traceable, compiled: Any, request: Request, channel: Channel, workspace: str, table: Table) -> None:
     try:
         inputs = live.inputs_of(call, compiled, request.seed)
         outputs, execution = live.run(compiled, inputs, request.fingerprints)
@@ -197,10 +186,10 @@ def _run(
     channel.enter("probe")
     try:
         # What the compiler says of the program with probes, it has said of the one without.
-        with compiler_log.diverted(workspace) as path:
-            program = watching.Program(traced, compiled, table, inputs, outputs, min(execution.seconds))
+        with diverted(log := Path(workspace, COMPILER_LOG)):
+            program = watching.Program(call.traced, compiled, table, inputs, outputs, min(execution.seconds))
             watching.watch(request, program, channel, Path(workspace, PROFILE))
-        Path(path).unlink()
+        log.unlink(missing_ok=True)
     except Exception as error:  # whatever it is, it is not the user's: all that was asked for is there already
         channel.tell("warning", f"no values inside the program: {type(error).__name__}: {error}")
 
@@ -223,20 +212,24 @@ def _memory(compiled: Any) -> Memory | None:
     return Memory(**figures) if any(figure is not None for figure in figures.values()) else None
 
 
+def _bytes_needed(memory: Memory | None, devices: int) -> int | None:
+    """What a run takes on all devices together."""
+    if memory is None or memory.arguments is None or memory.outputs is None or memory.temporaries is None:
+        return None
+    return (memory.arguments + memory.outputs + memory.temporaries) * devices
+
+
 @contextmanager
 def _compiler_messages(channel: Channel, workspace: str) -> Iterator[None]:
     """Send what the compiler writes meanwhile to file descriptor 2 as messages."""
-    messages: list[Message] = []
+    log = Path(workspace, COMPILER_LOG)
     try:
-        with compiler_log.diverted(workspace) as path:
-            try:
-                yield
-            finally:
-                messages += compiler_log.read_messages(path, channel.phase)
-                Path(path).unlink()
+        with diverted(log):
+            yield
     finally:
-        for message in messages:
+        for message in read_messages(log, channel.phase):
             channel.send(message)
+        log.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from ...catalog.calls import CALLED, CALLS
+from ...catalog.spellings import CALLED, CALLS
 from ...ir.derived import derived
 from ...ir.jaxpr_text import EquationPlace, JaxprText
 from ...ir.jaxpr_uses import JaxprUses

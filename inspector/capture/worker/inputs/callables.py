@@ -12,8 +12,8 @@ import jax
 import numpy as np
 
 from ...protocol.request import UsageError
-from . import jit_info, wrappers
-from .jit_info import is_jitted
+from . import wrappers
+from .wrappers import is_jitted
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -81,10 +81,10 @@ def _with_a_jit(function: Any, inner: Any, given: Arguments) -> Traceable:
     return _traced(jitted, args, kwargs)._replace(implicit_jit="jax.jit")
 
 
-def _traced(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traceable:
-    positions, names = jit_info.static_arguments(jitted)
+def _traced(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any], traced: Any = None) -> Traceable:
+    positions, names = wrappers.static_arguments(jitted)
     return Traceable(
-        jitted.trace(*args, **kwargs),
+        jitted.trace(*args, **kwargs) if traced is None else traced,
         jitted,
         args,
         kwargs,
@@ -96,23 +96,12 @@ def _traced(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trace
 
 
 def _traced_in_wrapper(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traceable | None:
-    signature = signature_of(wrapper)
-    known_as = wrappers.named_leaves(parameter_names(signature, len(args)), args, kwargs)
+    known_as = wrappers.named_leaves(parameter_names(signature_of(wrapper), len(args)), args, kwargs)
     inside = wrappers.traced_inside(wrapper, args, kwargs)
     if inside is None:
         return None
-    positions, names = jit_info.static_arguments(inside.jitted)
-    return Traceable(
-        inside.traced,
-        inside.jitted,
-        inside.args,
-        inside.kwargs,
-        signature_of(inside.jitted),
-        frozenset(position + len(inside.args) if position < 0 else position for position in positions),
-        frozenset(names),
-        known_as,
-        wrappers.named_results(wrapper, inside, known_as),
-    )
+    results = wrappers.named_results(wrapper, inside, known_as)
+    return _traced(*inside)._replace(known_as=known_as, results=results)
 
 
 def refuse_dead(name: str, jaxpr: Any) -> None:

@@ -1,8 +1,9 @@
-"""Functions that bring a jit of their own without being what `jax.jit` returns: nnx.jit, eqx.filter_jit, named_jit.
+"""Jitted functions, and those that bring a jit of their own: nnx.jit, eqx.filter_jit, named_jit.
 
-Such a wrapper hands what it makes of its arguments to a jitted function inside of it. That function is traced at the
-moment at which the wrapper's own `lower` reaches it, so that the program is the one of a call: with the wrapper's
-state updates, static parts, donation and shardings. Touches `lower` and `trace` of the type that `jax.jit` returns.
+A wrapper hands what it makes of its arguments to a jitted function inside of it. That function is traced at the moment
+at which the wrapper's own `lower` reaches it, so that the program is the one of a call: with the wrapper's state
+updates, static parts, donation and shardings. Touches `lower` and `trace` of the type that `jax.jit` returns, and the
+private attribute in which that keeps what it was told.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-
-from .jit_info import is_jitted
 
 MAX_DEPTH = 24
 """Attributes and items, one in another, through which the arrays of an argument are named."""
@@ -81,11 +80,7 @@ def fitting_jit(arguments: Any) -> tuple[str, Callable[..., Any]] | None:
     `jax.jit` takes an nnx module for a constant, and refuses the functions inside an Equinox one.
     """
     leaves = jax.tree.leaves(arguments, is_leaf=_is_object)
-    for library, base, jit in (
-        ("flax.nnx", "Object", "jit"),
-        ("flax.nnx", "Pytree", "jit"),
-        ("equinox", "Module", "filter_jit"),
-    ):
+    for library, base, jit in _JITS:
         module = sys.modules.get(library)
         kind = getattr(module, base, None)
         if isinstance(kind, type) and any(isinstance(leaf, kind) for leaf in leaves):
@@ -160,3 +155,38 @@ def named_results(wrapper: Any, inside: Inside, known_as: Mapping[int, list[str]
         else:
             names.append(f"result{jax.tree_util.keystr(path)}")
     return names
+
+
+ATTRIBUTE = "_jit_info"
+FIELDS = ("static_argnums", "static_argnames", "in_shardings_treedef", "in_shardings_leaves")
+
+
+def probe() -> str | None:
+    """What cannot be known with this JAX, if its attribute has moved."""
+    info = getattr(jax.jit(lambda: None), ATTRIBUTE, None)
+    missing = [name for name in FIELDS if not hasattr(info, name)]
+    if not missing:
+        return None
+    moved = f"{ATTRIBUTE}.{missing[0]}"
+    return f"JAX {jax.__version__} keeps no {moved}: jit's static arguments and shardings are not known"
+
+
+def is_jitted(function: Any) -> bool:
+    """Whether it is what `jax.jit` returns."""
+    return isinstance(function, type(jax.jit(lambda: None)))
+
+
+def static_arguments(jitted: Any) -> tuple[list[int], list[str]]:
+    """Positions and names of the static arguments; none where JAX does not tell."""
+    info = getattr(jitted, ATTRIBUTE, None)
+    return list(getattr(info, "static_argnums", None) or ()), list(getattr(info, "static_argnames", None) or ())
+
+
+def asked_shardings(jitted: Any, side: str) -> Any:
+    """`in_shardings` or `out_shardings` as given, a tree prefix with None where nothing was said; None for nothing."""
+    info = getattr(jitted, ATTRIBUTE, None)
+    tree = getattr(info, f"{side}_shardings_treedef", None)
+    leaves = getattr(info, f"{side}_shardings_leaves", None)
+    if tree is None or leaves is None:
+        return None
+    return jax.tree.unflatten(tree, leaves)

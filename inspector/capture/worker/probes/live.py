@@ -15,10 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...protocol.events import Execution, OutputSummary
-from ..inputs import seeded
+from ..inputs import arg_spec
 from ..inputs.callables import Traceable
-from ..program.avals import is_ref, type_text
-from ..program.specs import spec_text
+from ..program.avals import is_ref, spec_text, type_text
 from ..program.values import result_path
 
 RUNS = 5
@@ -32,11 +31,10 @@ SMALL = 64
 """Outputs of up to so many elements are given in full."""
 
 
-def obstacle(compiled: Any) -> str | None:
-    """Why it had better not be run here, if there is a reason."""
-    needed = _bytes_on_all_devices(compiled)
+def obstacle(needed: int) -> str | None:
+    """Why what needs so many bytes on all devices together had better not be run here, if there is a reason."""
     available = available_bytes()
-    if needed is not None and available is not None and needed > available // 2:
+    if available is not None and needed > available // 2:
         return f"it takes {needed / 1e9:.1f} GB on all devices together; {available / 1e9:.1f} GB of memory are free"
     return None
 
@@ -53,14 +51,14 @@ class Inputs(NamedTuple):
 def inputs_of(call: Traceable, compiled: Any, seed: int) -> Inputs:
     """Values for all arguments, on the devices where they belong."""
     leaves, tree = jax.tree.flatten(call.dynamic())
-    values = [seeded.concrete(leaf, seed, index) for index, leaf in enumerate(leaves)]
+    values = [arg_spec.concrete(leaf, seed, index) for index, leaf in enumerate(leaves)]
     formats = _input_formats(compiled, len(leaves))
     donated = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(compiled.args_info)]
     try:
         placed = [_place(value, wanted) for value, wanted in zip(values, formats, strict=True)]
     except ValueError:  # Refs that a function closes over are counted among its arguments, and unused arguments are not
         placed = values
-    return Inputs(placed, tree, donated, any(map(seeded.is_abstract, leaves)))
+    return Inputs(placed, tree, donated, any(map(arg_spec.is_abstract, leaves)))
 
 
 def run(compiled: Any, inputs: Inputs, closely: bool = False) -> tuple[list[Any], Execution]:
@@ -172,15 +170,6 @@ def statistics(array: Any) -> dict[str, Any]:
         figures = {"minimum": finite.min(), "mean": finite.mean(dtype=np.float64), "maximum": finite.max()}
         found |= {name: float(figure) for name, figure in figures.items() if math.isfinite(figure)}
     return found
-
-
-def _bytes_on_all_devices(compiled: Any) -> int | None:
-    try:
-        stats = compiled.memory_analysis()
-        each = stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes
-    except (AttributeError, NotImplementedError, jax.errors.JaxRuntimeError):
-        return None
-    return int(each) * len(compiled.runtime_executable().local_devices())
 
 
 def available_bytes() -> int | None:

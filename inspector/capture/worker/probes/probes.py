@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 import time
-from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Literal
@@ -14,16 +12,15 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from ....catalog.spellings import HLO_OPCODES
 from ...protocol import values
 from ...protocol.values import Apart, Compared, Difference, Probe, Reference, Shard
 from ..program.avals import type_text
 from . import live
 from .digests import has_bits, plain
 from .probing import Prober
-from .readings import DeviceBlocks, Reading, Run, device_ids
 from .reference import Alone, apart
-from .sites import Looped, Mapped, Site
+from .sites import DeviceBlocks, Looped, Mapped, Reading, Run, Site, When, device_ids
+from .timings import census
 
 WHOLE = 4096
 """Elements of a shard that are recorded; of a larger one a window of so many."""
@@ -37,9 +34,6 @@ QUICK = 1.0
 MOST_DIFFERENCES = 1000
 LARGEST = 1e300
 """Stands for distances that JSON has no number for."""
-
-
-COLLECTIVE = re.compile(rf" ({'|'.join(HLO_OPCODES)})(?:-start)?\(")
 
 
 class TooLargeError(Exception):
@@ -89,22 +83,26 @@ class Probed:
     def probes(self) -> Iterator[Probe]:
         """The probes, in the order of the program."""
         run = Run(self.prober.sites, self._arrays)
-        for key, site in sorted(self.prober.sites.items(), key=lambda item: _order(item[1])):
-            if site.when in ("before", "after"):
-                array = self._arrays[key]
-                if any(isinstance(layer, Mapped) for layer in site.layers):
-                    yield from self._by_coordinates(site, run, array)
-                else:
-                    yield from self._by_shards(site, run, array)
+        for key, site in self._sites("before", "after"):
+            array = self._arrays[key]
+            if any(isinstance(layer, Mapped) for layer in site.layers):
+                yield from self._by_coordinates(site, run, array)
+            else:
+                for reading in run.readings(site):
+                    yield from self._shards(site, reading, array)
+
+    def _sites(self, *kinds: When) -> list[tuple[str, Site]]:
+        """Those of some kinds, with their keys, in the order of the program."""
+        sites = [(key, site) for key, site in self.prober.sites.items() if site.when in kinds]
+        return sorted(sites, key=lambda item: _order(item[1]))
 
     def differences(self) -> tuple[Compared, ...]:
         """For each result whose digests were kept: the axes along which its shards differ, and where they first do."""
         run = Run(self.prober.sites, self._arrays)
         found = []
-        for key, site in sorted(self.prober.sites.items(), key=lambda item: _order(item[1])):
-            if site.when == "digest":
-                differs = _differences(run, site, np.asarray(self._arrays[key]), self.assignment)
-                found.append(Compared(site.path, site.position, _axes(site), differs))
+        for key, site in self._sites("digest"):
+            differs = _differences(run, site, np.asarray(self._arrays[key]), self.assignment)
+            found.append(Compared(site.path, site.position, _axes(site), differs))
         return tuple(found)
 
     def against(self, alone: Alone, inputs: live.Inputs) -> Reference:
@@ -114,8 +112,8 @@ class Probed:
         results, arrays = jax.jit(lambda *values: alone.run(self._traced.jaxpr, values))(*leaves)
         run, other = Run(self.prober.sites, self._arrays), Run(alone.sites, arrays)
         differs, count = [], 0
-        for key, site in sorted(self.prober.sites.items(), key=lambda item: _order(item[1])):
-            if site.when not in ("before", "after") or key not in arrays:
+        for key, site in self._sites("before", "after"):
+            if key not in arrays:
                 continue
             sharded, reference = np.asarray(self._arrays[key]), np.asarray(arrays[key])
             places = {(r.iteration, *r.at): r for r in other.readings(alone.sites[key])}
@@ -142,20 +140,14 @@ class Probed:
         yield from self._shards(site, Reading({}, (), ()), array)
 
     def _by_coordinates(self, site: Site, run: Run, array: Any) -> Iterator[Probe]:
-        groups: dict[tuple[int, ...], list[Reading]] = {}
-        for reading in run.readings(site):
-            groups.setdefault(reading.iteration, []).append(reading)
+        groups = run.by_iteration(site)
         blocks = DeviceBlocks(array, max((len(r.at) for r in chain(*groups.values())), default=0))
-        for iteration, readings in sorted(groups.items()):
+        for iteration, readings in groups.items():
             held = [
                 (device_ids(site, r.coordinates, self.assignment), tuple(r.coordinates.values()), "", blocks[r.at])
                 for r in readings
             ]
             yield from self._probe(site, iteration, _axes(site), held)
-
-    def _by_shards(self, site: Site, run: Run, array: Any) -> Iterator[Probe]:
-        for reading in run.readings(site):
-            yield from self._shards(site, reading, array)
 
     def _shards(self, site: Site, reading: Reading, array: Any) -> Iterator[Probe]:
         index = reading.at
@@ -206,11 +198,8 @@ def _axes(site: Site) -> tuple[str, ...]:
 
 def _differences(run: Run, site: Site, digests: Any, assignment: list[int]) -> tuple[Difference, ...]:
     """For each axis along which any two shards differ, the first iteration in which they do, and two devices."""
-    groups: dict[tuple[int, ...], list[Reading]] = {}
-    for reading in run.readings(site):
-        groups.setdefault(reading.iteration, []).append(reading)
     found: dict[str, Difference] = {}
-    for iteration, readings in sorted(groups.items()):
+    for iteration, readings in run.by_iteration(site).items():
         for axis in readings[0].coordinates:
             if axis in found:
                 continue
@@ -272,8 +261,3 @@ def _part(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:
         else f"{s.start or 0}:{size if s.stop is None else s.stop}"
         for s, size in zip(index, shape, strict=False)
     )
-
-
-def census(text: str) -> dict[str, int]:
-    """How many collectives of each opcode a compiled program's text has."""
-    return dict(sorted(Counter(match[1] for match in COLLECTIVE.finditer(text)).items()))

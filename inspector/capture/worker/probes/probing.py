@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import P, lax
 
-from ....catalog.calls import CALLED, CALLS
+from ....catalog.spellings import CALLED, CALLS
 from ..program import structure
 from ..program.avals import is_sharded, is_unreduced, summands, type_text, varying
 from ..program.structure import bodies, opened

@@ -16,10 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ....catalog.calls import CONSTRAINTS
-from ....catalog.spellings import rule_of
+from ....catalog.spellings import CONSTRAINTS, rule_of
 from ..program import structure
-from ..program.specs import entries
+from ..program.avals import entries
 from .equations import bind
 from .probing import Prober
 from .sites import Mapped, Path

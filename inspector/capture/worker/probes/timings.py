@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
@@ -21,7 +21,7 @@ LONGEST = 2.0
 """Seconds that the runs together may take; there is always one."""
 
 _COLLECTIVE = re.compile(
-    rf"^\s*(?:ROOT )?%?([\w.\-]+) = [^\n]*? (?:{'|'.join(HLO_OPCODES)})(?:-start|-done)?\(", re.MULTILINE
+    rf"^\s*(?:ROOT )?%?([\w.\-]+) = [^\n]*? ({'|'.join(HLO_OPCODES)})(-start|-done)?\(", re.MULTILINE
 )
 
 _DEVICE_PLANE = re.compile(r"/device:\w+:(\d+)")
@@ -38,6 +38,12 @@ class _Event(NamedTuple):
 def collective_names(text: str) -> set[str]:
     """The names of the collectives in the text of a compiled program."""
     return {match[1] for match in _COLLECTIVE.finditer(text)}
+
+
+def census(text: str) -> dict[str, int]:
+    """How many collectives of each opcode a compiled program's text has."""
+    found = _COLLECTIVE.findall(text)
+    return dict(sorted(Counter(opcode for _, opcode, half in found if half != "-done").items()))
 
 
 def measure(text: str, once: Callable[[], Any], seconds: float, folder: Path) -> tuple[Timing, ...]:

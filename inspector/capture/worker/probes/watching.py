@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ....catalog.calls import CONSTRAINTS
+from ....catalog.spellings import CONSTRAINTS
 from ...protocol.events import CollectiveTimes, Differences
 from ...protocol.request import Request
 from ...protocol.values import Reference

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ....catalog.spellings import rule_of
 from . import avals, structure
-from .stacks import Stacks, name_stack
+from .structure import Stacks, name_stack
 
 LONGEST_PARAMETER = 2000
 """Characters of one parameter's text; a `dense` constant or a callback may print without end."""
@@ -34,7 +33,7 @@ class Table:
         self.stacks = Stacks()
         self.jaxprs: list[dict[str, Any]] = []
         self.indices: dict[tuple[int, bool], int] = {}
-        self.uses = Counter(id(jaxpr) for jaxpr in _all_bodies(self.outermost))
+        self.uses = Counter(id(body) for each in structure.equations_of(outermost) for body in structure.bodies(each))
         self.kept: list[Any] = []  # so that no id is reused
         self.names: dict[Any, str] = {}
 
@@ -70,7 +69,7 @@ class Table:
         inside = structure.is_checked(equation) if primitive == "shard_map" else tracked
         params, bodies = [], []
         for name, value in equation.params.items():
-            found = list(_bodies(name, value))
+            found = list(structure.bodies_in(name, value))
             bodies += [(label, self._index(body, inside, stack)) for label, body in found]
             if not found:
                 params.append((name, _parameter(value)))
@@ -122,30 +121,7 @@ def is_collective(equation: Any) -> bool:
     rule = rule_of(primitive)
     if rule is not None and rule.lowers_to is None:
         return False
-    has_bodies = any(list(_bodies(name, value)) for name, value in equation.params.items())
-    return not has_bodies and bool(named_axes(primitive, equation.params))
-
-
-def _all_bodies(outermost: Any) -> Iterator[Any]:
-    """The jaxpr of each parameter of each equation, as often as it is one."""
-    seen: set[int] = set()
-    waiting = [outermost]
-    while waiting:
-        for equation in waiting.pop().eqns:
-            for name, value in equation.params.items():
-                for _, body in _bodies(name, value):
-                    yield body
-                    if id(body) not in seen:
-                        seen.add(id(body))
-                        waiting.append(body)
-
-
-def _bodies(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, (tuple, list)):
-        for index, item in enumerate(value):
-            yield from _bodies(f"{name}[{index}]", item)
-    elif hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns"):
-        yield name, structure.opened(value)
+    return not any(structure.bodies(equation)) and bool(named_axes(primitive, equation.params))
 
 
 def _parameter(value: Any) -> str:

@@ -36,11 +36,7 @@ def describe(meshes: Iterable[Any], namespace: Mapping[str, Any]) -> list[events
 
 def in_namespace(namespace: Mapping[str, Any]) -> Iterator[Any]:
     """The meshes among a script's globals, alone or in a sharding."""
-    for value in list(namespace.values()):
-        if isinstance(value, Mesh):
-            yield value
-        elif isinstance(value, NamedSharding):
-            yield value.mesh
+    return _in_values(list(namespace.values()), Mesh)
 
 
 def in_context() -> Iterator[Any]:
@@ -78,19 +74,20 @@ def in_jaxpr(jaxpr: Any) -> Iterator[Any]:
     """The meshes of shard_maps and shardings among the parameters of all equations."""
     for equation in equations_of(jaxpr):
         for value in equation.params.values():
-            for item in value if isinstance(value, (tuple, list)) else (value,):
-                if _is_mesh(item):
-                    yield item
-                elif isinstance(item, NamedSharding):
-                    yield item.mesh
+            yield from _in_values(value if isinstance(value, (tuple, list)) else (value,))
 
 
 def in_shardings(leaves: Iterable[Any]) -> Iterator[Any]:
     """The meshes of the arrays, types or shardings among `leaves`."""
-    for leaf in leaves:
-        sharding = leaf if isinstance(leaf, NamedSharding) else getattr(leaf, "sharding", None)
-        if isinstance(sharding, NamedSharding):
-            yield sharding.mesh
+    return _in_values(leaf if isinstance(leaf, NamedSharding) else getattr(leaf, "sharding", None) for leaf in leaves)
+
+
+def _in_values(values: Iterable[Any], kinds: Any = (Mesh, AbstractMesh)) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, kinds):
+            yield value
+        elif isinstance(value, NamedSharding):
+            yield value.mesh
 
 
 def _is_mesh(value: Any) -> bool:

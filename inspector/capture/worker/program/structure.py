@@ -1,15 +1,19 @@
-"""What is in a jaxpr: all of its equations, and how shard_maps and loops divide their operands among their bodies.
+"""What is in a jaxpr: all of its equations, what their parameters say, and the user's frames that they come from.
 
-Names of parameters differ between JAXes.
+Names of parameters differ between JAXes, which keep tracebacks in a private attribute of `source_info`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
-from .specs import entries
-from .stacks import Stacks
+import jax
+
+from ..failures import HERE, is_internal, is_pythons_own
+from .avals import entries
 
 
 def is_checked(equation: Any) -> bool:
@@ -85,12 +89,79 @@ def place_of(equation: Any) -> str | None:
 
 def bodies(equation: Any) -> Iterator[Any]:
     """The jaxprs among an equation's parameters."""
-    for value in equation.params.values():
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            if hasattr(item, "eqns") or hasattr(getattr(item, "jaxpr", None), "eqns"):
-                yield item
+    for name, value in equation.params.items():
+        yield from (body for _, body in bodies_in(name, value))
+
+
+def bodies_in(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The jaxprs in one parameter, each with what to call it: `jaxpr`, `branches[1]`."""
+    if isinstance(value, (tuple, list)):
+        for index, item in enumerate(value):
+            yield from bodies_in(f"{name}[{index}]", item)
+    elif hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns"):
+        yield name, opened(value)
 
 
 def opened(jaxpr: Any) -> Any:
     """The jaxpr of a closed one; since JAX 0.12 there is only one kind."""
     return getattr(jaxpr, "jaxpr", jaxpr)
+
+
+Frame = tuple[str, str, int, int, int, int]
+"""File, function, line, end line, column, end column; columns count from 0, as Python's and JAX's do."""
+
+
+def probe() -> str | None:
+    """What cannot be known with this JAX, if its attributes have moved."""
+    equation = jax.make_jaxpr(lambda x: x + 1)(1).jaxpr.eqns[0]
+    if _traceback(equation) is None:
+        return f"JAX {jax.__version__} keeps no source_info.traceback: equations have no source lines"
+    return None
+
+
+class Stacks:
+    """A table of distinct frames; a stack is a list of indices into it, innermost first."""
+
+    def __init__(self) -> None:
+        self._indices: dict[Frame, int] = {}
+
+    @property
+    def frames(self) -> list[Frame]:
+        """The table."""
+        return list(self._indices)
+
+    def of(self, equation: Any, enclosing: list[int]) -> list[int]:
+        """The user's frames of an equation, JAX's own left out.
+
+        JAX 0.8 and later record inside the body of a shard_map only the frames of the body: the stack goes on with
+        `enclosing`, that of the equation around it. A whole one reaches down to where this process called the function.
+        """
+        traceback = _traceback(equation)
+        if traceback is None:
+            return list(enclosing)
+        codes, instructions = traceback.raw_frames()
+        found = map(_frame, codes, instructions)
+        stack = [self._indices.setdefault(frame, len(self._indices)) for frame in found if frame is not None]
+        whole = any(code.co_filename.startswith(HERE) for code in reversed(codes))
+        return stack if whole else [*stack, *enclosing]
+
+
+def name_stack(equation: Any) -> str:
+    """The name scopes around an equation, as they come to stand in `op_name`."""
+    return str(getattr(getattr(equation, "source_info", None), "name_stack", ""))
+
+
+def _traceback(equation: Any) -> Any:
+    traceback = getattr(getattr(equation, "source_info", None), "traceback", None)
+    return traceback if hasattr(traceback, "raw_frames") else None
+
+
+@lru_cache(maxsize=1 << 16)
+def _frame(code: CodeType, instruction: int) -> Frame | None:
+    if is_internal(code.co_filename) or is_pythons_own(code.co_filename):
+        return None
+    name = getattr(code, "co_qualname", code.co_name)
+    for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
+        if index == instruction // 2:
+            return code.co_filename, name, line or 0, end_line or 0, column or 0, end_column or 0
+    return code.co_filename, name, code.co_firstlineno, 0, 0, 0

@@ -8,16 +8,15 @@ from typing import Any
 import jax
 
 from ...protocol.events import Value
-from ..inputs import jit_info
+from ..inputs import wrappers
 from ..inputs.callables import Traceable
-from .avals import type_text
-from .specs import spec_text
+from .avals import spec_text, type_text
 
 
 def describe_arguments(call: Traceable) -> tuple[Value, ...]:
     """Each traced argument, in the order of the jaxpr's inputs."""
     given = call.dynamic()
-    told = _spread(jit_info.asked_shardings(call.jitted, "in"), given[0])
+    told = _spread(wrappers.asked_shardings(call.jitted, "in"), given[0])
     donated = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(call.traced.args_info)]
     leaves, _ = jax.tree_util.tree_flatten_with_path(given)
     avals = list(call.traced.jaxpr.in_avals)[-len(leaves) :] if leaves else []
@@ -37,7 +36,7 @@ def describe_arguments(call: Traceable) -> tuple[Value, ...]:
 def describe_results(call: Traceable) -> tuple[Value, ...]:
     """Each result, in the order of the jaxpr's outputs."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(call.traced.out_info)
-    told = _spread(jit_info.asked_shardings(call.jitted, "out"), call.traced.out_info)
+    told = _spread(wrappers.asked_shardings(call.jitted, "out"), call.traced.out_info)
     return tuple(
         Value(
             call.results[index] if call.results else result_path(path),

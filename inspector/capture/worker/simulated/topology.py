@@ -12,11 +12,12 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
 from ...protocol.request import UsageError
+from ...protocol.workspace import diverted
 from ..failures import is_internal
 from ..patches.imports import change_after_import
 
@@ -30,35 +31,22 @@ ABSENT = ("not installed", "not implemented for", "No module named")
 """Words of JAX where it has no plugin for a platform (jax._src.xla_bridge, JAX 0.7 to 0.12)."""
 
 
+@dataclass(eq=False)
 class Topology:
     """The devices of a target.
 
-    Arguments:
-        platform: what `jax.default_backend()` says there: `tpu` or `gpu`.
-        plugin: the name of JAX's plugin for it: `tpu`, `cuda` or `rocm`.
-        lowering: the platform to lower for.
-        name: the topology, as the plugin calls it.
-        options: what else the plugin wants to know of it.
-        compiler_options: options that every compilation needs.
+    `platform` is what `jax.default_backend()` says there: `tpu` or `gpu`; `plugin` the name of JAX's plugin for it, and
+    `lowering` the platform to lower for. `name` is the topology as the plugin calls it, and `options` what else it wants
+    to know of it. `asked` are lines of the user's that asked which backend it is.
     """
 
-    def __init__(
-        self,
-        platform: str,
-        plugin: str,
-        lowering: str,
-        name: str,
-        options: dict[str, Any],
-        compiler_options: dict[str, str] | None = None,
-    ) -> None:
-        self.platform = platform
-        self.lowering = lowering
-        self.compiler_options = dict(compiler_options or {})
-        self.asked: dict[str, None] = {}
-        """Lines of the user's that asked which backend it is."""
-        self._plugin = plugin
-        self._name = name
-        self._options = options
+    platform: str
+    plugin: str
+    lowering: str
+    name: str
+    options: dict[str, Any]
+    compiler_options: dict[str, str] = field(default_factory=dict)
+    asked: dict[str, None] = field(default_factory=dict)
 
     @functools.cached_property
     def devices(self) -> tuple[Any, ...]:
@@ -70,8 +58,8 @@ class Topology:
         from jax.experimental import topologies
 
         try:
-            with _silence():
-                found = topologies.get_topology_desc(self._name, platform=self._plugin, **self._options).devices
+            with diverted(os.devnull):  # libtpu tells at length that it finds no machine
+                found = topologies.get_topology_desc(self.name, platform=self.plugin, **self.options).devices
         except Exception as error:  # what a plugin raises is of all kinds
             raise UsageError(*self._explanation(error)) from None
         return tuple(found)
@@ -128,7 +116,7 @@ class Topology:
         """What went wrong, and what to do."""
         text = str(error).strip().partition("\n")[0]
         if any(word in text for word in ABSENT):
-            why = f"nothing that compiles for {self._plugin} is installed in {sys.prefix}: {text}"
+            why = f"nothing that compiles for {self.plugin} is installed in {sys.prefix}: {text}"
             return why, "`shardscope targets` says what to install"
         return f"the compiler knows of no such {self.platform} topology: {text}", None
 
@@ -137,18 +125,3 @@ def _called_by(name: str) -> bool:
     """Whether the function that called the caller of this one is JAX's own of that name."""
     code = sys._getframe(2).f_code
     return code.co_name == name and is_internal(code.co_filename)
-
-
-@contextmanager
-def _silence() -> Any:
-    """Without what is written to file descriptor 2 meanwhile: libtpu tells at length that it finds no machine."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(nowhere)
-        os.close(kept)
