@@ -1,14 +1,22 @@
-"""The environment of the capturing process: the user's, with as little added as can be."""
+"""The environment of the capturing process: the user's with little added; and the packages that are there."""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
 
+from ...parsers.errors import ShardscopeError
 from ..targets.target import Target
+from .protocol import bootstrap
 
 DEFAULT_DEVICES = 8
 """Fake CPU devices to begin with: enough for most meshes, and quick to make."""
+
+LONGEST = 60.0
+"""Seconds that an interpreter may take to say what it has."""
 
 _COUNT_FLAG = "--xla_force_host_platform_device_count"
 _COUNT = re.compile(rf"{_COUNT_FLAG}=(\d+)")
@@ -38,3 +46,20 @@ def child_environment(environment: Mapping[str, str], target: Target, devices: i
     if target.platform == "tpu":
         changed["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"
     return changed
+
+
+def packages_of(python: str | None) -> Mapping[str, str]:
+    """The versions of the packages that matter, by name, in an interpreter; None is the one that runs this.
+
+    Raises:
+        ShardscopeError: it cannot be asked.
+    """
+    interpreter = python or sys.executable
+    command = bootstrap.command(interpreter, "packages")
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=LONGEST, check=False, stdin=subprocess.DEVNULL)
+        found = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        why = getattr(error, "strerror", None) or "it does not run as a Python interpreter"
+        raise ShardscopeError(f"cannot ask {interpreter} what it has: {why}") from None
+    return {str(name): str(version) for name, version in found.items()} if isinstance(found, dict) else {}

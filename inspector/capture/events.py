@@ -6,6 +6,7 @@ import math
 from array import array
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
@@ -23,14 +24,24 @@ MOST_PROBES = 20_000
 NUMBERS = 3 * array("I").itemsize
 """Bytes for an operation that comes from an equation."""
 
-FIELDS = {
+HELD: dict[type[Event], str] = {
     sent.Subject: "subject",
     sent.Memory: "memory",
     sent.Execution: "execution",
     Probed: "probed",
     Reference: "reference",
 }
-"""Events that a Capture holds as they are."""
+"""The fields of a Capture that hold an event as it is."""
+
+VALUES: dict[type[Event], tuple[str, str]] = {
+    sent.Equations: ("numbers", "equations"),
+    sent.Arguments: ("values", "arguments"),
+    sent.Outputs: ("values", "outputs"),
+    sent.CollectiveTimes: ("values", "collective_times"),
+    sent.Differences: ("values", "compared"),
+    sent.Timings: ("seconds", "timings"),
+}
+"""The one field of an event, and the field of a Capture that holds its value."""
 
 
 def decode(frame: Frame) -> Event | None:
@@ -68,29 +79,24 @@ def _check(event: Event) -> None:
 
 def fold(capture: Capture, event: Event | None) -> Capture:
     """Return the capture with what one event adds."""
+    kind: Any = type(event)
+    changed: dict[str, Any] = {}
+    if kind in HELD:
+        changed[HELD[kind]] = event
+    elif kind in VALUES:
+        name, field = VALUES[kind]
+        changed[field] = getattr(event, name)
     match event:
         case sent.Script(name, text):
             return replace(capture, script_text=Source(name, text))
-        case sent.Subject() | sent.Memory() | sent.Execution() | Probed() | Reference():
-            return replace(capture, **{FIELDS[type(event)]: event})  # type: ignore[arg-type]
         case sent.Progress():
             return replace(_timed(capture, event.since), progress=event)
         case sent.Stage():
             return _with_stage(capture, event)
-        case sent.Equations(numbers):
-            return replace(capture, equations=numbers)
-        case sent.Arguments(values):
-            return replace(capture, arguments=values)
-        case sent.Outputs(values):
-            return replace(capture, outputs=values)
         case sent.Peak(text):
             return replace(capture, peak=Source("peak", text))
         case Probe():
             return replace(capture, probes=(*capture.probes, event)[:MOST_PROBES])
-        case sent.CollectiveTimes(times):
-            return replace(capture, collective_times=times)
-        case sent.Differences(compared):
-            return replace(capture, compared=compared)
         case sent.Message():
             message = replace(event, text=plain(event.text))
             return replace(capture, messages=(*capture.messages, message)[:MOST_MESSAGES])
@@ -98,13 +104,11 @@ def fold(capture: Capture, event: Event | None) -> Capture:
             return replace(capture, stdout=text.decode("utf-8", "replace"))
         case sent.Stderr(text):
             return replace(capture, stderr=text.decode("utf-8", "replace"))
-        case sent.Timings(seconds):
-            return replace(capture, timings=seconds)
         case sent.Failure(since=since):
             return replace(_timed(capture, since), failure=event, progress=None, complete=False)
         case sent.End(since):
             return replace(_timed(capture, since), progress=None, complete=capture.failure is None)
-    return capture
+    return replace(capture, **changed) if changed else capture
 
 
 def _timed(capture: Capture, now: float) -> Capture:
@@ -129,26 +133,20 @@ def events_of(capture: Capture) -> Iterator[Event]:
     yield sent.Schema(SCHEMA)
     if capture.script_text is not None:
         yield sent.Script(capture.script_text.name, capture.script_text.data)
-    if capture.subject is not None:
-        yield capture.subject
+    for name in HELD.values():
+        if (event := getattr(capture, name)) is not None:
+            yield event
     for stage in capture.stages:
         yield sent.Stage(stage.name, stage.seconds, tagged(stage.source.data, stage.tags))
-    if capture.equations:
-        yield sent.Equations(capture.equations)
-    yield sent.Arguments(capture.arguments)
-    yield sent.Outputs(capture.outputs)
-    yield from filter(None, (capture.memory, capture.execution, capture.probed, capture.reference))
+    for kind, (name, field) in VALUES.items():
+        if value := getattr(capture, field):
+            yield kind(**{name: value})
     yield from capture.probes
-    if capture.collective_times:
-        yield sent.CollectiveTimes(capture.collective_times)
-    if capture.compared:
-        yield sent.Differences(capture.compared)
     if capture.peak is not None:
         yield sent.Peak(capture.peak.data)
     yield from capture.messages
     yield sent.Stdout(capture.stdout.encode("utf-8", "replace"))
     yield sent.Stderr(capture.stderr.encode("utf-8", "replace"))
-    yield sent.Timings(capture.timings)
     if capture.failure is not None:
         yield capture.failure
     if capture.complete:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...parsers.errors import ShardscopeError
-from ..capture.protocol import bootstrap
 from .chips import Chip, chips_of
 from .target import SHAPES
-
-LONGEST = 60.0
-"""Seconds that an interpreter may take to say what it has."""
 
 TOOLKITS = ("/usr/local/cuda/bin/ptxas", "/opt/cuda/bin/ptxas")
 """Where XLA looks for a CUDA toolkit that is not on PATH (xla/tsl/platform/default/cuda_root_path.cc)."""
@@ -38,23 +31,6 @@ class Availability:
     with_what: str = ""
     missing: str = ""
     command: str = ""
-
-
-def packages_of(python: str | None) -> Mapping[str, str]:
-    """The versions of the packages that matter, by name, in an interpreter; None is the one that runs this.
-
-    Raises:
-        ShardscopeError: it cannot be asked.
-    """
-    interpreter = python or sys.executable
-    command = bootstrap.command(interpreter, "packages")
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=LONGEST, check=False, stdin=subprocess.DEVNULL)
-        found = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        why = getattr(error, "strerror", None) or "it does not run as a Python interpreter"
-        raise ShardscopeError(f"cannot ask {interpreter} what it has: {why}") from None
-    return {str(name): str(version) for name, version in found.items()} if isinstance(found, dict) else {}
 
 
 def availability(packages: Mapping[str, str], python: str | None) -> tuple[Availability, ...]:

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from shardscope.inspector.capture.environment import packages_of
 from shardscope.inspector.targets import available
-from shardscope.inspector.targets.available import Availability, availability, packages_of
+from shardscope.inspector.targets.available import Availability, availability
 from shardscope.inspector.targets.target import parse_target
 from shardscope.parsers.errors import ShardscopeError
 

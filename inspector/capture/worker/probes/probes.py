@@ -123,9 +123,9 @@ class Probed:
                     continue
                 distance = apart(sharded[reading.at], reference[reading.at])
                 if distance is not None:
-                    coordinates = tuple(reading.coordinates.values())
-                    where = (site.path, site.when, site.position, reading.iteration, coordinates)
-                    differs.append(Apart(*where, min(distance, LARGEST)))
+                    when: Any = site.when  # of those that were asked for
+                    place = (site.position, reading.iteration, tuple(reading.coordinates.values()))
+                    differs.append(Apart(site.path, when, *place, min(distance, LARGEST)))
         for number, (one, two) in enumerate(zip(self._results, results, strict=True)):
             count += 1
             if has_bits(jax.typeof(one)) and (distance := apart(plain(one), plain(two))) is not None:

@@ -36,8 +36,8 @@ class Topology:
     """The devices of a target.
 
     `platform` is what `jax.default_backend()` says there: `tpu` or `gpu`; `plugin` the name of JAX's plugin for it, and
-    `lowering` the platform to lower for. `name` is the topology as the plugin calls it, and `options` what else it wants
-    to know of it. `asked` are lines of the user's that asked which backend it is.
+    `lowering` the platform to lower for. `name` is the topology as the plugin calls it, `options` what else it wants to
+    know of it. `asked` are lines of the user's that asked which backend it is.
     """
 
     platform: str
