@@ -9,8 +9,7 @@ from textual.content import Content
 from ..inspector.collectives.spelled import executions_text, kind_text, types_text
 from ..inspector.render.terms import term_text
 from ..inspector.render.why_lines import cause_line, remedy_line
-from ..inspector.report import Collective, Report
-from ..inspector.shardings.situation import CollectiveCause
+from ..inspector.report import Collective, CollectiveCause, Report
 from ..inspector.units import format_bytes, format_seconds, plural
 from ..parsers.sharding_syntax.mesh import MeshSyntax
 from .mesh_grid import Picture, draw

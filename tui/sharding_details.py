@@ -8,10 +8,8 @@ from textual.content import Content
 
 from ..inspector.render.sharding_grid import grid_lines
 from ..inspector.render.why_lines import conflict_line, origin_text, side_text, sides
-from ..inspector.report import Report, ShardedValue
+from ..inspector.report import Conflict, Report, ShardedValue, Why
 from ..inspector.selection.selection import Linked
-from ..inspector.shardings.conflicts import Conflict
-from ..inspector.shardings.explained import Why
 from ..inspector.units import format_bytes, plural
 from .palette import axis_hues
 from .pieces import axes_content, data, fact, folded, title

@@ -16,9 +16,9 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from ..inspector.render.tables.shardings import EMPTY
-from ..inspector.report import Report, ShardedValue
+from ..inspector.report import Report, ShardedValue, Why
 from ..inspector.shardings.conflicts import in_conflict
-from ..inspector.shardings.explained import Why, why, wording_of
+from ..inspector.shardings.explained import why, wording_of
 from ..inspector.shardings.replay import BEFORE, Replay, replay_of
 from ..inspector.shardings.table import propagated, values
 from .analyst import Analyst

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...parsers.sharding_syntax.mesh import join_axes
-from ..report import BoundaryOrigin, Report
-from ..shardings.conflicts import Conflict, Side
-from ..shardings.explained import ExplainedStep, Why
-from ..shardings.situation import CollectiveCause
+from ..report import BoundaryOrigin, CollectiveCause, Conflict, ExplainedStep, Report, Side, Why
 
 MOST_STEPS = 4
 """Steps of a way that are spelled out in one line."""

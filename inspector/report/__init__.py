@@ -1,5 +1,6 @@
 """The Report, and the values that it consists of."""
 
+from .causes import CollectiveCause, Conflict, Effect, ExplainedStep, MovedDimension, Side, Why
 from .collectives import Collective, CollectivePart, Kind, Origin, Pass
 from .explanations import Explanation, PlacedMessage, StoryStep
 from .findings import (
@@ -35,17 +36,22 @@ __all__ = [
     "BoundaryOrigin",
     "Certainty",
     "Collective",
+    "CollectiveCause",
     "CollectivePart",
     "Confidence",
+    "Conflict",
     "ConstraintOrigin",
     "Divergence",
     "Edit",
+    "Effect",
+    "ExplainedStep",
     "Explanation",
     "Finding",
     "FindingPlace",
     "Fix",
     "Kind",
     "LiveValue",
+    "MovedDimension",
     "Origin",
     "Pass",
     "PeakMemory",
@@ -56,6 +62,7 @@ __all__ = [
     "Severity",
     "ShardMapOrigin",
     "ShardedValue",
+    "Side",
     "SourcePosition",
     "StageSummary",
     "StoryStep",
@@ -64,5 +71,6 @@ __all__ = [
     "Trial",
     "ValueDimension",
     "VariableVariance",
+    "Why",
     "file_and_line",
 ]

@@ -16,11 +16,10 @@ from ..ir.stage import ParsedStage
 from ..links.equation_ids import operations_of, spans_of_equations
 from ..links.operation_ids import spans_of_tags, tags_at
 from ..links.source_positions import frames_at, spans_of
-from ..report import Collective, Confidence, Finding, Report, ShardedValue
+from ..report import Collective, CollectiveCause, Confidence, Conflict, Finding, Report, ShardedValue, Why
 from ..shardings.collective_causes import causes_of
-from ..shardings.conflicts import Conflict, conflicts_of
-from ..shardings.explained import Why, why
-from ..shardings.situation import CollectiveCause
+from ..shardings.conflicts import conflicts_of
+from ..shardings.explained import why
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
 """What a collective that the partitioner inserted is doing there.
 
 It belongs to an operation of the propagated program, which is found by the operation's number, by its name and line, or
-among those that use what is moved. `situation.py` tells what it does for that operation.
+among those that use what is moved. `collective_context.py` tells what it does for that operation.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tag_of_location, tags_in
-from ..report import Collective, Confidence
+from ..report import Collective, CollectiveCause, Confidence
+from .collective_context import CollectiveContext
 from .dataflow import Dataflow, Node
 from .explained import wording_of
 from .gradients import BACKWARD
-from .situation import CollectiveCause, Situation
 from .table import propagated
 
 PASSING = frozenset({"transpose", "convert", "reshape", "sharding_constraint", "optimization_barrier"})
@@ -53,7 +53,7 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
     rows, confidence = _rows(stage, flow, text, collective)
     found = []
     for row in rows[:MOST_OPERATIONS]:
-        cause = Situation(flow, row, collective, confidence).cause()
+        cause = CollectiveContext(flow, row, collective, confidence).cause()
         if cause.effect == "own":
             elsewhere = _at_a_user(flow, flow.results(row), collective, confidence)
             elsewhere = elsewhere or (_at_a_source(flow, row, collective, confidence) if not cause.value else None)
@@ -82,11 +82,11 @@ def _at_a_user(
     for users in forward(flow, moved, FARTHEST, lambda row: _passes(flow, row)):
         met = [(node, row) for node, rows in users.items() for row in rows]
         for node, row in met[:MOST_OPERATIONS]:
-            situation = Situation(flow, row, collective, confidence)
-            cause = situation.cause()
-            if cause.effect != "own" and situation.is_about(node):
+            context = CollectiveContext(flow, row, collective, confidence)
+            cause = context.cause()
+            if cause.effect != "own" and context.is_about(node):
                 same_line = frame is not None and cause.place.frame == frame
-                is_backward = BACKWARD in situation.name
+                is_backward = BACKWARD in context.name
                 found.append(((not same_line, is_backward != (collective.direction == "backward")), cause))
         if found:
             break
@@ -104,7 +104,7 @@ def _at_a_source(flow: Dataflow, row: int, collective: Collective, confidence: C
         if node is None or others or node.kind != "result":
             return None
         row = node.row
-        cause = Situation(flow, row, collective, confidence).cause()
+        cause = CollectiveContext(flow, row, collective, confidence).cause()
         if cause.effect != "own":
             return cause
         if cause.value:

@@ -6,51 +6,19 @@ Propagation leaves such values as they are, and the partitioner communicates. Wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from ...parsers.garbage import collection_paused
 from ...parsers.mlir import Sharding, ShardingRule
 from ...parsers.sharding_syntax.mesh import AxisRef
-from ...parsers.source import Span
 from ..ir.derived import derived
 from ..ir.program import Program
-from ..report import ShardedValue, SourcePosition, ValueDimension
+from ..report import Conflict, ShardedValue, Side, ValueDimension
 from .dataflow import Dataflow, Node
-from .explained import Why, why_axis, wording_of
+from .explained import why_axis, wording_of
 from .recorded import sharding_at
 from .table import node_of, propagated
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """A dimension of a value of the operation, the axes that cut it, and why.
-
-    `elsewhere` is why axes that others have there cut another dimension of this value: no axis can cut two. Of the ways
-    on which the axes came only the last step is told.
-    """
-
-    value: ValueDimension
-    axes: tuple[AxisRef, ...]
-    why: tuple[Why, ...]
-    elsewhere: tuple[Why, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """Values of an operation are cut along different axes in dimensions that belong together: a `factor` of `rule`.
-
-    `won` is how the operation's results have it, or, for a dimension that it reduces, the operand with most axes.
-    """
-
-    operation: str
-    rule: str
-    factor: str
-    place: SourcePosition
-    span: Span
-    won: Side
-    lost: tuple[Side, ...]
 
 
 def conflicts(program: Program) -> tuple[Conflict, ...]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from ...parsers.mlir import ShardingRule
@@ -18,51 +17,18 @@ from ..report import (
     AxisOrigin,
     BoundaryOrigin,
     ConstraintOrigin,
+    ExplainedStep,
     ShardedValue,
     ShardMapOrigin,
     SourcePosition,
     ValueDimension,
+    Why,
 )
 from .dataflow import Dataflow, Node
 from .places import Places
 from .recorded import origin_name, sharding_at
 from .table import node_of, propagated
 from .why import Cause, Step, cause, causes, overlap
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedStep:
-    """An axis went from one value to another at an operation.
-
-    `number` counts the steps of the whole propagation, None at the return of the function. `source` and `target` are
-    values, with the dimension that the axis cuts: `w1 dim 1`. `rule` says in einsum letters which dimensions
-    of the operation belong together; None where it has none.
-    """
-
-    number: int | None
-    operation: str
-    rule: str | None
-    source: ValueDimension
-    target: ValueDimension
-    place: SourcePosition
-    span: Span | None
-
-
-@dataclass(frozen=True, slots=True)
-class Why:
-    """Why a value is sharded along `axis` in dimension `dim` (None if it is unreduced along it).
-
-    `origin` is who asked for it; `place` is the line of that, where there is one. `steps` lead from the
-    value back to `root`; `omitted` counts the ones before it that are not listed.
-    """
-
-    axis: AxisRef
-    dim: int | None
-    origin: AxisOrigin
-    place: SourcePosition
-    root: ValueDimension
-    steps: tuple[ExplainedStep, ...]
-    omitted: int = 0
 
 
 def why(program: Program, value: ShardedValue, most: int | None = None) -> tuple[Why, ...]:

@@ -13,8 +13,7 @@ from types import ModuleType
 import pytest
 from shardscope.inspector.findings import judge, rules
 from shardscope.inspector.findings.rule import Rule
-from shardscope.inspector.report import Finding, FindingPlace, Fix
-from shardscope.inspector.shardings.situation import CollectiveCause
+from shardscope.inspector.report import CollectiveCause, Finding, FindingPlace, Fix
 
 WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 """ASCII in the letters of East Asian typography: `ａｌｌ－ｒｅｄｕｃｅ`."""

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ....parsers.sharding_syntax.mesh import join_axes
-from ...report import Collective, Finding, FindingPlace, Report, SourcePosition
-from ...shardings.situation import CollectiveCause
+from ...report import Collective, CollectiveCause, Finding, FindingPlace, Report, SourcePosition
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
 from ..support.compiled import is_combined

@@ -9,8 +9,7 @@ from importlib import resources
 
 from ....parsers.sharding_syntax.mesh import join_axes
 from ...ir.types import types_text
-from ...report import Collective, Finding, FindingPlace, Report
-from ...shardings.situation import CollectiveCause
+from ...report import Collective, CollectiveCause, Finding, FindingPlace, Report
 from .. import support
 from ..rule import Rule, advice, finding
 from ..support.compiled import is_combined

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....parsers.sharding_syntax.mesh import join_axes
-from ...report import Collective, Finding, FindingPlace, Report
-from ...shardings.situation import CollectiveCause, Effect
+from ...report import Collective, CollectiveCause, Effect, Finding, FindingPlace, Report
 from ...units import format_bytes, plural
 from ..rule import Rule, advice, finding
 from ..support.inserted import inserted_collectives

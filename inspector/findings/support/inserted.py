@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ....parsers.mlir.types import TensorType
-from ...report import Collective, Kind, Report
+from ...report import Collective, CollectiveCause, Kind, Report
 from ...shardings.collective_causes import causes_of, is_inserted
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
-from ...shardings.situation import CollectiveCause
 from .compiled import is_combined
 from .detours import array_sharding
 

@@ -8,8 +8,8 @@ from msgspec import Struct, field
 
 from ... import report
 from ...ir.program import Program
+from ...report import CollectiveCause
 from ...shardings.collective_causes import causes_of
-from ...shardings.situation import CollectiveCause
 from .cost import Estimate, estimate_of
 from .shaped import at, shaped
 from .sharding import Why, why_of

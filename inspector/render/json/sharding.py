@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ... import report
 from ...ir.program import Program
-from ...shardings import conflicts, explained
+from ...shardings import explained
 from .shaped import at, shaped
 from .source import Source
 
@@ -85,12 +85,12 @@ class Conflict(Struct, frozen=True):
     lost: list[Side]
 
 
-def conflict_of(found: conflicts.Conflict) -> Conflict:
+def conflict_of(found: report.Conflict) -> Conflict:
     """A conflict in its JSON shape."""
     return shaped(Conflict, found, **at(found.place), won=_side(found.won), lost=list(map(_side, found.lost)))
 
 
-def _side(side: conflicts.Side) -> Side:
+def _side(side: report.Side) -> Side:
     return shaped(
         Side,
         side,
@@ -109,12 +109,12 @@ def sharding_of(value: report.ShardedValue, program: Program) -> Sharding:
     return shaped(Sharding, value, global_type=str(value.type), local_type=local, why=why)
 
 
-def _step(step: explained.ExplainedStep) -> Step:
+def _step(step: report.ExplainedStep) -> Step:
     ends = {"source": str(step.source), "target": str(step.target)}
     return shaped(Step, step, **at(step.place), **ends, step=step.number)
 
 
-def why_of(found: explained.Why) -> Why:
+def why_of(found: report.Why) -> Why:
     """Why one axis is where it is, in its JSON shape."""
     steps = list(map(_step, found.steps))
     words = {"axis": str(found.axis), "origin": str(found.origin), "root": str(found.root)}

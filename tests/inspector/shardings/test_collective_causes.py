@@ -13,9 +13,8 @@ import pytest
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.why_lines import cause_line, remedy_line
-from shardscope.inspector.report import Collective, Report
+from shardscope.inspector.report import Collective, CollectiveCause, Report
 from shardscope.inspector.shardings.collective_causes import causes_of
-from shardscope.inspector.shardings.situation import CollectiveCause
 from shardscope.parsers.sharding_syntax.mesh import AxisRef
 
 PROGRAM = Path(__file__).with_name("transformer_step.py")

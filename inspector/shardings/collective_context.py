@@ -14,22 +14,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from ...parsers.mlir import ShardingRule, TensorType, names
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import KIND_OF
 from ..ir.array_sharding import ArraySharding
-from ..report import Collective, Confidence, SourcePosition
+from ..report import Collective, CollectiveCause, Confidence, Effect, MovedDimension, Why
 from .dataflow import Dataflow, Node
-from .explained import Why, Wording, why_axis, wording_of
+from .explained import Wording, why_axis, wording_of
 from .gradients import is_gradient
 from .recorded import sharding_at
 from .spelled import as_spec, from_sdy
 from .why import overlap
-
-Effect = Literal["sum", "reshard", "move", "own"]
 
 ACROSS = frozenset(
     f"stablehlo.{name}"
@@ -39,42 +36,6 @@ ACROSS = frozenset(
     )
 )
 """Operations that need elements of other parts of a dimension."""
-
-
-@dataclass(frozen=True, slots=True)
-class MovedDimension:
-    """A dimension of an operand or result, and the value's name: its path, or the operation that it is `made_by`."""
-
-    is_operand: bool
-    name: str
-    made_by: str | None
-    dim: int
-
-
-@dataclass(frozen=True, slots=True)
-class CollectiveCause:
-    """Why a collective is there: what it does for one operation.
-
-    `value` is what it communicates, in words, and `moved` the same as a value; propagation left it as `before`, and the
-    operation needs it as `after` (None for a sum and where that is not one sharding). `origins` are why it is cut along
-    the collective's axes, `against` why another value of the operation is cut otherwise. `confidence` tells how the
-    operation was found. `needed` is true of the gradients of weights: each device has that of its part of the batch.
-    `elements` is how many of the value are on one device, None where that is not known.
-    """
-
-    effect: Effect
-    operation: str
-    rule: str | None
-    place: SourcePosition
-    value: str
-    before: str | None
-    after: str | None
-    origins: tuple[Why, ...]
-    against: tuple[Why, ...]
-    needed: bool
-    confidence: Confidence
-    elements: int | None = None
-    moved: MovedDimension | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +49,7 @@ class _Cut:
     is_operand: bool
 
 
-class Situation:
+class CollectiveContext:
     """An operation and its values, seen from a collective."""
 
     def __init__(self, flow: Dataflow, row: int, collective: Collective, confidence: Confidence) -> None:

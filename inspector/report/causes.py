@@ -1,0 +1,114 @@
+"""Why values are sharded as they are, where shardings conflict, and why the partitioner communicates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...parsers.sharding_syntax.mesh import AxisRef
+from ...parsers.source import Span
+from .position import Confidence, SourcePosition
+from .shardings import AxisOrigin, ValueDimension
+
+Effect = Literal["sum", "reshard", "move", "own"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedStep:
+    """An axis went from one value to another at an operation.
+
+    `number` counts the steps of the whole propagation, None at the return of the function. `source` and `target` are
+    values, with the dimension that the axis cuts: `w1 dim 1`. `rule` says in einsum letters which dimensions
+    of the operation belong together; None where it has none.
+    """
+
+    number: int | None
+    operation: str
+    rule: str | None
+    source: ValueDimension
+    target: ValueDimension
+    place: SourcePosition
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a value is sharded along `axis` in dimension `dim` (None if it is unreduced along it).
+
+    `origin` is who asked for it; `place` is the line of that, where there is one. `steps` lead from the
+    value back to `root`; `omitted` counts the ones before it that are not listed.
+    """
+
+    axis: AxisRef
+    dim: int | None
+    origin: AxisOrigin
+    place: SourcePosition
+    root: ValueDimension
+    steps: tuple[ExplainedStep, ...]
+    omitted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A dimension of a value of the operation, the axes that cut it, and why.
+
+    `elsewhere` is why axes that others have there cut another dimension of this value: no axis can cut two. Of the
+    paths by which the axes came only the last step is listed.
+    """
+
+    value: ValueDimension
+    axes: tuple[AxisRef, ...]
+    why: tuple[Why, ...]
+    elsewhere: tuple[Why, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Values of an operation are cut along different axes in dimensions that belong together: a `factor` of `rule`.
+
+    `won` is how the operation's results have it, or, for a dimension that it reduces, the operand with most axes.
+    """
+
+    operation: str
+    rule: str
+    factor: str
+    place: SourcePosition
+    span: Span
+    won: Side
+    lost: tuple[Side, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MovedDimension:
+    """A dimension of an operand or result, and the value's name: its path, or the operation that it is `made_by`."""
+
+    is_operand: bool
+    name: str
+    made_by: str | None
+    dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveCause:
+    """Why a collective is there: what it does for one operation.
+
+    `value` is what it communicates, in words, and `moved` the same as a value; propagation left it as `before`, and the
+    operation needs it as `after` (None for a sum and where that is not one sharding). `origins` are why it is cut along
+    the collective's axes, `against` why another value of the operation is cut otherwise. `confidence` tells how the
+    operation was found. `needed` is true of the gradients of weights: each device has that of its part of the batch.
+    `elements` is how many of the value are on one device, None where that is not known.
+    """
+
+    effect: Effect
+    operation: str
+    rule: str | None
+    place: SourcePosition
+    value: str
+    before: str | None
+    after: str | None
+    origins: tuple[Why, ...]
+    against: tuple[Why, ...]
+    needed: bool
+    confidence: Confidence
+    elements: int | None = None
+    moved: MovedDimension | None = None
