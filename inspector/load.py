@@ -9,8 +9,7 @@ from pathlib import Path
 
 from ..parsers.errors import ParseError, Problem
 from ..parsers.source import Source, Span
-from ..parsers.text.language import language, other_format
-from ..parsers.text.modules import Part, parts
+from ..parsers.text.modules import Part, language, other_format, parts
 from ..parsers.text.repair import restored
 from .capture import file
 from .capture.dumps import capture_of, in_folder, in_text, read, stage_of

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ...parsers.source import Source
-from ...parsers.text.language import language
-from ...parsers.text.modules import Part
+from ...parsers.text.modules import Part, language
 from .errors import CaptureError
 from .model import STAGES, Capture, Message, Stage
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from ...parsers.hlo import HloModule, Instruction
-from ...parsers.hlo.call_sites import CallSite, call_sites
+from ...parsers.hlo.uses import CallSite, call_sites
 from ..catalog.spellings import HLO_OPCODES, KIND_OF
 from .execution import Execution
 from .hlo_trip_count import trip_count

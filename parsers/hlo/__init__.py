@@ -2,8 +2,8 @@
 
 from .call import Operand
 from .computation import Computation
+from .fields import Metadata
 from .instruction import Instruction
-from .metadata import Metadata
 from .module import HloModule, parse_module
 from .scan import Rows
 from .types import ArrayShape, BufferShape, HloType, Layout, OtherType, TupleShape, parse_layout, parse_type

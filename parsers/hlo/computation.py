@@ -14,8 +14,7 @@ from ..source import Frame, Source, Span
 from . import printed
 from .fields import attributes, number
 from .instruction import Instruction, instruction_of
-from .reading import read_attributes
-from .regions import read_body
+from .reading import read_attributes, read_body
 from .sections import Nested, Section, Statement
 
 

@@ -16,8 +16,7 @@ from ..sharding_syntax.replica_groups import Pairs, ReplicaGroups, parse_pairs, 
 from ..source import Frame, Source, Span
 from . import printed
 from .call import CALLING, LITERAL, Call, Operand, backend_config, parse_call
-from .fields import fields, plain, without_remarks
-from .metadata import Metadata, parse_metadata
+from .fields import Metadata, fields, parse_metadata, plain, without_remarks
 from .reading import read_instruction
 from .sections import Statement
 from .types import HloType, parse_type

@@ -17,10 +17,9 @@ from ..source import Frame, Source, Span
 from . import printed
 from .computation import Computation
 from .instruction import Instruction
-from .missing_entry import missing_entry
-from .problems import doubtful_lines, problems_in
+from .problems import doubtful_lines, missing_entry, problems_in
 from .prologue import parse_prologue, read_prologue
-from .regions import read_part
+from .reading import read_part
 from .scan import Rows, instructions_with, read_rows
 from .sections import Section, given_names
 

@@ -19,6 +19,7 @@ from .computation import Computation
 from .reading import problem_in, read_instruction
 from .scan import stretches
 from .sections import Statement
+from .types import ArrayShape, HloType, OtherType, TupleShape, parse_type
 
 LONGEST = 1 << 16
 """The grammar is not asked about statements of more bytes than this: of those, only the place is reported."""
@@ -74,3 +75,31 @@ def _judge(source: Source, statement: Statement) -> Problem | None:
     if read.has_bodies or (row and (row[1], row[3]) != (read.head[1], read.head[3])):
         return Problem("an instruction that is laid out as XLA prints none", source, place)
     return None
+
+
+def missing_entry(source: Source, layout: str | None, entry: Computation | None) -> Iterator[Problem]:
+    """The problem of a text with no computation marked as entry, if its header promises another than the last.
+
+    `layout` is the header's `entry_computation_layout`, `{(f32[8]{0})->f32[]}`, which every printer of XLA writes, and
+    `entry` what the module takes for its entry.
+    People leave out the mark: their last computation has the types of the header.
+    """
+    if layout is None or (entry is not None and entry.is_entry):
+        return
+    arguments, _, result = layout.strip()[1:-1].rpartition("->")
+    if entry is not None and entry.root is not None:
+        own = TupleShape(tuple(parse_type(each.type_text) for each in entry.parameters))
+        if _agree(own, parse_type(arguments)) and _agree(parse_type(entry.root.type_text), parse_type(result)):
+            return
+    end = Span(len(source.data), len(source.data))
+    yield Problem("the text ends before the entry computation", source, end, ("'ENTRY'",))
+
+
+def _agree(one: HloType, other: HloType) -> bool:
+    """Whether two types are the same but for their layouts, as far as they can be read: people leave types out, too."""
+    match one, other:
+        case TupleShape(own), TupleShape(others):
+            return len(own) == len(others) and all(map(_agree, own, others))
+        case ArrayShape(), ArrayShape():
+            return replace(one, layout=None) == replace(other, layout=None)
+    return one == other or isinstance(one, OtherType) or isinstance(other, OtherType)

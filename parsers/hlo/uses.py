@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
+from .call import CALLING
 from .computation import Computation
 from .instruction import Instruction
+from .module import HloModule
 from .patterns import NAME
 
 _OPERAND = re.compile(rf"(?:[(,] ?|[\]}})/] ?)%({NAME})(?=[,)#])".encode(), re.ASCII)
@@ -71,3 +74,38 @@ class Uses:
             written.append(operand[1])
             places.append(operand.start())
         return written, places
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A place that names a computation: the attribute that does, and an offset inside the calling instruction."""
+
+    attribute: str
+    offset: int
+
+
+_ATTRIBUTES = "|".join(CALLING)
+_SITE = re.compile(rf", ({_ATTRIBUTES})=(?:%?({NAME})|\{{([^{{}}]*+)\}})".encode(), re.ASCII)
+_NAME = re.compile(NAME.encode(), re.ASCII)
+
+
+def call_sites(module: HloModule) -> Mapping[str, tuple[CallSite, ...]]:
+    """The sites of all calls by the name of the computation that is called, in text order."""
+    found: dict[str, list[CallSite]] = {}
+    for callee, site in _sites(module):
+        found.setdefault(callee, []).append(site)
+    return {callee: tuple(sites) for callee, sites in found.items()}
+
+
+def _sites(module: HloModule) -> Iterator[tuple[str, CallSite]]:
+    if all(computation.is_printed for computation in module.computations) and not module.doubtful_lines:
+        for match in _SITE.finditer(module.source.data):
+            names = [match[2]] if match[2] is not None else _NAME.findall(match[3])
+            for name in names:
+                yield name.decode(), CallSite(match[1].decode(), match.start())
+        return
+    for computation in module.computations:
+        for instruction in computation.instructions:
+            for attribute, callees in instruction.callees.items():
+                for name in callees:
+                    yield name, CallSite(attribute, instruction.span.start)

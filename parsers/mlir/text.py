@@ -14,15 +14,13 @@ from ..errors import ParseError, Problem
 from ..grammar import anchored
 from ..sharding_syntax.mesh import MeshSyntax
 from ..source import Source, Span
-from .index import find_functions
 from .lists import entries, symbol
 from .location_parser import Locations
 from .locations import Location
-from .one_line import on_one_line
 from .patterns import ALIAS_NAME, REST, for_bytes
-from .scan import span_at, starts
+from .scan import find_functions, span_at, starts
 from .sdy_parser import parse_mesh
-from .statement import read_head, read_statement
+from .statement import on_one_line, read_head, read_statement
 from .structure import Nest, RegionNode, structure
 from .types import MlirType, parse_type
 

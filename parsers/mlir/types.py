@@ -1,9 +1,13 @@
-"""The types of values: tensors, tokens, tuples, functions; types of other dialects are kept as text."""
+"""The types of values, and those of operands and results, of which a pretty form writes only as many as are needed.
+
+Sources: the assembly formats in StableHLO, stablehlo/dialect/StablehloOps.td and AssemblyFormat.cpp, and in Shardy,
+shardy/dialect/sdy/ir/ops.td.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..grammar import Grammar, several
@@ -110,3 +114,61 @@ _GRAMMAR = Grammar(
         "ENCODING": str.strip,
     },
 )
+
+
+DIALECTS = frozenset({"builtin", "chlo", "func", "mhlo", "sdy", "stablehlo"})
+"""The dialects whose pretty forms are understood. `call`, `return` and `module` are written without theirs."""
+
+UNKNOWN = OtherType("")
+Types = tuple[MlirType, ...]
+
+
+def is_understood(name: str) -> bool:
+    """Whether the operation is of a dialect whose pretty forms are understood."""
+    return "." not in name or name.partition(".")[0] in DIALECTS
+
+
+@lru_cache(maxsize=16384)
+def signature(
+    name: str, operands: int, results: int, written: tuple[str, ...], written_results: tuple[str, ...] | None
+) -> tuple[Types, Types]:
+    """The types of as many operands and results, from what is written behind the colon and behind the arrow.
+
+    Raises ParseError when a type cannot be read, and ValueError when there are too many or too few. What the form of an
+    operation of another dialect does not tell is `UNKNOWN`.
+    """
+    types = tuple(map(parse_type, written))
+    result_types = None if written_results is None else tuple(map(parse_type, written_results))
+    found = _fitted(name, operands, results, types, result_types)
+    # Results that nothing uses need not have been given names.
+    fit = len(found[0]) == operands, not results or len(found[1]) == results
+    if not is_understood(name):
+        known = written_results is not None and all(fit)
+        return found if known else ((UNKNOWN,) * operands, (UNKNOWN,) * results)
+    if not all(fit):
+        if not written and written_results is None:
+            raise ValueError("its types are missing")
+        raise ValueError(f"types of {len(found[0])} operands and {len(found[1])} results for {operands} and {results}")
+    return found
+
+
+def _fitted(name: str, operands: int, results: int, types: Types, result_types: Types | None) -> tuple[Types, Types]:
+    if result_types is not None:
+        if name == "func.constant":
+            return (), (FunctionType(types, result_types),)
+        if name in ("call_indirect", "func.call_indirect"):
+            return (FunctionType(types, result_types), *types), result_types
+        # What one type says of several operands, only the dialect knows.
+        return types * operands if len(types) == 1 and is_understood(name) else types, result_types
+    match name.partition(".")[2], types:
+        case "select", (predicate, branch):
+            return (predicate, branch, branch), (branch,)
+        case "tuple", (TupleType(elements) as whole,):
+            return elements, (whole,)
+        case "complex", (TensorType(element=element) as whole,):
+            part = replace(whole, element=element.removeprefix("complex<").removesuffix(">"))
+            return (part,) * operands, (whole,)
+        case _, (single,):
+            return (single,) * operands, (single,) * results
+        case _:
+            return types if operands else (), types if results else ()

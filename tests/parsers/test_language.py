@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shardscope.parsers.text.language import language, other_format
+from shardscope.parsers.text.modules import language, other_format
 
 HLO = """\
 HloModule m

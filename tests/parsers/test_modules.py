@@ -8,8 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from shardscope.parsers.source import Span
-from shardscope.parsers.text.language import language
-from shardscope.parsers.text.modules import parts
+from shardscope.parsers.text.modules import language, parts
 
 from tests.parsers.damage import is_linear, repeated
 

@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from shardscope.parsers.text.language import language
+from shardscope.parsers.text.modules import language
 from shardscope.parsers.text.repair import restored
 
 HLO = """\
