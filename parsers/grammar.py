@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from .errors import ParseError, Problem
@@ -64,6 +64,10 @@ class Grammar:
             source = Source("text", text.encode("utf-8", "replace"))
             problem = Problem(str(error), source, Span(0, len(source.data)))
         raise ParseError(problem) from None
+
+    def reader(self, start: str | None = None) -> Callable[[str], Any]:
+        """What gives the meaning of texts as the rule `start`, reading equal ones once; it raises ParseError."""
+        return lru_cache(maxsize=16384)(partial(self.parse, start=start))
 
     def fed_by_hand(self) -> Parse:
         """A parse of its first rule whose terminals the caller finds."""

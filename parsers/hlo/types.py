@@ -6,6 +6,7 @@ Source of the notions: XLA, xla/shape.h and xla/layout.h.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -112,13 +113,6 @@ def read_type(text: str) -> HloType:
     return parsed
 
 
-@lru_cache(maxsize=4096)
-def parse_layout(text: str) -> Layout:
-    """The layout that a text in braces spells; raises ParseError."""
-    layout: Layout = _LAYOUTS.parse(text, "layout")
-    return layout
-
-
 _ARRAY_PARTS = re.compile(r"(\w+)(\[[^\]]*\])(.*)", re.DOTALL)
 
 
@@ -153,9 +147,6 @@ _TYPES = Grammar(
         "tuple": lambda *elements: TupleShape(several(*elements)),
         "buffer": BufferShape,
         "ARRAY": _array_of,
-        "ELEMENT_TYPE": str,
-        "SIZES_IN_BRACKETS": str,
-        "LAYOUT": str,
     },
 )
 _LAYOUTS = Grammar(
@@ -164,7 +155,9 @@ _LAYOUTS = Grammar(
         "layout": lambda order, *properties: Layout(order or (), properties),
         "property": lambda letters, *arguments: (letters, arguments),
         "INTS": integers,
-        "LETTERS": str,
         "ARGUMENT": lambda text: text[1:-1],
     },
 )
+
+parse_layout: Callable[[str], Layout] = _LAYOUTS.reader("layout")
+"""The layout that a text in braces spells; raises ParseError."""

@@ -9,8 +9,6 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 from ..grammar import Grammar, several
 from ..sharding_syntax.mesh import MAX_DEVICES, AxisRef, MeshSyntax
@@ -47,7 +45,7 @@ def parse_groups(text: str, mesh: Callable[[str], MeshSyntax | None]) -> Replica
 
     In groups of different sizes the shorter ones are filled up with -1.
     """
-    groups = _parse("groups", text)
+    groups = _parse_groups(text)
     if isinstance(groups, Integers):
         return ListGroups(tuple(tuple(device for device in row if device >= 0) for row in groups.rows))
     found = mesh(groups.mesh) if isinstance(groups.mesh, str) else groups.mesh
@@ -62,23 +60,6 @@ def parse_pairs(text: str) -> tuple[tuple[int, int], ...]:
     if pairs.values and pairs.dims[-1:] != (2,):
         raise ValueError("not a list of pairs")
     return tuple((source, target) for source, target in pairs.rows)
-
-
-def parse_integers(text: str) -> Integers:
-    """A literal of integers, `dense<[[0, 1]]> : tensor<1x2xi64>`; raises ParseError."""
-    integers: Integers = _parse("dense", text)
-    return integers
-
-
-def parse_channel(text: str) -> int:
-    """The number in `#stablehlo.channel_handle<…>`; raises ParseError."""
-    handle: int = _parse("channel", text)
-    return handle
-
-
-@lru_cache(maxsize=4096)
-def _parse(start: str, text: str) -> Any:
-    return _GRAMMAR.parse(text, start)
 
 
 def _dense(elements: str | None, written: str) -> Integers:
@@ -121,10 +102,14 @@ _GRAMMAR = Grammar(
         "sub_axis": lambda pre_size, size: (pre_size, size),
         "dense": _dense,
         "channel": lambda handle, _: handle,
-        "ELEMENTS": str,
-        "TYPE": str,
         "INT": int,
         "STRING": unquote,
         "SYMBOL": symbol,
     },
 )
+
+parse_integers: Callable[[str], Integers] = _GRAMMAR.reader("dense")
+"""A literal of integers, `dense<[[0, 1]]> : tensor<1x2xi64>`; raises ParseError."""
+parse_channel: Callable[[str], int] = _GRAMMAR.reader("channel")
+"""The number in `#stablehlo.channel_handle<…>`; raises ParseError."""
+_parse_groups: Callable[[str], Integers | _OnMesh] = _GRAMMAR.reader("groups")

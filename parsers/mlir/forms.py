@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 from ..grammar import Grammar
@@ -58,9 +58,6 @@ class OperationForm:
     has_plain_types: bool = False
     """Whether the types are in the template as they are in every text of it."""
     location: Place | None = None
-
-
-_LISTS = ("inputs", "initial", "parameters", "keyed", "dictionaries", "positional")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,23 +142,16 @@ def _joined(*atoms: _Atom) -> _Atom:
 
 
 def _merged(*forms: OperationForm) -> OperationForm:
-    def all_of(field: str) -> tuple[Any, ...]:
-        return tuple(chain.from_iterable(getattr(form, field) for form in forms))
-
-    inputs, initial, parameters, keyed, dictionaries, positional = map(all_of, _LISTS)
-    return OperationForm(
-        inputs=inputs,
-        initial=initial,
-        parameters=parameters,
-        keyed=keyed,
-        dictionaries=dictionaries,
-        positional=positional,
-        applied=next((form.applied for form in forms if form.applied), None),
-        signature=next((form.signature for form in forms if form.signature), None),
-        types=all_of("types"),
-        result_types=next((form.result_types for form in forms if form.result_types is not None), None),
-        location=next((form.location for form in forms if form.location), None),
-    )
+    """All that the forms say: lists one behind the other, and of anything else what is said first."""
+    merged: dict[str, Any] = {}
+    for form, field in product(forms, fields(OperationForm)):
+        value = getattr(form, field.name)
+        if isinstance(value, tuple):
+            merged.setdefault(field.name, []).extend(value)
+        elif value:
+            merged.setdefault(field.name, value)
+    said: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in merged.items()}
+    return OperationForm(**said)
 
 
 def _group(*members: OperationForm) -> OperationForm:

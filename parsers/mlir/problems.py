@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from ..errors import ParseError, Problem
 from ..source import Span
-from .annotations import Annotations
+from .annotations import Annotation, Annotations
 from .function import Function
 from .operation import Operation
 from .parameters import Argument, Result, label
@@ -25,7 +25,7 @@ _LOCATION = re.compile(rb"#loc\d*+")
 _IN_RECORDS = re.compile(rb'\bstep-\d++|(?:_|: )\d++(?=")')
 """Numbers of steps of a propagation, and those in the names of origins."""
 
-_ANNOTATIONS = tuple(name for name, member in vars(Annotations).items() if isinstance(member, property))
+_ANNOTATIONS = tuple(name for name, member in vars(Annotations).items() if isinstance(member, Annotation))
 
 
 def problems_in(text: MlirText) -> Iterator[Problem]:

@@ -6,8 +6,7 @@ Each function takes the text of one attribute, with the prefix of the generic fo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -30,53 +29,16 @@ from .sdy import (
 AxisLists = tuple[tuple[AxisRef, ...], ...]
 
 
-def parse_mesh(text: str) -> MeshSyntax:
-    """`<["x"=2, "y"=4], device_ids=[…]>`."""
-    mesh: MeshSyntax = _parse("mesh", text)
-    return mesh
-
-
-def parse_sharding(text: str) -> Sharding:
-    """`#sdy.sharding<@mesh, [{"x"}, {}]>`."""
-    sharding: Sharding = _parse("sharding", text)
-    return sharding
-
-
 def parse_shardings(text: str) -> tuple[Sharding, ...]:
     """`#sdy.sharding_per_value<[<@mesh, [{"x"}]>, <@mesh, [{}]>]>`, or a single sharding with its prefix."""
     if text.startswith("#sdy.sharding<"):
         return (parse_sharding(text),)
-    shardings: tuple[Sharding, ...] = _parse("shardings", text)
-    return shardings
-
-
-def parse_axes(text: str) -> tuple[AxisRef, ...]:
-    """`{"x", "y":(1)2}`."""
-    axes: tuple[AxisRef, ...] = _parse("axis_list", text)
-    return axes
-
-
-def parse_axis_lists(text: str) -> AxisLists:
-    """`[{"x"}, {}]`: for each dimension, some axes."""
-    lists: AxisLists = _parse("axis_lists", text)
-    return lists
-
-
-def parse_exchanges(text: str) -> tuple[Exchange, ...]:
-    """`[{"x"}: 0->1]`: what an all-to-all does."""
-    exchanges: tuple[Exchange, ...] = _parse("exchanges", text)
-    return exchanges
-
-
-def parse_sharding_rule(text: str) -> ShardingRule:
-    """`#sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=64, j=32, k=128} reduction={k}>`."""
-    rule: ShardingRule = _parse("sharding_rule", text)
-    return rule
+    return _parse_list(text)
 
 
 def parse_origins(text: str) -> Origins:
     """`{x = "self", "y:(1)2" = "mc_0_input: 1"}`: where each axis comes from."""
-    return tuple((_axis(axis), _parse("origin", unquote(origin))) for axis, origin in entries(text).items())
+    return tuple((_axis(axis), _parse_origin(unquote(origin))) for axis, origin in entries(text).items())
 
 
 def parse_each_origins(text: str) -> tuple[Origins, ...]:
@@ -89,23 +51,17 @@ def parse_propagation(text: str) -> tuple[PropagationStep, ...]:
     # Hardly two of these texts are equal, but for the numbers of the steps: what they have in common is read once.
     numbers = _STEP.findall(text)
     try:
-        common: tuple[PropagationStep, ...] = _parse("propagation_edges", _STEP.sub("step-0", text))
+        common = _parse_edges(_STEP.sub("step-0", text))
     except ParseError:
         common = ()
     if len(common) == len(numbers):
         return tuple(PropagationStep(int(number), step.edges) for number, step in zip(numbers, common, strict=True))
-    steps: tuple[PropagationStep, ...] = _parse("propagation_edges", text)
-    return steps
+    return _parse_edges(text)
 
 
 def parse_each_propagation(text: str) -> tuple[tuple[PropagationStep, ...], ...]:
     """A list of them, or one alone."""
     return tuple(map(parse_propagation, items(text) if text.startswith("[") else (text,)))
-
-
-@lru_cache(maxsize=32768)
-def _parse(start: str, text: str) -> Any:
-    return _GRAMMAR.parse(text, start)
 
 
 def _mesh(axes: tuple[tuple[str, int], ...], device_ids: tuple[int, ...] | None) -> MeshSyntax:
@@ -182,16 +138,26 @@ _GRAMMAR = Grammar(
         "edge": lambda axis, source, *targets: PropagationEdge(axis, source, targets),
         "QUOTED": unquote,
         "SYMBOL": symbol,
-        "OPEN": str,
         "PRIORITY": lambda text: int(text[1:]),
-        "REDUCTION": str,
-        "KIND": str,
-        "CUSTOM": str,
         "FACTORS": lambda text: tuple(re.findall(r"z_\d+|[i-z]", text)),
-        "CONSTRAINT": str,
         "MANUAL": lambda text: text.removesuffix("_"),
-        "SIDE": str,
         "STEP": lambda text: int(text.partition("-")[2]),
         "VALUE": _value_ref,
     },
 )
+
+parse_mesh: Callable[[str], MeshSyntax] = _GRAMMAR.reader("mesh")
+"""`<["x"=2, "y"=4], device_ids=[…]>`."""
+parse_sharding: Callable[[str], Sharding] = _GRAMMAR.reader("sharding")
+"""`#sdy.sharding<@mesh, [{"x"}, {}]>`."""
+parse_axes: Callable[[str], tuple[AxisRef, ...]] = _GRAMMAR.reader("axis_list")
+"""`{"x", "y":(1)2}`."""
+parse_axis_lists: Callable[[str], AxisLists] = _GRAMMAR.reader("axis_lists")
+"""`[{"x"}, {}]`: for each dimension, some axes."""
+parse_exchanges: Callable[[str], tuple[Exchange, ...]] = _GRAMMAR.reader("exchanges")
+"""`[{"x"}: 0->1]`: what an all-to-all does."""
+parse_sharding_rule: Callable[[str], ShardingRule] = _GRAMMAR.reader("sharding_rule")
+"""`#sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=64, j=32, k=128} reduction={k}>`."""
+_parse_list: Callable[[str], tuple[Sharding, ...]] = _GRAMMAR.reader("shardings")
+_parse_origin: Callable[[str], Origin] = _GRAMMAR.reader("origin")
+_parse_edges: Callable[[str], tuple[PropagationStep, ...]] = _GRAMMAR.reader("propagation_edges")

@@ -110,7 +110,6 @@ _GRAMMAR = Grammar(
         "types": several,
         "results": several,
         "DIMS": lambda text: tuple(None if dim.strip() == "?" else int(dim) for dim in text.rstrip()[:-1].split("x")),
-        "NAME": str,
         "ENCODING": str.strip,
     },
 )

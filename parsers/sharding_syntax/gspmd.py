@@ -9,8 +9,8 @@ Source of the meanings: XLA, xla/hlo/ir/hlo_sharding.cc, named_sharding.cc and t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from ..grammar import Grammar, several
@@ -109,13 +109,6 @@ class TupleSharding:
 Sharding = UniformSharding | MaximalSharding | TiledSharding | MeshSharding | TupleSharding
 
 
-@lru_cache(maxsize=4096)
-def parse_sharding(text: str) -> Sharding:
-    """The sharding that a text in braces spells; raises ParseError."""
-    sharding: Sharding = _GRAMMAR.parse(text)
-    return sharding
-
-
 # What may follow in any order comes as pairs of a field's name and its value.
 _Field = tuple[str, Any]
 
@@ -157,9 +150,9 @@ _GRAMMAR = Grammar(
         "dims": lambda *dims: (("dims", several(*dims)),),
         "dim": lambda *entries: _dim(*several(*entries)),
         "axes_of": _axes_of,
-        "KIND": str,
         "RELATION": lambda text: text.removeprefix("shard_"),
-        "OPEN": str,
-        "METADATA": str,
     },
 )
+
+parse_sharding: Callable[[str], Sharding] = _GRAMMAR.reader()
+"""The sharding that a text in braces spells; raises ParseError."""

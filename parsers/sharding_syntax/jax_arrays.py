@@ -7,8 +7,8 @@ Source of the spellings: JAX, jax/_src/partition_spec.py and the `str_short` of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from ..grammar import Grammar, several, unquote
@@ -53,20 +53,6 @@ class ArrayType:
         """The sizes; None where one is unknown."""
         known = tuple(dim for dim in self.dims if dim is not None)
         return known if len(known) == len(self.dims) else None
-
-
-@lru_cache(maxsize=4096)
-def parse_spec(text: str) -> PartitionSpec:
-    """The PartitionSpec that a text spells; raises ParseError."""
-    spec: PartitionSpec = _GRAMMAR.parse(text, "spec")
-    return spec
-
-
-@lru_cache(maxsize=16384)
-def parse_array_type(text: str) -> ArrayType:
-    """The type that a text spells; raises ParseError, also for types that are no arrays."""
-    type: ArrayType = _GRAMMAR.parse(text, "type")
-    return type
 
 
 def _entry_text(entry: AxisNames | None) -> str:
@@ -130,11 +116,10 @@ _GRAMMAR = Grammar(
         "dim": lambda size, *names: (int(size) if size.isdecimal() else None, _names(*names)),
         "variance": _variance,
         "QUOTED": unquote,
-        "STATE": str,
-        "WORD": str,
-        "DTYPE": str,
-        "SIZE": str,
-        "NAME": str,
-        "VARIANCE": str,
     },
 )
+
+parse_spec: Callable[[str], PartitionSpec] = _GRAMMAR.reader("spec")
+"""The PartitionSpec that a text spells; raises ParseError."""
+parse_array_type: Callable[[str], ArrayType] = _GRAMMAR.reader("type")
+"""The type that a text spells; raises ParseError, also for types that are no arrays."""

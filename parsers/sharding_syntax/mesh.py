@@ -130,6 +130,5 @@ MESH_ACTIONS: Actions = {
     "INT": int,
     "INTS": integers,
     "QUOTED": unquote,
-    "NAME": str,
 }
 """What the rules of `mesh.lark` mean, for the grammars that import them."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 from ..grammar import Grammar
 from .mesh import MAX_DEVICES, MESH_ACTIONS, AxisRef, MeshSyntax, transposed_iota
@@ -83,27 +83,6 @@ class MeshGroups:
 ReplicaGroups = ListGroups | IotaGroups | MeshGroups
 
 
-@lru_cache(maxsize=4096)
-def parse_replica_groups(text: str) -> ReplicaGroups:
-    """The groups that the value of a `replica_groups` attribute spells; raises ParseError."""
-    groups: ReplicaGroups = _GRAMMAR.parse(text, "groups")
-    return groups
-
-
-@lru_cache(maxsize=4096)
-def parse_pairs(text: str) -> Pairs:
-    """The (source, target) pairs that the value of a `source_target_pairs` attribute spells; raises ParseError."""
-    pairs: Pairs = _GRAMMAR.parse(text, "pairs")
-    return pairs
-
-
-@lru_cache(maxsize=1024)
-def parse_mesh(text: str) -> MeshSyntax:
-    """The mesh that stands in front of groups, or in a sharding; raises ParseError."""
-    mesh: MeshSyntax = _GRAMMAR.parse(text, "mesh")
-    return mesh
-
-
 def _rows(order: tuple[int, ...], size: int) -> Groups:
     return tuple(order[first : first + size] for first in range(0, len(order), size))
 
@@ -136,3 +115,10 @@ _GRAMMAR = Grammar(
         "LISTS": _lists,
     },
 )
+
+parse_replica_groups: Callable[[str], ReplicaGroups] = _GRAMMAR.reader("groups")
+"""The groups that the value of a `replica_groups` attribute spells; raises ParseError."""
+parse_pairs: Callable[[str], Pairs] = _GRAMMAR.reader("pairs")
+"""The (source, target) pairs that the value of a `source_target_pairs` attribute spells; raises ParseError."""
+parse_mesh: Callable[[str], MeshSyntax] = _GRAMMAR.reader("mesh")
+"""The mesh that stands in front of groups, or in a sharding; raises ParseError."""
