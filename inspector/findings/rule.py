@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..report import Certainty, Edit, Finding, FindingPlace, Fix, Report, Severity
@@ -43,6 +43,13 @@ class Rule:
     reads: Literal["program", "suppressions"] = "program"
 
 
+class Saving(NamedTuple):
+    """Bytes that a device sends less in one run, and the time of that; None where it is not known."""
+
+    bytes: int | None = None
+    seconds: float | None = None
+
+
 def finding(
     rule: Rule,
     place: FindingPlace,
@@ -51,27 +58,15 @@ def finding(
     confidence: Certainty,
     axes: Iterable[AxisRef | str] = (),
     severity: Severity | None = None,
-    related: tuple[FindingPlace, ...] = (),
-    evidence: tuple[tuple[str, str], ...] = (),
+    related: Iterable[FindingPlace] = (),
+    evidence: Iterable[tuple[str, str]] = (),
     fixes: tuple[Fix, ...] = (),
-    saved_bytes: int | None = None,
-    saved_seconds: float | None = None,
+    saves: Saving = Saving(),  # noqa: B008
 ) -> Finding:
     """A finding of a rule, of its severity where no other is given."""
-    return Finding(
-        rule.id,
-        rule.slug,
-        severity or rule.severity,
-        confidence,
-        tuple(AxisRef(axis) if isinstance(axis, str) else axis for axis in axes),
-        message,
-        place,
-        related,
-        evidence,
-        fixes,
-        saved_bytes,
-        saved_seconds,
-    )
+    named = tuple(AxisRef(axis) if isinstance(axis, str) else axis for axis in axes)
+    level, related, evidence = severity or rule.severity, tuple(related), tuple(evidence)
+    return Finding(rule.id, rule.slug, level, confidence, named, message, place, related, evidence, fixes, *saves)
 
 
 def advice(title: str) -> tuple[Fix, ...]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from ....parsers.errors import ShardscopeError
 from ....parsers.mlir.sdy import DimensionSharding
 from ....parsers.sharding_syntax import gspmd
 from ...ir.array_sharding import ArraySharding
-from ...report import FindingPlace, Fix, Report, SourcePosition
-from ...shardings.dataflow import Dataflow
+from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
+from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
 from ...shardings.spelled import as_spec, from_gspmd
-from ..support.detours import CONSTRAINT, Detour, kept_cut
+from ...shardings.table import propagated
+from ..rule import Rule, finding
+from ..support.compiled import certainty, compiled_to, inserted_for, is_compiled, saving
+from ..support.detours import CONSTRAINT, Detour, detours, kept_cut
 from .calls import call_at, imports, name_of
 from .edits import Edits, without_call, wrapped
 
@@ -21,34 +26,66 @@ CONSTRAINTS = ("with_sharding_constraint", "reshard", "device_put")
 
 
 @dataclass(frozen=True, slots=True)
-class DetourFix:
-    """The operation to change, a constraint if the detour has one; the other operations on the way; and the fix."""
+class InsertedDetour:
+    """A detour, and the collective that it was compiled to; None where nothing was compiled."""
 
-    place: FindingPlace
-    related: tuple[FindingPlace, ...]
-    fix: Fix
+    report: Report
+    flow: Dataflow
+    detour: Detour
+    compiled: Collective | None
+
+    def name(self, node: Node) -> str:
+        """A value as one would call it."""
+        return wording_of(self.flow).name(node)
+
+    def finding(self, rule: Rule, message: str, labels: tuple[str, str], then: str, times: int = 1) -> Finding:
+        """What a rule says of it: `labels` are for the values on the way, and for the operations that end it."""
+        detour, places = self.detour, wording_of(self.flow).places
+        fix, blamed = _fix(self.report, self.flow, detour)
+        rows = [row for row in dict.fromkeys((*detour.rows, *detour.back)) if row != blamed]
+        return finding(
+            rule,
+            self._place(blamed),
+            message,
+            confidence=certainty(self.compiled),
+            axes=(detour.axis.name,),
+            related=map(self._place, rows),
+            evidence=(
+                (labels[0], ", ".join(self.name(node) for node, _ in detour.nodes[:6])),
+                (labels[1], ", ".join(places.operation(row)[0] for row in detour.back[:6])),
+                compiled_to(self.compiled, then),
+            ),
+            fixes=(fix,),
+            saves=saving(self.compiled, times=times),
+        )
+
+    def _place(self, row: int) -> FindingPlace:
+        wording = wording_of(self.flow)
+        return FindingPlace(*wording.places.operation(row), "sdy", wording.span(row))
 
 
-def detour_fix(report: Report, flow: Dataflow, detour: Detour) -> DetourFix:
-    """The change with which the value keeps its sharding all the way."""
-    wording = wording_of(flow)
+def inserted_detours(report: Report, kind: Literal["all-gather", "all-to-all"]) -> Iterator[InsertedDetour]:
+    """The detours for which the partitioner gathers, or moves the axis to another dimension, if the compiler did."""
+    _, flow = propagated(report.program)
+    for detour in detours(report.program):
+        if flow is not None and (detour.elsewhere is None) is (kind == "all-gather"):
+            compiled = inserted_for(report, flow, detour.nodes, kind, detour.axis.name)
+            if compiled is not None or not is_compiled(report):
+                yield InsertedDetour(report, flow, detour, compiled)
 
-    def place_of(row: int) -> FindingPlace:
-        name, source = wording.places.operation(row)
-        return FindingPlace(name, source, "sdy", wording.span(row))
 
+def _fix(report: Report, flow: Dataflow, detour: Detour) -> tuple[Fix, int]:
+    """The change with which the value keeps its sharding all the way, and the row of the operation to change."""
     blamed = next((row for row in (detour.lost, *detour.rows) if flow.rows[row].name == CONSTRAINT), detour.lost)
-    place = place_of(blamed)
+    name, source = wording_of(flow).places.operation(blamed)
     node, dim = next(((node, dim) for node, dim in detour.nodes if node.row == blamed), detour.nodes[0])
     kept = kept_cut(flow, detour, node, dim)
     spec = f"dimension {dim} along {str(detour.axis)!r}" if kept is None else as_spec(kept)
-    call = call_at(report.program, place.source, CONSTRAINTS)
-    here = wording.places.operation(blamed)[0] if call is None else ast.unparse(call[1])
-    fix = Fix(f"constrain {here} to {spec}")
+    call = call_at(report.program, source, CONSTRAINTS)
+    here = name if call is None else ast.unparse(call[1])
     if flow.rows[blamed].name == CONSTRAINT:
-        fix = Fix(f"leave out {here}, or let it ask for {spec}", without_call(report.program, call))
-    rows = [row for row in dict.fromkeys((*detour.rows, *detour.back)) if row != blamed]
-    return DetourFix(place, tuple(map(place_of, rows)), fix)
+        return Fix(f"leave out {here}, or let it ask for {spec}", without_call(report.program, call)), blamed
+    return Fix(f"constrain {here} to {spec}"), blamed
 
 
 def through_both(report: Report, place: SourcePosition, before: str, after: str) -> Edits:

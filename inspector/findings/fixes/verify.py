@@ -13,6 +13,8 @@ from ...capture.protocol.request import Request
 from ...capture.spawn import last_capture
 from ...report import Edit, Finding, Report, Trial
 from ..rules import rule_named
+from ..support.blocks import dtype_of
+from ..support.compiled import in_hlo, is_compiled, saving
 from .apply import captured_with
 
 MAX_FINDINGS = 12
@@ -135,20 +137,13 @@ def _by_rule(report: Report) -> Counter[str]:
 def _counts(report: Report) -> tuple[tuple[str, int], ...]:
     """Executions of the compiled program's collectives, by kind and axes."""
     counts: Counter[str] = Counter()
-    for each in report.collectives:
-        if each.stage == "hlo":
-            counts[f"{each.kind} {join_axes(each.axes or ()) or '?'}"] += each.executions or 1
+    for each in in_hlo(report):
+        counts[f"{each.kind} {join_axes(each.axes or ()) or '?'}"] += each.executions or 1
     return tuple(counts.items())
 
 
 def _bytes(report: Report) -> int | None:
-    total = 0
-    for each in report.collectives:
-        if each.stage == "hlo":
-            if each.wire_bytes is None or each.executions is None:
-                return None
-            total += each.wire_bytes * each.executions
-    return total if report.capture.stage("hlo") is not None else None
+    return saving(*in_hlo(report), times=None).bytes if is_compiled(report) else None
 
 
 def _values(before: Execution | None, after: Execution | None) -> Values:
@@ -166,6 +161,6 @@ def _compared(one: OutputSummary, other: OutputSummary) -> Values:
         return "equal"
     if one.projections is None or other.projections is None:
         return "not compared"
-    tolerance = ROUNDING.get(one.type.partition("[")[0], 0.0) * max(one.projections[0], other.projections[0])
+    tolerance = ROUNDING.get(dtype_of(one.type), 0.0) * max(one.projections[0], other.projections[0])
     apart = max(abs(a - b) for a, b in zip(one.projections, other.projections, strict=True))
     return "close" if apart <= tolerance and one.non_finite == other.non_finite else "differ"

@@ -8,10 +8,19 @@ from collections.abc import Iterator
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Fix, Report
 from ..fixes.calls import call_at, operand_text, renamed
-from ..fixes.edits import rewritten
-from ..rule import Rule, finding
-from ..support.compiled import SUMS, compiled_as, is_combined, is_compiled, saved_seconds
-from ..support.device_index import axis_sizes
+from ..fixes.edits import axes_text, rewritten
+from ..rule import Rule, Saving, finding
+from ..support.compiled import (
+    SUMS,
+    certainty,
+    compiled_as,
+    compiled_to,
+    is_combined,
+    is_compiled,
+    on_another_target,
+    saved_seconds,
+)
+from ..support.device_values import axis_sizes
 from ..support.jaxpr_flow import Flow, equations_of
 from ..support.own_block import OwnBlock, own_block, without_slices
 
@@ -33,25 +42,21 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
         return  # the compiler made a reduce-scatter of it, or needs nothing of it
     parts = math.prod(axis_sizes(report)[axis] for axis in block.axes)
     target = "CPU never makes a reduce-scatter of this by itself; compile for the real target to see what it does"
-    evidence = [
-        ("kept", f"block {' × '.join(block.axes)} of {parts} along dimension {block.dim}, computed for each device"),
-        ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}, then slices"),
-    ]
-    if report.capture.subject is not None and report.capture.subject.platform == "cpu":
-        evidence.append(("target", target))
     whole = compiled if _is_alone(compiled, block, axes) else None
     yield finding(
         RULE,
         flow.place(place),
         f"every device along {', '.join(axes)} receives the whole sum {type.partition('{')[0]} and keeps one of"
         f" {parts} blocks of it: that is a reduce-scatter",
-        confidence="likely" if compiled is None else "proved",
+        confidence=certainty(compiled),
         axes=axes,
-        related=tuple(map(flow.place, (*block.through, *block.slices))),
-        evidence=tuple(evidence),
+        related=map(flow.place, (*block.through, *block.slices)),
+        evidence=(block.evidence(parts), compiled_to(compiled, ", then slices"), *on_another_target(report, target)),
         fixes=(_fix(report, flow, place, number, block),),
-        saved_bytes=None if whole is None or whole.wire_bytes is None else whole.wire_bytes // 2,
-        saved_seconds=None if whole is None else saved_seconds(report, whole, "reduce-scatter"),
+        saves=Saving(
+            None if whole is None or whole.wire_bytes is None else whole.wire_bytes // 2,
+            saved_seconds(report, whole, "reduce-scatter"),
+        ),
     )
 
 
@@ -65,8 +70,7 @@ def _fix(report: Report, flow: Flow, place: EquationPlace, number: int, block: O
     if len(place.equation.outputs) > 1:
         call = None  # its operand is not the one of this sum
     operand, name = operand_text(call, place.equation.inputs[number]), renamed(call, "psum_scatter")
-    along = repr(block.axes[0]) if len(block.axes) == 1 else repr(block.axes)
-    text = f"{name}({operand}, {along}, scatter_dimension={block.dim}, tiled=True)"
+    text = f"{name}({operand}, {axes_text(block.axes)}, scatter_dimension={block.dim}, tiled=True)"
     rest = tuple(axis for axis in place.equation.axes or () if axis not in block.axes)
     if rest:
         text = f"{renamed(call, 'psum')}({text}, {rest!r})"

@@ -6,19 +6,14 @@ from collections.abc import Iterator
 
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
-from ...shardings.dataflow import Dataflow
-from ...shardings.explained import wording_of
-from ...shardings.table import propagated
 from ..fixes.calls import call_at, operand_text, renamed
-from ..fixes.constraints import detour_fix
-from ..fixes.edits import rewritten, without_call
-from ..rule import Rule, finding
-from ..support.compiled import GATHERS, compiled_as, is_compiled, saved_seconds
-from ..support.detours import Detour, detours
-from ..support.inserted import inserted_for
+from ..fixes.constraints import InsertedDetour, inserted_detours
+from ..fixes.edits import axes_text, rewritten, without_call
+from ..rule import Rule, Saving, finding
+from ..support.blocks import numbers_of
+from ..support.compiled import GATHERS, certainty, compiled_as, compiled_to, is_compiled, saved_seconds, saving
 from ..support.jaxpr_flow import Flow, equations_of
 from ..support.own_block import OwnBlock, own_block, without_slices
-from ..support.shapes import numbers_of
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -28,10 +23,7 @@ def check(report: Report) -> Iterator[Finding]:
             block = own_block(report, flow, place, number)
             if block is not None:
                 yield from _written(report, flow, place, number, block)
-    _, shardings = propagated(report.program)
-    for detour in detours(report.program):
-        if shardings is not None and detour.elsewhere is None:
-            yield from _inserted(report, shardings, detour)
+    yield from map(_inserted, inserted_detours(report, "all-gather"))
 
 
 def _written(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Iterator[Finding]:
@@ -49,20 +41,12 @@ def _written(report: Report, flow: Flow, place: EquationPlace, number: int, bloc
         flow.place(place),
         f"every device along {along} receives {type.partition('{')[0]} and keeps its own block along dimension"
         f" {block.dim}: {what}",
-        confidence="likely" if compiled is None else "proved",
+        confidence=certainty(compiled),
         axes=axes,
-        related=tuple(map(flow.place, (*block.through, *block.slices))),
-        evidence=(
-            ("kept", f"block {' × '.join(block.axes)} along dimension {block.dim}, computed for each device"),
-            ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}, then slices"),
-        ),
+        related=map(flow.place, (*block.through, *block.slices)),
+        evidence=(block.evidence(), compiled_to(compiled, ", then slices")),
         fixes=(_fix(report, flow, place, number, block, gathered, same=same),),
-        saved_bytes=compiled.wire_bytes if compiled is not None and same else None,
-        saved_seconds=None
-        if compiled is None
-        else compiled.estimate.seconds
-        if same and compiled.estimate is not None
-        else saved_seconds(report, compiled, "all-to-all"),
+        saves=saving(compiled) if same else Saving(None, saved_seconds(report, compiled, "all-to-all")),
     )
 
 
@@ -74,35 +58,19 @@ def _fix(
     if same:
         change = f"use {operand} itself, without the gather and"
         return without_slices(report, flow, block, change, without_call(report.program, call))
-    along = repr(block.axes[0]) if len(block.axes) == 1 else repr(block.axes)
-    text = (
-        f"{renamed(call, 'all_to_all')}({operand}, {along}, split_axis={block.dim}, concat_axis={gathered}, tiled=True)"
-    )
+    name, along = renamed(call, "all_to_all"), axes_text(block.axes)
+    text = f"{name}({operand}, {along}, split_axis={block.dim}, concat_axis={gathered}, tiled=True)"
     return without_slices(report, flow, block, f"{text},", rewritten(call, text))
 
 
-def _inserted(report: Report, flow: Dataflow, detour: Detour) -> Iterator[Finding]:
-    gather = inserted_for(report, flow, detour.nodes, "all-gather", detour.axis.name)
-    if is_compiled(report) and gather is None:
-        return
-    wording, axis = wording_of(flow), str(detour.axis)
-    change = detour_fix(report, flow, detour)
-    yield finding(
+def _inserted(found: InsertedDetour) -> Finding:
+    name, axis = found.name, found.detour.axis
+    return found.finding(
         RULE,
-        change.place,
-        f"{wording.name(detour.source)} is cut along {axis}, gathered here, and cut along {axis} again:"
+        f"{name(found.detour.source)} is cut along {axis}, gathered here, and cut along {axis} again:"
         " nothing in between needs all of it",
-        confidence="likely" if gather is None else "proved",
-        axes=(detour.axis.name,),
-        related=change.related,
-        evidence=(
-            ("uncut", ", ".join(wording.name(node) for node, _ in detour.nodes[:6])),
-            ("cut again at", ", ".join(wording.places.operation(row)[0] for row in detour.back[:6])),
-            ("compiled to", "not compiled" if gather is None else f"{gather.kind} {gather.name}, then slices"),
-        ),
-        fixes=(change.fix,),
-        saved_bytes=None if gather is None else gather.wire_bytes,
-        saved_seconds=None if gather is None or gather.estimate is None else gather.estimate.seconds,
+        ("uncut", "cut again at"),
+        ", then slices",
     )
 
 

@@ -9,8 +9,8 @@ from ...report import Finding, Report
 from ..fixes.calls import call_at
 from ..fixes.edits import Edits, keyword_changes, together, with_keyword
 from ..rule import Rule, alternatives, finding
-from ..support.compiled import is_combined, is_compiled, sum_compiled_as
-from ..support.equal_operands import equal_along, is_unchecked
+from ..support.compiled import certainty, compiled_to, is_compiled, saving, sum_compiled_as
+from ..support.device_values import equal_along, is_unchecked
 from ..support.jaxpr_flow import Flow, equations_of
 
 ADVICE = {
@@ -36,22 +36,21 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
     if is_compiled(report) and compiled is None:
         return
     along = ", ".join(axes)
-    whole = compiled is not None and not is_combined(compiled) and set(axes) == set(equation.axes or ())
+    whole = compiled if set(axes) == set(equation.axes or ()) else None
     mapped = flow.shard_map_around(place)
     yield finding(
         RULE,
         flow.place(place),
         f"the backward pass sums {type} over {along}, along which all devices hold the same: the check would spare it",
-        confidence="likely" if compiled is None else "proved",
+        confidence=certainty(compiled),
         axes=axes,
         related=() if mapped is None else (flow.place(mapped),),
         evidence=(
             ("operand", f"{equation.inputs[number]} does not vary over {along}, by in_specs and the equations"),
-            ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}"),
+            compiled_to(compiled),
         ),
         fixes=alternatives(ADVICE[equation.primitive], _changes(report, flow, place)),
-        saved_bytes=compiled.wire_bytes if compiled is not None and whole else None,
-        saved_seconds=compiled.estimate.seconds if compiled is not None and whole and compiled.estimate else None,
+        saves=saving(whole, combined=False),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from ...ir.jaxpr_text import EquationPlace
@@ -10,9 +9,8 @@ from ...report import Finding, Fix, Report
 from ..fixes.calls import call_at, name_of, operand_text
 from ..fixes.edits import Edits, without_call
 from ..rule import Rule, finding
-from ..support.compiled import SCATTERS, SUMS, is_combined, sum_compiled_as
-from ..support.device_index import axis_sizes
-from ..support.equal_operands import equal_along, is_constant
+from ..support.compiled import SCATTERS, SUMS, saving, sum_compiled_as
+from ..support.device_values import axis_sizes, devices_along, equal_along, is_constant
 from ..support.jaxpr_flow import Flow, equations_of
 
 EXTREMES = ("pmax", "pmin", "pmax_invariant", "pmin_invariant")
@@ -27,9 +25,8 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> Finding:
-    equation, sizes = place.equation, axis_sizes(report)
-    along = ", ".join(axes)
-    times = math.prod(sizes[axis] for axis in axes) if all(axis in sizes for axis in axes) else None
+    equation, along = place.equation, ", ".join(axes)
+    times = devices_along(axes, axis_sizes(report))
     call = call_at(report.program, flow.source(place), ("psum", "pmean", "pmax", "pmin", "psum_scatter"))
     is_scattered = equation.primitive in SCATTERS
     is_sum = is_scattered or (
@@ -48,8 +45,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
         title = f"reduce {operand} over {', '.join(rest)} only"
     elif len(equation.outputs) == 1:
         edits = without_call(report.program, call)
-    compiled = sum_compiled_as(report, flow, place, number)
-    spared = None if compiled is None or rest or is_combined(compiled) else compiled
+    spared = None if rest else sum_compiled_as(report, flow, place, number)
     return finding(
         RULE,
         flow.place(place),
@@ -59,8 +55,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
         axes=axes,
         evidence=(("operand", f"{equation.inputs[number]} does not vary over {along}, by in_specs and the equations"),),
         fixes=(Fix(title + (f", or multiply it by {count} if that is meant" if is_sum else ""), edits),),
-        saved_bytes=None if spared is None else spared.wire_bytes,
-        saved_seconds=None if spared is None or spared.estimate is None else spared.estimate.seconds,
+        saves=saving(spared, combined=False),
     )
 
 

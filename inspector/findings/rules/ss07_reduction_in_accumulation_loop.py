@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....parsers.sharding_syntax.mesh import AxisRef, join_axes
+from ....parsers.sharding_syntax.mesh import join_axes
 from ...ir.types import types_text
-from ...report import Collective, Finding, FindingPlace, Report
+from ...report import Collective, Finding, Report
 from ...units import format_bytes, plural
-from ..rule import Rule, advice, finding
-from ..support.compiled import compiled_collectives, is_compiled
+from ..rule import Rule, Saving, advice, finding
+from ..support.compiled import compiled_collectives, is_compiled, on_another_target, place_in_hlo, saving
 from ..support.hlo_loops import loops_of
 
 
@@ -18,12 +18,10 @@ def check(report: Report) -> Iterator[Finding]:
     for loop in loops_of(report.program):
         summed = [each for each in loop.collectives if loop.accumulated(each) is not None]
         there = compiled_collectives(report, summed)
-        groups: dict[tuple[tuple[AxisRef, ...], str, int], list[Collective]] = {}
+        groups: dict[tuple[object, ...], list[Collective]] = {}
         for each in there:
             if each.loops and each.executions != 1:
-                frame = each.source.frame
-                line = ("", 0) if frame is None else (frame.file, frame.line)
-                groups.setdefault((each.axes or (), *line), []).append(each)
+                groups.setdefault((each.axes or (), each.source.file, each.source.line), []).append(each)
         for group in groups.values() if is_compiled(report) else ():
             yield _found(report, group)
 
@@ -32,23 +30,19 @@ def _found(report: Report, group: list[Collective]) -> Finding:
     first, axes = group[0], group[0].axes or ()
     along, trips = join_axes(axes) or "?", first.executions
     once = sum(each.wire_bytes or 0 for each in group)
-    seconds = [each.estimate.seconds for each in group if each.estimate is not None]
-    evidence = [
-        ("in the loop", ", ".join(f"{each.name} {types_text(each.result_types)}" for each in group[:6])),
-        ("runs", "unknown" if trips is None else f"{plural(trips, 'time')}, {format_bytes(once)} sent each time"),
-    ]
-    if report.capture.subject is not None and report.capture.subject.platform == "cpu":
-        evidence.append(("target", "a TPU's compiler may move it behind the loop; compile for the target to see"))
     return finding(
         RULE,
-        FindingPlace(first.name, first.source, "hlo", first.span),
+        place_in_hlo(first),
         f"each iteration sums over {along} what is only added up: one sum after the loop gives the same",
         confidence="proved",
         axes=axes,
-        evidence=tuple(evidence),
+        evidence=(
+            ("in the loop", ", ".join(f"{each.name} {types_text(each.result_types)}" for each in group[:6])),
+            ("runs", "unknown" if trips is None else f"{plural(trips, 'time')}, {format_bytes(once)} sent each time"),
+            *on_another_target(report, "a TPU's compiler may move it behind the loop; compile for the target to see"),
+        ),
         fixes=advice(_fix(first)),
-        saved_bytes=None if trips is None else once * (trips - 1),
-        saved_seconds=None if trips is None or len(seconds) < len(group) else sum(seconds) * (trips - 1),
+        saves=Saving() if trips is None else saving(*group, times=trips - 1),
     )
 
 

@@ -9,12 +9,12 @@ from ....parsers.hlo import Instruction
 from ....parsers.sharding_syntax.mesh import join_axes
 from ...catalog.spellings import functions_of
 from ...ir.types import types_text
-from ...report import Collective, Finding, FindingPlace, Fix, Report
+from ...report import Collective, Finding, Fix, Report
 from ...units import format_bytes, plural
 from ..fixes.calls import call_at
 from ..fixes.edits import before_the_loop
-from ..rule import Rule, advice, finding
-from ..support.compiled import compiled_collectives
+from ..rule import Rule, Saving, advice, finding
+from ..support.compiled import compiled_collectives, on_another_target, place_in_hlo, saving
 from ..support.hlo_loops import Loop, loops_of
 
 
@@ -45,29 +45,26 @@ def _repeated(report: Report, found: Collective) -> Finding:
     fix = Fix("constrain the operand, before the loop, to the sharding that the loop needs")
     if found.origin == "user":
         fix = Fix(f"do {here} before the loop, and hand in what it gives", before_the_loop(report.program, call))
-    evidence = [
-        ("operand", "made of what the loop carries and does not change"),
-        ("runs", "unknown" if trips is None else f"{plural(trips, 'time')}, {format_bytes(found.wire_bytes)} each"),
-    ]
-    if report.capture.subject is not None and report.capture.subject.platform == "cpu":
-        evidence.append(("target", "another target's compiler may move it out of the loop; compile for it to see"))
     return finding(
         RULE,
-        FindingPlace(found.name, found.source, "hlo", found.span),
+        place_in_hlo(found),
         f"every iteration runs the same {found.kind} over {join_axes(found.axes or ())} on what does not change",
         confidence="proved",
         axes=found.axes or (),
-        evidence=tuple(evidence),
+        evidence=(
+            ("operand", "made of what the loop carries and does not change"),
+            ("runs", "unknown" if trips is None else f"{plural(trips, 'time')}, {format_bytes(found.wire_bytes)} each"),
+            *on_another_target(report, "another target's compiler may move it out of the loop; compile for it to see"),
+        ),
         fixes=(fix,),
-        saved_bytes=None if trips is None or found.wire_bytes is None else found.wire_bytes * (trips - 1),
-        saved_seconds=None if trips is None or found.estimate is None else found.estimate.seconds * (trips - 1),
+        saves=Saving() if trips is None else saving(found, times=trips - 1),
     )
 
 
 def _hoisted(found: Collective) -> Finding:
     return finding(
         RULE,
-        FindingPlace(found.name, found.source, "hlo", found.span),
+        place_in_hlo(found),
         f"the {found.kind} over {join_axes(found.axes or ())} stands in the loop and was moved before it:"
         f" the whole copy, {format_bytes(found.bytes_out)} on each device, lives as long as the loop",
         severity="info",

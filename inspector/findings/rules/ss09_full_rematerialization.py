@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...ir.types import types_text
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ..fixes.constraints import through_both
 from ..rule import Rule, finding
-from ..support.shapes import shape_of
+from ..support.blocks import shape_of
+from ..support.compiled import certainty, compiled_to, in_hlo, place_in_hlo
 
 _SAYS = re.compile(r"full rematerialization", re.IGNORECASE)
 _FROM_TO = re.compile(r"from sharding (\{.*?\}) to (\{.*?\}) (?:efficiently|without|for)")
@@ -36,20 +38,22 @@ def _found(report: Report, text: str) -> Finding:
     if shardings is not None:
         evidence = [("from", shardings[1]), ("to", shardings[2]), *evidence]
     if gather is not None:
-        evidence.append(("compiled to", f"{gather.kind} {gather.name}, {types_text(gather.result_types)}"))
-    source = SourcePosition() if gather is None else gather.source
+        evidence.append(compiled_to(gather, f", {types_text(gather.result_types)}"))
+    place = FindingPlace(named, SourcePosition())
+    if gather is not None:
+        place = replace(place_in_hlo(gather), what=named)
     return finding(
         RULE,
-        FindingPlace(named, source, "hlo" if gather else None, gather.span if gather else None),
+        place,
         f"to change the sharding of {named}, every device gathers all of it and keeps its own part",
-        confidence="likely" if gather is None else "proved",
+        confidence=certainty(gather),
         axes=() if gather is None or gather.axes is None else gather.axes,
-        evidence=tuple(evidence),
+        evidence=evidence,
         fixes=(
             Fix(
                 "change the sharding in two constraints: first cut further along the axes that are wanted, which moves"
                 " nothing, then gather along those that are not",
-                () if shardings is None else through_both(report, source, shardings[1], shardings[2]),
+                () if shardings is None else through_both(report, place.source, shardings[1], shardings[2]),
             ),
         ),
     )
@@ -57,15 +61,8 @@ def _found(report: Report, text: str) -> Finding:
 
 def _gather(report: Report, local: tuple[int, ...] | None, op_name: str) -> Collective | None:
     """The gather of that operand by the partitioner, if there is just one."""
-    gathers = [
-        c
-        for c in report.collectives
-        if c.stage == "hlo"
-        and c.kind == "all-gather"
-        and c.origin != "user"
-        and local is not None
-        and local in [type.shape for type in c.operand_types]
-    ]
+    inserted = [c for c in in_hlo(report, "all-gather") if c.origin != "user"]
+    gathers = [c for c in inserted if local is not None and local in [type.shape for type in c.operand_types]]
     named = [c for c in gathers if op_name and c.op_name == op_name]
     found = named or gathers
     return found[0] if len(found) == 1 else None

@@ -5,33 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...catalog.spellings import rule_of
+from ...catalog.spellings import PRIMITIVES, rule_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
 from ..fixes.calls import Call, call_at, operand_text
 from ..fixes.edits import as_operand, together, wrapped
-from ..rule import Rule, finding
-from ..support.compiled import compiled_as, is_compiled
-from ..support.jaxpr_flow import At, Flow, Use, flow_of
-from ..support.reached import reached
-from ..support.shapes import type_bytes
+from ..rule import Rule, Saving, finding
+from ..support.blocks import dtype_of, reached, type_bytes
+from ..support.compiled import certainty, compiled_as, compiled_to, is_compiled, platform_of
+from ..support.jaxpr_flow import At, Flow, Use, equations_of
 
-MOVING = ("all-gather", "all-to-all", "collective-permute")
+MOVING = [name for name, kind in PRIMITIVES.items() if kind in ("all-gather", "all-to-all", "collective-permute")]
 """What sends elements as they are, so that it may as well send narrower ones."""
 
 
 def check(report: Report) -> Iterator[Finding]:
     """Each collective that only moves, and all of whose results are narrowed, or whose operand was just widened."""
-    flow, subject = flow_of(report), report.capture.subject
-    if flow is None or subject is None or subject.platform == "cpu":
+    if platform_of(report) in ("", "cpu"):
         return  # the CPU widens narrow floats by itself
-    for place in flow.text.equations:
-        known = rule_of(place.equation.primitive)
-        if known is not None and known.lowers_to in MOVING:
-            for number in range(len(place.equation.outputs)):
-                narrow = _narrowed(flow, place, number)
-                if narrow is not None:
-                    yield from _found(report, flow, place, number, narrow)
+    for flow, place in equations_of(report, MOVING):
+        for number in range(len(place.equation.outputs)):
+            narrow = _narrowed(flow, place, number)
+            if narrow is not None:
+                yield from _found(report, flow, place, number, narrow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +41,17 @@ class _Narrow:
 
 def _narrowed(flow: Flow, place: EquationPlace, number: int) -> _Narrow | None:
     equation = place.equation
-    wide = equation.outputs[number].type.partition("[")[0]
+    wide = dtype_of(equation.outputs[number].type)
     made = flow.made.get((place.jaxpr, equation.inputs[number] if number < len(equation.inputs) else ""))
     if made is not None and made[0].equation.primitive == "convert_element_type":
         before = flow.type_of(At(place.jaxpr, made[0].equation.inputs[0])) or ""
-        dtype = before.partition("[")[0]
+        dtype = dtype_of(before)
         if _is_narrower(dtype, wide):
             return _Narrow(dtype, f"{equation.inputs[number]} was widened from {before}", widened=True)
     found = reached(flow, At(place.jaxpr, equation.outputs[number].name), _is_cast)
     if found is None or found.through:
         return None
-    dtypes = {use.place.equation.outputs[0].type.partition("[")[0] for use in found.ends}
+    dtypes = {dtype_of(use.place.equation.outputs[0].type) for use in found.ends}
     if len(dtypes) == 1 and _is_narrower(dtype := dtypes.pop(), wide):
         return _Narrow(dtype, f"all that is done with {equation.outputs[number].name} is to make {dtype} of it", False)
     return None
@@ -76,7 +72,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, narrow
     if rule is None or rule.lowers_to is None:
         return
     compiled = next(compiled_as(report, rule.lowers_to, equation.axes or (), type, source), None)
-    wide = type.partition("[")[0]
+    wide = dtype_of(type)
     if is_compiled(report) and (compiled is None or not any(t.dtype.startswith(wide) for t in compiled.result_types)):
         return  # the compiler narrows it before it travels
     sizes = type_bytes(f"{narrow.dtype}[1]") or 0, type_bytes(f"{wide}[1]") or 1
@@ -88,14 +84,11 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, narrow
         flow.place(place),
         f"{type.partition('{')[0]} travels over {', '.join(equation.axes or ())}, and {narrow.dtype} is all that is"
         " needed",
-        confidence="likely" if compiled is None else "proved",
+        confidence=certainty(compiled),
         axes=equation.axes or (),
-        evidence=(
-            ("needed", narrow.known),
-            ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}"),
-        ),
+        evidence=(("needed", narrow.known), compiled_to(compiled)),
         fixes=(_fix(call_at(report.program, source, rule.functions), equation.inputs[number], wide, narrow),),
-        saved_bytes=saved,
+        saves=Saving(saved),
     )
 
 

@@ -76,7 +76,7 @@ def _found(value: ShardedValue, cuts: tuple[tuple[AxisRef, int, ArraySharding], 
         f" that {', '.join(names)} could spread over {least}",
         confidence="possible",
         axes=names,
-        evidence=tuple(evidence),
+        evidence=evidence,
         fixes=advice(
             f"shard {value.name} as {as_spec(best[2])}, and gather it where it is used; if it is read all the time and"
             " there is room, leave it"

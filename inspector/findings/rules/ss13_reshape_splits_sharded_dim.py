@@ -9,8 +9,7 @@ from ....parsers.sharding_syntax.mesh import join_axes
 from ...report import Collective, CollectiveCause, Finding, FindingPlace, Report, SourcePosition
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
-from ..support.compiled import is_combined
-from ..support.inserted import dimension_of, moved_by_the_partitioner
+from ..support.compiled import dimension_of, moved_by_the_partitioner, saving
 
 FUNCTIONS = ("reshape", "ravel", "flatten", "rearrange", "squeeze", "expand_dims")
 
@@ -37,9 +36,7 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
     along = ", ".join(axes)
     call = call_at(report.program, cause.place, FUNCTIONS)
     here = "the reshape" if call is None else ast.unparse(call[1])
-    alone = [each for each, _ in group if not is_combined(each)]
-    bytes = [each.wire_bytes * each.executions for each in alone if each.wire_bytes and each.executions]
-    seconds = [each.estimate.seconds * each.executions for each in alone if each.estimate and each.executions]
+    kinds = (f"{each.kind} over {'?' if each.axes is None else join_axes(each.axes)}" for each, _ in group[:6])
     return finding(
         RULE,
         FindingPlace(cause.operation, cause.place, "hlo", collective.span),
@@ -49,20 +46,14 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
         evidence=(
             ("rule", cause.rule or "none"),
             ("cut as", cause.before or "?"),
-            (
-                "compiled to",
-                ", ".join(
-                    f"{each.kind} over {'?' if each.axes is None else join_axes(each.axes)}" for each, _ in group[:6]
-                ),
-            ),
+            ("compiled to", ", ".join(kinds)),
         ),
         fixes=advice(
             f"in {here}, keep the dimension that {along} cuts whole, or let it be the first of those that are put"
             " together, and of a size that its devices divide where it is taken apart; else transpose before it is"
             " sharded"
         ),
-        saved_bytes=sum(bytes) if len(bytes) == len(group) else None,
-        saved_seconds=sum(seconds) if len(seconds) == len(group) else None,
+        saves=saving(*(each for each, _ in group), times=None, combined=False),
     )
 
 

@@ -5,47 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...report import Finding, Report
-from ...shardings.dataflow import Dataflow
-from ...shardings.explained import wording_of
-from ...shardings.table import propagated
-from ..fixes.constraints import detour_fix
-from ..rule import Rule, finding
-from ..support.compiled import is_compiled
-from ..support.detours import Detour, detours
-from ..support.inserted import inserted_for
+from ..fixes.constraints import inserted_detours
+from ..rule import Rule
 
 
 def check(report: Report) -> Iterator[Finding]:
     """Each dimension that an axis leaves for another one, and to which it returns before that makes a difference."""
-    _, flow = propagated(report.program)
-    for detour in detours(report.program):
-        if flow is not None and detour.elsewhere is not None:
-            yield from _found(report, flow, detour)
-
-
-def _found(report: Report, flow: Dataflow, detour: Detour) -> Iterator[Finding]:
-    exchange = inserted_for(report, flow, detour.nodes, "all-to-all", detour.axis.name)
-    if is_compiled(report) and exchange is None:
-        return
-    wording, axis = wording_of(flow), str(detour.axis)
-    change = detour_fix(report, flow, detour)
-    yield finding(
-        RULE,
-        change.place,
-        f"{axis} moves from dimension {detour.dim} of {wording.name(detour.source)} to dimension {detour.elsewhere},"
-        " and back: what is done in between works element by element",
-        confidence="likely" if exchange is None else "proved",
-        axes=(detour.axis.name,),
-        related=change.related,
-        evidence=(
-            ("in between", ", ".join(wording.name(node) for node, _ in detour.nodes[:6])),
-            ("back at", ", ".join(wording.places.operation(row)[0] for row in detour.back[:6])),
-            ("compiled to", "not compiled" if exchange is None else f"{exchange.kind} {exchange.name}, and another"),
-        ),
-        fixes=(change.fix,),
-        saved_bytes=None if exchange is None or exchange.wire_bytes is None else 2 * exchange.wire_bytes,
-        saved_seconds=None if exchange is None or exchange.estimate is None else 2 * exchange.estimate.seconds,
-    )
+    for found in inserted_detours(report, "all-to-all"):
+        detour = found.detour
+        yield found.finding(
+            RULE,
+            f"{detour.axis} moves from dimension {detour.dim} of {found.name(detour.source)} to dimension"
+            f" {detour.elsewhere}, and back: what is done in between works element by element",
+            ("in between", "back at"),
+            ", and another",
+            times=2,
+        )
 
 
 RULE = Rule(

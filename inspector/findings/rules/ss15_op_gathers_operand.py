@@ -12,8 +12,7 @@ from ...ir.types import types_text
 from ...report import Collective, CollectiveCause, Finding, FindingPlace, Report
 from .. import support
 from ..rule import Rule, advice, finding
-from ..support.compiled import is_combined
-from ..support.inserted import dimension_of, moved_by_the_partitioner
+from ..support.compiled import compiled_to, dimension_of, moved_by_the_partitioner, platform_of, saving
 
 LOOKUPS = ("gather", "scatter", "scatter-add")
 
@@ -54,19 +53,16 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Finding:
-    subject, axes = report.capture.subject, collective.axes or ()
-    platform = "" if subject is None else subject.platform
+    axes = collective.axes or ()
     gathers = [(target, jax) for target, jax, operations in _gathering() if cause.operation in operations]
     evidence = [
         ("it is", f"{cause.value}, cut as {cause.before}"),
-        ("compiled to", f"{collective.kind} {collective.name}, {types_text(collective.result_types)}"),
+        compiled_to(collective, f", {types_text(collective.result_types)}"),
     ]
     if gathers:
         evidence.append(("known to gather on", "; ".join(map(", ".join, gathers))))
     # What only the CPU does is no reason to change a program.
-    only_here = platform == "cpu" and {target for target, _ in gathers} == {"cpu"}
-    times = None if is_combined(collective) else collective.executions
-    wire, estimate = collective.wire_bytes, collective.estimate
+    only_here = platform_of(report) == "cpu" and {target for target, _ in gathers} == {"cpu"}
     return finding(
         RULE,
         FindingPlace(cause.operation, cause.place, "hlo", collective.span),
@@ -75,10 +71,9 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
         severity="info" if only_here else "warning",
         confidence="proved",
         axes=axes,
-        evidence=tuple(evidence),
+        evidence=evidence,
         fixes=advice(IDIOMS.get(cause.operation, "let another dimension be cut, or work on each part in a shard_map")),
-        saved_bytes=None if wire is None or times is None else wire * times,
-        saved_seconds=None if estimate is None or times is None else estimate.seconds * times,
+        saves=saving(collective, times=None, combined=False),
     )
 
 

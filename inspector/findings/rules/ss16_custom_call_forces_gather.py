@@ -11,8 +11,8 @@ from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
 from ...shardings.table import propagated
 from ..rule import Rule, advice, finding
+from ..support.compiled import compiled_to, inserted_for, local_shape, saving
 from ..support.detours import axes_of, rule_of_row
-from ..support.inserted import inserted_for, local_shape
 
 _TARGET = re.compile(rb"custom_call @\"?([\w.$]+)")
 
@@ -55,13 +55,12 @@ def _at(report: Report, flow: Dataflow, row: int) -> Iterator[Finding]:
             " it, and every device does all of the work",
             confidence="proved",
             axes=tuple(dict.fromkeys(axis.name for axis in axes)),
-            evidence=(("compiled to", f"{gather.kind} {gather.name}, {types_text(gather.result_types)}"),),
+            evidence=(compiled_to(gather, f", {types_text(gather.result_types)}"),),
             fixes=advice(
                 f"call it in a shard_map over {', '.join(repr(axis.name) for axis in axes)}, on each device's own part;"
                 " or give it a rule: jax.experimental.custom_partitioning"
             ),
-            saved_bytes=gather.wire_bytes,
-            saved_seconds=None if gather.estimate is None else gather.estimate.seconds,
+            saves=saving(gather),
         )
         return
 

@@ -10,9 +10,10 @@ from itertools import permutations
 from ....parsers.sharding_syntax.mesh import AxisRef, MeshSyntax, join_axes
 from ...cost.collectives import estimate
 from ...cost.places import Machine, machine_of
-from ...report import Collective, Finding, FindingPlace, Report
+from ...report import Collective, Finding, Report
 from ...units import format_bytes, format_seconds
-from ..rule import Rule, advice, finding
+from ..rule import Rule, Saving, advice, finding
+from ..support.compiled import in_hlo, place_in_hlo
 
 MAX_AXES = 5
 """Of a mesh whose orders are all tried."""
@@ -24,23 +25,22 @@ MIN_SAVED_SHARE = 0.1
 def check(report: Report) -> Iterator[Finding]:
     """The collectives over the network, if the model knows an order of the mesh's axes that is much faster."""
     machine = machine_of(report.program)
-    found = [c for c in report.collectives if c.stage == "hlo" and c.estimate is not None and c.executions]
+    found = [c for c in in_hlo(report) if c.estimate is not None and c.executions]
     slow = [c for c in found if c.estimate is not None and c.estimate.link == "network"]
     meshes = [mesh for mesh in report.meshes if mesh.size == report.partitions and 1 < len(mesh.axes) <= MAX_AXES]
     if machine is None or not slow or len(meshes) != 1 or len(machine.devices) != report.partitions:
         return
     now = _total(found)
     best, then = min(
-        ((order, _total(_placed(found, meshes[0], order, machine))) for order in _orders(meshes[0])),
+        (
+            (order, _total(_placed(found, meshes[0], order, machine)))
+            for order in permutations(range(len(meshes[0].axes)))
+        ),
         key=lambda each: each[1],
     )
     if now - then > report.thresholds.get(RULE.id, MIN_SAVED_SHARE) * now:
         island = "slice" if machine.chip.platform == "tpu" else "node"
         yield _found(report, meshes[0], slow, best, now, then, island)
-
-
-def _orders(mesh: MeshSyntax) -> Iterator[tuple[int, ...]]:
-    yield from permutations(range(len(mesh.axes)))
 
 
 def _placed(
@@ -93,7 +93,7 @@ def _found(
     fast = [name for name in names if name not in axes]
     return finding(
         RULE,
-        FindingPlace(worst.name, worst.source, "hlo", worst.span),
+        place_in_hlo(worst),
         f"{', '.join(axes) or 'the groups'} lie{'s' * (len(axes) == 1)} across {island}s, and what is sent over the"
         f" network takes {format_seconds(now)}: with {names[-1]} on the fast links it is {format_seconds(then)}",
         confidence="likely",
@@ -109,7 +109,7 @@ def _found(
             f"lay the axes out in the order {', '.join(names)}, the last one on the fast links:"
             f" jax.make_mesh({tuple(sizes)}, {tuple(names)}); specs name axes, and stay as they are"
         ),
-        saved_seconds=now - then,
+        saves=Saving(None, now - then),
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...report import Collective, Finding, FindingPlace, Report
+from ...report import Collective, Finding, Report
 from ...report.cost import FunctionCost
 from ...units import format_seconds
-from ..rule import Rule, advice, finding
+from ..rule import Rule, Saving, advice, finding
+from ..support.compiled import in_hlo, place_in_hlo, saving
 
 MIN_WAITING_S = 1e-4
 """Seconds in one run that are worth telling."""
@@ -25,7 +26,7 @@ def check(report: Report) -> Iterator[Finding]:
         or cost.waiting < MIN_WAITING_SHARE * cost.total
     ):
         return
-    timed = [c for c in report.collectives if c.stage == "hlo" and _seconds(c)]
+    timed = [c for c in in_hlo(report) if _seconds(c)]
     if timed:
         yield _found(cost, sorted(timed, key=lambda c: -_seconds(c)))
 
@@ -36,9 +37,7 @@ def _spared(cost: FunctionCost) -> float:
 
 
 def _seconds(collective: Collective) -> float:
-    if collective.estimate is None or collective.executions is None:
-        return 0.0
-    return collective.estimate.seconds * collective.executions
+    return saving(collective, times=None).seconds or 0.0
 
 
 def _found(cost: FunctionCost, timed: list[Collective]) -> Finding:
@@ -48,7 +47,7 @@ def _found(cost: FunctionCost, timed: list[Collective]) -> Finding:
     how = "begins and ends at once" if not worst.is_async else "has too little beside it"
     return finding(
         RULE,
-        FindingPlace(worst.name, worst.source, "hlo", worst.span),
+        place_in_hlo(worst),
         f"{at_least}{format_seconds(cost.waiting)} of {format_seconds(cost.total)} are spent waiting for other devices;"
         f" the {worst.kind} over {', '.join(axes) or '?'} {how}",
         confidence="likely",
@@ -65,7 +64,7 @@ def _found(cost: FunctionCost, timed: list[Collective]) -> Finding:
             "give it something to go on beside: communicate in pieces while others are computed (the sample"
             " matmul_all_gather:overlapped), or begin what does not depend on it first; or make it smaller"
         ),
-        saved_seconds=_spared(cost),
+        saves=Saving(None, _spared(cost)),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
-from ..support.device_index import Numbers, axis_sizes
+from ..support.device_values import Numbers, axis_sizes, coordinates, devices_along
 from ..support.jaxpr_flow import MAX_STEPS, At, Flow, equations_of
 
 _PAIR = re.compile(r"\((\d{1,9}), (\d{1,9})\)")
@@ -22,14 +21,12 @@ def check(report: Report) -> Iterator[Finding]:
     """Each ppermute that leaves destinations out, where their zeros are used, or that names one twice."""
     sizes = axis_sizes(report)
     for flow, place in equations_of(report, ("ppermute",)):
-        axes = place.equation.axes or ()
-        if flow.is_backward(place):
+        devices = devices_along(place.equation.axes or (), sizes)
+        if devices is None or flow.is_backward(place):
             continue  # backward, zeros are what belongs to a value that went nowhere
-        if any(axis not in sizes for axis in axes):
-            continue
         pairs = [(int(a), int(b)) for a, b in _PAIR.findall(dict(place.equation.params).get("perm", ""))]
         received = Counter(target for _, target in pairs)
-        without = [device for device in range(math.prod(sizes[axis] for axis in axes)) if device not in received]
+        without = [device for device in range(devices) if device not in received]
         twice = [device for device, count in received.items() if count > 1]
         if pairs and (twice or (without and not _is_replaced(flow, place, without, sizes))):
             yield _found(report, flow, place, pairs, without, twice)
@@ -103,13 +100,11 @@ def _after(
     if bodies:
         yield from (At(body, flow.jaxprs[body].inputs[index].name) for body, index in bodies)
     elif equation.primitive == "select_n" and position > 0:
-        for device in without:
-            coordinates: dict[str, int] = {}
-            for axis in reversed(axes):
-                device, coordinates[axis] = divmod(device, sizes[axis])
-            chosen = Numbers(flow, sizes, coordinates).value(At(user.jaxpr, equation.inputs[0]))
-            if chosen is None or chosen == position - 1:
-                yield None
+        for device, at in enumerate(coordinates(axes, sizes)):
+            if device in without:
+                chosen = Numbers(flow, sizes, at).value(At(user.jaxpr, equation.inputs[0]))
+                if chosen is None or chosen == position - 1:
+                    yield None
     else:
         yield None
 

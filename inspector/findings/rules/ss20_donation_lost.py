@@ -10,7 +10,7 @@ from ...report import Finding, FindingPlace, Report, Role, ShardedValue, SourceP
 from ...units import format_bytes
 from ..fixes.edits import fewer_in_keyword
 from ..rule import Rule, alternatives, finding
-from ..support.shapes import shape_of, type_bytes
+from ..support.blocks import dtype_of, shape_of, type_bytes
 
 _ALIASED = re.compile(r":\s*\((\d{1,9}),")
 
@@ -57,9 +57,9 @@ def _why(
     report: Report, argument: Value, own: ShardedValue | None, sharded: dict[tuple[Role, str], ShardedValue]
 ) -> tuple[str, str]:
     outputs = report.capture.outputs
-    dtype = argument.type.partition("[")[0]
+    dtype = dtype_of(argument.type)
     alike = [value for value in outputs if shape_of(value.type) == shape_of(argument.type)]
-    same = [value for value in alike if value.type.partition("[")[0] == dtype]
+    same = [value for value in alike if dtype_of(value.type) == dtype]
     if same:
         other = sharded.get(("output", same[0].path))
         if own is not None and other is not None and own.spec != other.spec:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
-from itertools import product
 
 from ...catalog.spellings import rule_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..rule import Rule, advice, finding
-from ..support.device_index import Numbers, axis_sizes
-from ..support.equal_operands import operands_over
-from ..support.jaxpr_flow import At, Flow, flow_of
+from ..support.device_values import Numbers, axis_sizes, coordinates, devices_along, operands_over
+from ..support.jaxpr_flow import At, Flow, equations_of
 from ..support.own_block import MAX_DEVICES
 
 _WAITED = re.compile(r"Expected \d+ threads to join the rendezvous, but only \d+ of them arrived on time")
@@ -24,18 +21,14 @@ Sequence = tuple[tuple[str, tuple[str, ...]], ...]
 
 def check(report: Report) -> Iterator[Finding]:
     """Each cond, and each while loop, that does not run the same collectives on devices that need each other."""
-    flow = flow_of(report)
-    for place in flow.text.equations if flow else ():
-        if flow is None:
+    for flow, place in equations_of(report, ("cond", "while")):
+        if place.equation.primitive == "while":
+            yield from _while(report, flow, place)
             continue
-        match place.equation.primitive:
-            case "cond":
-                operands = operands_over(flow, place)
-                varying = {held.axis for held in operands[0]} if operands else set()
-                bodies = [body for _, body in place.equation.bodies]
-                yield from _cond(report, flow, place, varying, bodies) if varying else ()
-            case "while":
-                yield from _while(report, flow, place)
+        operands = operands_over(flow, place)
+        varying = {held.axis for held in operands[0]} if operands else set()
+        if varying:
+            yield from _cond(report, flow, place, varying, [body for _, body in place.equation.bodies])
 
 
 def _cond(report: Report, flow: Flow, place: EquationPlace, varying: set[str], bodies: list[int]) -> Iterator[Finding]:
@@ -70,12 +63,11 @@ def _taken(
 ) -> dict[int, list[int]]:
     """Which branch each of the devices along some axes takes, by their positions; empty where data decides it."""
     sizes = axis_sizes(report)
-    if any(axis not in sizes for axis in axes) or math.prod(sizes[axis] for axis in axes) > MAX_DEVICES:
+    if (devices_along(axes, sizes) or MAX_DEVICES + 1) > MAX_DEVICES:
         return {}
     found: dict[int, list[int]] = {}
-    for position, at in enumerate(product(*(range(sizes[axis]) for axis in axes))):
-        numbers = Numbers(flow, sizes, dict(zip(axes, at, strict=True)))
-        branch = numbers.value(At(place.jaxpr, place.equation.inputs[0]))
+    for position, at in enumerate(coordinates(axes, sizes)):
+        branch = Numbers(flow, sizes, at).value(At(place.jaxpr, place.equation.inputs[0]))
         if branch is None:
             return {}
         found.setdefault(min(max(branch, 0), branches - 1), []).append(position)

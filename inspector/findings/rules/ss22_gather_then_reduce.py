@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ...catalog.spellings import KIND_OF
-from ...cost.collectives import estimate
-from ...cost.places import machine_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Fix, Report
 from ..fixes.calls import call_at, operand_text, renamed
-from ..fixes.edits import rewritten, together, without_calls
-from ..rule import Rule, finding
-from ..support.compiled import GATHERS, compiled_as, is_compiled
-from ..support.device_index import axis_sizes
-from ..support.equal_operands import operands_over
+from ..fixes.edits import axes_text, rewritten, together, without_calls
+from ..rule import Rule, Saving, finding
+from ..support.blocks import numbers_of, reached, type_bytes
+from ..support.compiled import GATHERS, certainty, compiled_as, compiled_to, is_compiled, saved_seconds
+from ..support.device_values import axis_sizes, devices_along, operands_over
 from ..support.jaxpr_flow import At, Flow, Use, equations_of
-from ..support.reached import reached
-from ..support.shapes import numbers_of, type_bytes
 
 INSTEAD = {"reduce_sum": ("psum", "sum"), "reduce_max": ("pmax", "max"), "reduce_min": ("pmin", "min")}
 """The collective, and the function of `jnp` for one device's part, by the primitive that reduces."""
@@ -37,11 +31,10 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> Iterator[Finding]:
-    equation, sizes = place.equation, axis_sizes(report)
-    axes = equation.axes or ()
-    if not axes or any(axis not in sizes for axis in axes):
+    equation, axes = place.equation, place.equation.axes or ()
+    parts = devices_along(axes, axis_sizes(report))
+    if not axes or parts is None:
         return
-    parts = math.prod(sizes[axis] for axis in axes)
     found = reached(flow, At(place.jaxpr, equation.outputs[number].name), _is_reduction)
     (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
     if found is None or parts == 1 or len({use.place.equation.primitive for use in found.ends}) != 1:
@@ -76,47 +69,38 @@ def _found(
     collective, local = INSTEAD[reductions[0].equation.primitive]
     call = call_at(report.program, flow.source(place), ("all_gather",))
     operand = operand_text(call, equation.inputs[number])
-    along = repr(axes[0]) if len(axes) == 1 else repr(axes)
     is_tiled = dict(equation.params).get("tiled") == "True"
     (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
     inner = f"jnp.{local}({operand}, axis={gathered})" if is_tiled else operand
-    text = f"{renamed(call, collective)}({inner}, {along})"
+    text = f"{renamed(call, collective)}({inner}, {axes_text(axes)})"
     totals = without_calls(report.program, map(flow.source, reductions), TOTALS)
     edits = together(rewritten(call, text), totals)
-    saved, seconds = _saved(report, reductions, compiled)
     return finding(
         RULE,
         flow.place(place),
         f"all blocks along {', '.join(axes)} are gathered, and then {equation.outputs[number].type.partition('{')[0]}"
         f" is reduced along that dimension: a {collective} of each device's own {local} moves less",
-        confidence="likely" if compiled is None else "proved",
+        confidence=certainty(compiled),
         axes=axes,
-        related=tuple(map(flow.place, reductions)),
+        related=map(flow.place, reductions),
         evidence=(
             ("reduced by", ", ".join(flow.place(each).what for each in reductions)),
-            ("compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}"),
+            compiled_to(compiled),
         ),
         fixes=(Fix(f"{text}, without the gather", edits),),
-        saved_bytes=saved,
-        saved_seconds=seconds,
+        saves=_saved(report, reductions, compiled),
     )
 
 
-def _saved(
-    report: Report, reductions: tuple[EquationPlace, ...], compiled: Collective | None
-) -> tuple[int | None, float | None]:
+def _saved(report: Report, reductions: tuple[EquationPlace, ...], compiled: Collective | None) -> Saving:
     """Against one all-reduce of what comes out, for each of the reductions."""
     sizes = [type_bytes(each.equation.outputs[0].type) for each in reductions]
     if compiled is None or compiled.wire_bytes is None or None in sizes:
-        return None, None
+        return Saving()
     size = sum(each for each in sizes if each is not None)
     group = max(map(len, compiled.groups), default=2)
-    then = replace(compiled, kind="all-reduce", bytes_in=size, bytes_out=size)
     saved = compiled.wire_bytes - (KIND_OF["all-reduce"].wire_bytes(group, size, size) or 0)
-    machine = machine_of(report.program)
-    cost = None if machine is None else estimate(then, machine)
-    seconds = None if cost is None or compiled.estimate is None else compiled.estimate.seconds - cost.seconds
-    return (saved, seconds) if saved > 0 else (None, None)
+    return Saving(saved, saved_seconds(report, compiled, "all-reduce", size)) if saved > 0 else Saving()
 
 
 RULE = Rule(

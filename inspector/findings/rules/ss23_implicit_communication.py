@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....parsers.sharding_syntax.mesh import join_axes
-from ...report import Collective, CollectiveCause, Effect, Finding, FindingPlace, Report
+from ...report import Collective, CollectiveCause, Effect, Finding, Report
 from ...units import format_bytes, plural
 from ..rule import Rule, advice, finding
-from ..support.inserted import inserted_collectives
+from ..support.compiled import inserted_collectives, place_in_hlo, saving
 
 DOES: dict[Effect, str] = {
     "sum": "adds up the parts of a sum",
@@ -29,9 +29,7 @@ def check(report: Report) -> Iterator[Finding]:
     """For each line, kind and axes, the collectives that the partitioner inserted."""
     groups: dict[tuple[object, ...], list[tuple[Collective, CollectiveCause | None]]] = {}
     for collective, causes in inserted_collectives(report):
-        frame = collective.source.frame
-        line = None if frame is None else (frame.file, frame.line)
-        key = (collective.kind, collective.axes, line)
+        key = (collective.kind, collective.axes, collective.source.file, collective.source.line)
         groups.setdefault(key, []).append((collective, causes[0] if causes else None))
     for group in groups.values():
         yield _found(group)
@@ -40,12 +38,11 @@ def check(report: Report) -> Iterator[Finding]:
 def _found(group: list[tuple[Collective, CollectiveCause | None]]) -> Finding:
     first, cause = group[0]
     known = dict.fromkeys(each for _, each in group if each is not None)
-    sizes = [None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions for c, _ in group]
-    total = None if None in sizes else sum(size for size in sizes if size is not None)
+    total = saving(*(each for each, _ in group), times=None).bytes
     axes = first.axes or ()
     return finding(
         RULE,
-        FindingPlace(first.name, first.source, "hlo", first.span),
+        place_in_hlo(first),
         f"{plural(len(group), first.kind)} over {join_axes(axes) or '?'}, {format_bytes(total)} sent by each device,"
         " that nobody wrote",
         confidence="proved",

@@ -1,4 +1,4 @@
-"""Equations and collectives of the partitioned program as they were compiled, and what others would cost instead."""
+"""The collectives of the compiled program: what they were made of, what they are there for, and what they cost."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import chain
 
 from ....parsers.errors import ParseError
 from ....parsers.hlo import Instruction
+from ....parsers.mlir.types import TensorType
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ....parsers.source import Frame
 from ...catalog.spellings import HLO_OPCODES
@@ -17,9 +18,14 @@ from ...ir import hlo_types
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import ArrayType
 from ...links.operation_ids import tags_in
-from ...report import Collective, Kind, Report, SourcePosition
+from ...report import Certainty, Collective, CollectiveCause, FindingPlace, Kind, Report, SourcePosition
+from ...shardings.collective_causes import causes_of, is_inserted
+from ...shardings.dataflow import Dataflow, Node
+from ...shardings.explained import wording_of
+from ..rule import Saving
+from .blocks import elements_of, shape_of
+from .detours import array_sharding
 from .jaxpr_flow import At, Flow
-from .shapes import elements_of, shape_of
 
 GATHERS = ("all_gather", "all_gather_invariant", "all_gather_reduced")
 
@@ -34,6 +40,55 @@ def is_compiled(report: Report) -> bool:
     return report.capture.stage("hlo") is not None
 
 
+def in_hlo(report: Report, kind: Kind | None = None) -> list[Collective]:
+    """The collectives of the compiled program, of one kind or of all."""
+    return [each for each in report.collectives if each.stage == "hlo" and kind in (None, each.kind)]
+
+
+def place_in_hlo(collective: Collective) -> FindingPlace:
+    """A collective as what a finding is about."""
+    return FindingPlace(collective.name, collective.source, "hlo", collective.span)
+
+
+def certainty(compiled: Collective | None) -> Certainty:
+    """How sure it is what a program does of which this is the compiled collective."""
+    return "likely" if compiled is None else "proved"
+
+
+def compiled_to(compiled: Collective | None, then: str = "") -> tuple[str, str]:
+    """What something was compiled to, as evidence, and what comes behind it."""
+    return "compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}{then}"
+
+
+def on_another_target(report: Report, words: str) -> tuple[tuple[str, str], ...]:
+    """What another target's compiler may do, as evidence where this one is the CPU's."""
+    return (("target", words),) if platform_of(report) == "cpu" else ()
+
+
+def platform_of(report: Report) -> str:
+    """The platform of the target; empty where nothing was run."""
+    return "" if report.capture.subject is None else report.capture.subject.platform
+
+
+def saving(*collectives: Collective | None, times: int | None = 1, combined: bool = True) -> Saving:
+    """What it saves to run these so many times less, as often as they run where `times` is None.
+
+    Not known of those that were made of several unless `combined`.
+    """
+    amounts: list[tuple[int | None, float | None]] = []
+    for each in collectives:
+        count = None if each is None else each.executions if times is None else times
+        if each is None or count is None or (is_combined(each) and not combined):
+            return Saving()
+        seconds = None if each.estimate is None else each.estimate.seconds * count
+        amounts.append((None if each.wire_bytes is None else each.wire_bytes * count, seconds))
+    sizes, seconds_of = [size for size, _ in amounts], [seconds for _, seconds in amounts]
+    return Saving(
+        None if None in sizes else sum(size or 0 for size in sizes),
+        None if None in seconds_of else sum(seconds or 0 for seconds in seconds_of),
+    )
+
+
 def compiled_as(
     report: Report, kind: Kind, axes: Iterable[str], type: str, source: SourcePosition
 ) -> Iterator[Collective]:
@@ -43,11 +98,7 @@ def compiled_as(
     that shape, those that have as many elements: a TPU's compiler keeps the blocks of a gather apart.
     """
     wanted, shape = set(map(AxisRef, axes)), shape_of(type)
-    there = [
-        c
-        for c in report.collectives
-        if c.stage == "hlo" and c.kind == kind and c.axes is not None and set(c.axes) == wanted
-    ]
+    there = [c for c in in_hlo(report, kind) if c.axes is not None and set(c.axes) == wanted]
     found = [c for c in there if shape in [each.shape for each in _types(c)]]
     found = found or [c for c in there if elements_of(type) in [each.elements for each in _types(c)]]
     lines = {(frame.file, frame.line) for frame in source.stack[:1]}
@@ -89,7 +140,7 @@ def compiled_collectives(report: Report, instructions: Iterable[Instruction]) ->
     if before is None or after is None:
         return ()
     for instruction in instructions:
-        alike = [c for c in report.collectives if c.stage == "hlo" and _is_like(c, instruction)]
+        alike = [c for c in in_hlo(report) if _is_like(c, instruction)]
         tags = set(tags_in(before, instruction.span))
         tagged = [c for c in alike if tags & set(tags_in(after, c.span))]
         lines = _whole_stack(instruction.frames)
@@ -115,10 +166,70 @@ def _is_like(collective: Collective, instruction: Instruction) -> bool:
     return bool(wanted & {each.elements for each in collective.result_types})
 
 
-def saved_seconds(report: Report, now: Collective, instead: Kind) -> float | None:
-    """The time that another kind of collective saves, with the same operand over the same groups."""
+def saved_seconds(report: Report, now: Collective | None, instead: Kind, size: int | None = None) -> float | None:
+    """The time that another kind of collective saves over the same groups, with the same operand or one of a `size`."""
     machine = machine_of(report.program)
-    if machine is None or now.estimate is None:
+    if machine is None or now is None or now.estimate is None:
         return None
-    then = estimate(replace(now, kind=instead), machine)
+    other = replace(now, kind=instead)
+    then = estimate(other if size is None else replace(other, bytes_in=size, bytes_out=size), machine)
     return None if then is None else now.estimate.seconds - then.seconds
+
+
+def inserted_for(
+    report: Report, flow: Dataflow, nodes: Iterable[tuple[Node, int]], kind: Kind, axis: str
+) -> Collective | None:
+    """The collective of that kind along an axis by the partitioner that gives one of some values, or stands for it.
+
+    One with the shape of a value's part on each device; of several, one from a line of theirs.
+    """
+    wanted = [node for node, _ in nodes]
+    lines = {line for node in wanted if (line := _line_of(flow, node)) is not None}
+    shapes = {shape for node in wanted if (shape := local_shape(flow, node)) is not None}
+    moved = (c for c in in_hlo(report, kind) if c.origin != "user")
+    found = [c for c in moved if axis in {each.name for each in c.axes or ()}]
+    alike = [c for c in found if shapes & {type.shape for type in c.result_types}]
+    here = [c for c in alike or found if (frame := c.source.frame) is not None and (frame.file, frame.line) in lines]
+    return next(iter(here or alike), None)
+
+
+def _line_of(flow: Dataflow, node: Node) -> tuple[str, int] | None:
+    frame = wording_of(flow).places.operation(node.row)[1].frame if node.row >= 0 else None
+    return None if frame is None else (frame.file, frame.line)
+
+
+def local_shape(flow: Dataflow, node: Node) -> tuple[int, ...] | None:
+    """The shape of one device's part of a result."""
+    type = flow.rows[node.row].types[node.number] if node.kind == "result" else None
+    if not isinstance(type, TensorType) or None in type.dims:
+        return None
+    shape = tuple(size for size in type.dims if size is not None)
+    sharding = array_sharding(flow, node)
+    try:
+        return shape if sharding is None else sharding.local_shape(shape)
+    except ValueError:
+        return shape  # on one device alone
+
+
+def inserted_collectives(report: Report) -> Iterator[tuple[Collective, tuple[CollectiveCause, ...]]]:
+    """The collectives of the compiled program that the partitioner inserted, each with what it is there for."""
+    for collective in in_hlo(report):
+        if collective.origin == "partitioner":
+            yield collective, causes_of(report.program, collective)
+
+
+def moved_by_the_partitioner(report: Report) -> Iterator[tuple[Collective, CollectiveCause]]:
+    """The same, and those that were merged with what the user wrote, once for each operation that they are there for.
+
+    Of those that were not merged, for the likeliest one.
+    """
+    for collective in in_hlo(report):
+        if collective.origin != "unknown" and is_inserted(collective):
+            causes = causes_of(report.program, collective)
+            for cause in causes if is_combined(collective) else causes[:1]:
+                yield collective, cause
+
+
+def dimension_of(cause: CollectiveCause) -> str:
+    """What a collective communicates, as one would say it: without the numbers of the propagated program."""
+    return "" if cause.moved is None else f"dimension {cause.moved.dim} of {cause.moved.name}"

@@ -6,15 +6,14 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations, product
+from itertools import permutations
 
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Fix, Report
 from ..fixes.edits import Edits, together, without_calls
-from .device_index import Numbers, axis_sizes
+from .blocks import numbers_of, reached, shape_of
+from .device_values import Numbers, axis_sizes, coordinates, devices_along
 from .jaxpr_flow import At, Flow, Use
-from .reached import reached
-from .shapes import numbers_of, shape_of
 
 MAX_DEVICES = 1 << 12
 """Along the axes; for more, nothing is said."""
@@ -39,12 +38,17 @@ class OwnBlock:
     slices: tuple[EquationPlace, ...]
     through: tuple[EquationPlace, ...]
 
+    def evidence(self, parts: int | None = None) -> tuple[str, str]:
+        """What is kept, as evidence; of how many parts where that is worth saying."""
+        of = "" if parts is None else f" of {parts}"
+        return "kept", f"block {' × '.join(self.axes)}{of} along dimension {self.dim}, computed for each device"
+
 
 def own_block(report: Report, flow: Flow, place: EquationPlace, output: int) -> OwnBlock | None:
     """Whether all that is done with a collective's result, where blocks stay blocks, is to keep one's own of them."""
     axes = place.equation.axes or ()
     sizes = axis_sizes(report)
-    if not axes or any(axis not in sizes for axis in axes) or math.prod(sizes[a] for a in axes) > MAX_DEVICES:
+    if not axes or not 0 < (devices_along(axes, sizes) or 0) <= MAX_DEVICES:
         return None
     found = reached(flow, At(place.jaxpr, place.equation.outputs[output].name), _is_slice)
     if found is None:
@@ -91,7 +95,7 @@ def _kept(flow: Flow, use: Use, axes: Sequence[str], sizes: Mapping[str, int]) -
     taken = _taken(flow, use)
     if taken is None or not taken.size or taken.whole % taken.size:
         return None
-    devices = [dict(zip(axes, at, strict=True)) for at in product(*(range(sizes[axis]) for axis in axes))]
+    devices = list(coordinates(axes, sizes))
     length = taken.size if taken.is_list else 1
     tried = range(0, length, -(-length // MAX_ROWS))
     numbers = [

@@ -1,20 +1,23 @@
-"""Numbers that a device computes from its place in the mesh, such as where its own block begins."""
+"""What devices hold: numbers computed from a place in the mesh, and over which axes operands differ."""
 
 from __future__ import annotations
 
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from ...catalog.spellings import rule_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Report
-from .jaxpr_flow import At, Flow
-from .shapes import shape_of
+from ...variance.held import Value
+from ...variance.inference import infer
+from .blocks import shape_of
+from .jaxpr_flow import MAX_STEPS, At, Flow
 
-MAX_STEPS = 2_000
+MAX_EVALUATED = 2_000
 """Equations that are evaluated for one number; a crafted program may share operands without end."""
 
 BINARY: dict[str, Callable[[int, int], int]] = {
@@ -54,7 +57,7 @@ class Numbers:
     coordinates: Mapping[str, int]
     length: int = 1
     element: int = 0
-    left: int = field(default=MAX_STEPS)
+    left: int = field(default=MAX_EVALUATED)
 
     def value(self, at: At) -> int | None:
         """The number; None where it depends on anything else."""
@@ -81,9 +84,7 @@ class Numbers:
         if equation.primitive == "iota":
             dims = sorted(shape_of(equation.outputs[0].type) or ())
             return self.element if dims and dims[-1] == self.length == math.prod(dims) else None
-        operands = []
-        for name in equation.inputs:
-            operands.append(self.value(At(at.jaxpr, name, at.calls)))
+        operands = [self.value(At(at.jaxpr, name, at.calls)) for name in equation.inputs]
         known = [operand for operand in operands if operand is not None]
         if not known or len(known) < len(operands):
             return None
@@ -130,3 +131,56 @@ def axis_sizes(report: Report) -> dict[str, int]:
         for axis in mesh.axes:
             sizes.setdefault(axis.name, set()).add(axis.size)
     return {name: size.pop() for name, size in sizes.items() if len(size) == 1}
+
+
+def devices_along(axes: Iterable[str], sizes: Mapping[str, int]) -> int | None:
+    """How many devices there are along some axes; None where the size of one is not known."""
+    axes = tuple(axes)
+    return math.prod(sizes[axis] for axis in axes) if all(axis in sizes for axis in axes) else None
+
+
+def coordinates(axes: Sequence[str], sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Where the devices along some axes are, major to minor."""
+    for at in product(*(range(sizes[axis]) for axis in axes)):
+        yield dict(zip(axes, at, strict=True))
+
+
+def operands_over(flow: Flow, place: EquationPlace) -> tuple[Value, ...]:
+    """Of each operand, the axes over which devices may hold different values; none for what is in no shard_map."""
+    return infer(flow.text, "values").operands.get(place.id, ())
+
+
+def equal_along(flow: Flow, place: EquationPlace) -> tuple[tuple[str, ...], ...]:
+    """For each operand of a reduction, those of its axes along which all devices hold the same."""
+    axes = place.equation.axes or ()
+    differing = ({held.axis for held in value} for value in operands_over(flow, place))
+    return tuple(tuple(axis for axis in axes if axis not in along) for along in differing)
+
+
+def is_unchecked(flow: Flow, place: EquationPlace) -> bool:
+    """Whether an equation stands in a shard_map with its check off."""
+    return place.id in infer(flow.text, "values").unchecked
+
+
+def is_constant(flow: Flow, place: EquationPlace, position: int) -> bool:
+    """Whether an operand is made of literals alone, whatever is computed with them."""
+    waiting = [At(place.jaxpr, place.equation.inputs[position])]
+    seen = set(waiting)
+    while waiting and len(seen) < MAX_STEPS:
+        at = waiting.pop()
+        made = flow.made.get((at.jaxpr, at.name))
+        found: list[At | None] = []
+        if made is not None:
+            equation = made[0].equation
+            if equation.primitive == "axis_index":
+                return False  # without operands, and no constant
+            found = [At(at.jaxpr, name, at.calls) for name in equation.inputs]
+        elif ":" not in at.name:
+            found = [flow.operand(at)]
+        for each in found:
+            if each is None:
+                return False
+            if each not in seen:
+                seen.add(each)
+                waiting.append(each)
+    return not waiting

@@ -1,0 +1,216 @@
+"""Where blocks of a value become blocks of others: the shapes of a jaxpr's values, and all that becomes of one."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ....parsers.errors import ParseError
+from ....parsers.sharding_syntax.jax_arrays import ArrayType, parse_array_type
+from ...catalog.spellings import rule_of
+from ...ir.jaxpr import Equation
+from ...ir.jaxpr_text import EquationPlace
+from ...units import bytes_of
+from .jaxpr_flow import MAX_STEPS, At, Flow, Use
+
+ELEMENTWISE = frozenset(
+    name
+    for group in (
+        "abs neg sign floor ceil round not is_finite integer_pow square sqrt rsqrt cbrt real imag",
+        "exp exp2 expm1 log log1p logistic erf erfc erf_inv",
+        "sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh atan2",
+        "add sub mul div rem pow max min nextafter clamp select_n",
+        "and or xor eq ne lt le gt ge shift_left shift_right_logical shift_right_arithmetic",
+        "convert_element_type reduce_precision copy copy_p name stop_gradient add_any complex conj",
+    )
+    for name in group.split()
+)
+"""What gives element i of its result from the elements i of its operands, so that a block may be taken first."""
+
+RESHAPING = (
+    *("transpose", "broadcast_in_dim", "squeeze", "reshape", "expand_dims"),
+    *("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or", "argmax", "argmin"),
+)
+"""What moves, adds or takes away dimensions."""
+
+_LISTS = re.compile(r"\(([\d, ]*)\)")
+
+
+def array_type(type: str) -> ArrayType | None:
+    """The type that JAX prints so; None of what is no array."""
+    try:
+        return parse_array_type(type)
+    except ParseError:
+        return None
+
+
+def shape_of(type: str) -> tuple[int, ...] | None:
+    """The shape in a type; None of what is no array, or has a size that is no number."""
+    array = array_type(type)
+    return None if array is None else array.shape
+
+
+def dtype_of(type: str) -> str:
+    """The dtype of an array of that type; of what is no array, the type."""
+    array = array_type(type)
+    return type if array is None else array.dtype
+
+
+def elements_of(type: str) -> int | None:
+    """How many elements an array of that type has; None where that is not known."""
+    shape = shape_of(type)
+    return None if shape is None else math.prod(shape)
+
+
+def type_bytes(type: str) -> int | None:
+    """The bytes of an array of that type; None where they are not known."""
+    array = array_type(type)
+    return None if array is None or array.shape is None else bytes_of(array.dtype, array.shape)
+
+
+def numbers_of(equation: Equation, parameter: str) -> tuple[int, ...]:
+    """A parameter that is a tuple of numbers, as `slice_sizes=(4, 16)`; empty where it is something else."""
+    parts = dict(equation.params).get(parameter, "").strip("()").replace(" ", "").split(",")
+    wanted = [part for part in parts if part]
+    return tuple(map(int, wanted)) if all(part.isdecimal() and len(part) < 19 for part in wanted) else ()
+
+
+def dimension_before(equation: Equation, position: int, operand: str, dim: int, parts: int) -> int | None:
+    """The dimension of the operand at `position`, of type `operand`, that is cut where `dim` of the result is.
+
+    Block i of `parts` equal ones of the result is made of block i of the operand alone. None where that is not so.
+    """
+    before, after = shape_of(operand), shape_of(equation.outputs[0].type) if equation.outputs else None
+    if before is None or after is None or not 0 <= dim < len(after) or after[dim] % parts:
+        return None
+    found = _before(equation, position, before, after, dim)
+    return None if found is None or not 0 <= found < len(before) or before[found] % parts else found
+
+
+def passes(equation: Equation) -> bool:
+    """Whether blocks of the result of an equation may be made of blocks of an operand."""
+    return is_elementwise(equation) or equation.primitive in (*RESHAPING, "dot_general")
+
+
+def _before(equation: Equation, position: int, before: tuple[int, ...], after: tuple[int, ...], dim: int) -> int | None:
+    match equation.primitive:
+        case "transpose":
+            order = numbers_of(equation, "permutation")
+            return order[dim] if len(order) == len(after) else None
+        case "broadcast_in_dim":
+            places = numbers_of(equation, "broadcast_dimensions")
+            return places.index(dim) if dim in places and before[places.index(dim)] == after[dim] else None
+        case "squeeze":
+            return _kept(len(before), numbers_of(equation, "dimensions"))[dim]
+        case "reshape" | "expand_dims":
+            # Blocks of the flat array: as many of them, and equally long, on both sides.
+            ahead = math.prod(after[:dim])
+            return next((d for d in range(len(before)) if math.prod(before[:d]) == ahead and before[d] > 1), None)
+        case "dot_general":
+            return _of_product(equation, position, len(before), dim)
+        case name if name in RESHAPING:
+            return _kept(len(before), numbers_of(equation, "axes"))[dim]
+    return dim if is_elementwise(equation) and before == after else None
+
+
+def _kept(rank: int, dropped: tuple[int, ...]) -> list[int]:
+    return [*(dim for dim in range(rank) if dim not in dropped), *[-1] * rank]
+
+
+def _of_product(equation: Equation, position: int, rank: int, dim: int) -> int | None:
+    """A dimension of a product is one of its batch, or one that an operand does not contract: first the left one's."""
+    lists = [_numbers(found) for found in _LISTS.findall(dict(equation.params).get("dimension_numbers", ""))]
+    if len(lists) != 4 or position > 1:
+        return None
+    contracted, batch = lists[position], lists[2 + position]
+    free = [d for d in range(rank) if d not in contracted and d not in batch]
+    if dim < len(batch):
+        return batch[dim]
+    shape = shape_of(equation.outputs[0].type) or ()
+    first = len(batch) if position == 0 else len(shape) - len(free)
+    return free[dim - first] if 0 <= dim - first < len(free) else None
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",") if part.strip()]
+
+
+def is_elementwise(equation: Equation) -> bool:
+    """Whether an equation works element by element; casts over mesh axes do."""
+    rule = rule_of(equation.primitive)
+    if rule is not None:
+        return rule.is_cast
+    return equation.primitive in ELEMENTWISE and len(equation.outputs) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One value becomes another: by an equation, or, where `use` is None, by going into a body or out of it."""
+
+    before: At
+    use: Use | None
+    after: At
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Where a value goes: the uses that end its way, and the steps up to there."""
+
+    start: At
+    ends: list[Use] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def through(self) -> tuple[EquationPlace, ...]:
+        """The equations on the way."""
+        return tuple(dict.fromkeys(step.use.place for step in self.steps if step.use is not None))
+
+    def dimension(self, flow: Flow, cut: Iterable[tuple[At, int]], parts: int) -> int | None:
+        """The dimension of the first value that is cut where, at the ends, these values are cut in `parts` blocks.
+
+        None where it is not the same one for all of them.
+        """
+        wanted = dict(cut)
+        into: dict[At, list[Step]] = {}
+        for step in self.steps:
+            into.setdefault(step.after, []).append(step)
+        waiting = list(wanted)
+        while waiting:
+            value = waiting.pop()
+            for step in into.get(value, ()):
+                dim: int | None = wanted[value]
+                if step.use is not None and dim is not None:
+                    type = flow.type_of(step.before)
+                    dim = dimension_before(step.use.place.equation, step.use.position, type or "", dim, parts)
+                if dim is None or wanted.setdefault(step.before, dim) != dim:
+                    return None
+                waiting.append(step.before)
+        return wanted.get(self.start)
+
+
+def reached(flow: Flow, start: At, is_end: Callable[[Use], bool]) -> Reached | None:
+    """Where a value goes; None where something else is done with it, or nothing at all."""
+    found = Reached(start)
+    waiting, seen = [start], {start}
+    while waiting:
+        value = waiting.pop()
+        for use in flow.uses(value):
+            if use is None or len(seen) > MAX_STEPS:
+                return None
+            if not isinstance(use, Use):
+                after = use
+                found.steps.append(Step(value, None, after))
+            elif is_end(use):
+                found.ends.append(use)
+                continue
+            elif passes(use.place.equation):
+                after = At(use.place.jaxpr, use.place.equation.outputs[0].name, use.calls)
+                found.steps.append(Step(value, use, after))
+            else:
+                return None
+            if after not in seen:
+                seen.add(after)
+                waiting.append(after)
+    return found if found.ends else None
