@@ -8,9 +8,9 @@ from .capture.model import Capture
 from .collectives.context import AnalysisContext, context_of
 from .collectives.stage import collectives_in_context
 from .cost.collectives import with_estimates
-from .cost.function import cost_of
 from .cost.peak_memory import peak_memory
 from .cost.places import Machine, machine_of
+from .cost.schedule import cost_of
 from .findings.judge import with_findings
 from .findings.policy import EVERYTHING, Policy
 from .ir.derived import derived
@@ -21,8 +21,7 @@ from .report import Collective, Report, StageSummary
 from .report.cost import FunctionCost
 from .shardings.compiled_check import contradictions
 from .shardings.table import borders
-from .values.divergence import divergences
-from .values.placed import place_probes
+from .values.probed import divergences, place_probes
 from .variance.variables import variance_of
 
 COMMUNICATING = ("stablehlo", "hlo")

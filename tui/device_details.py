@@ -9,7 +9,7 @@ from textual.content import Content
 
 from ..inspector.capture.protocol.values import Probe
 from ..inspector.report import ProbedValue, Report
-from ..inspector.values.written import array_lines, coordinates_text
+from ..inspector.values.elements import array_lines, coordinates_text
 from .mesh_grid import Picture, draw
 from .mesh_traffic import Traffic
 from .palette import axis_hues, hue

@@ -8,8 +8,7 @@ from dataclasses import replace
 from ..catalog.spellings import KIND_OF
 from ..report import Collective
 from ..report.cost import Estimate, Term, constant
-from .paths import Torus, load_of
-from .places import Machine, Route
+from .places import Machine, Route, Torus, load_of
 from .switched import over_switch
 from .torus import over_torus, permuted
 

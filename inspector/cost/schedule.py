@@ -7,12 +7,13 @@ what stands between its start and its done.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...parsers.hlo import HloModule, Instruction
 from ..execution_counts.hlo_trip_count import trip_count
 from ..report import Collective
+from ..report.cost import FunctionCost
 from .places import Machine
 from .work import Work, Workload
 
@@ -151,3 +152,28 @@ def _ends(instruction: Instruction) -> bool:
     if instruction.opcode == "fusion":
         return not instruction.name.startswith("async-collective") or "done" in instruction.name
     return instruction.opcode not in ("get-tuple-element", "tuple", "bitcast", "async-update")
+
+
+def cost_of(module: HloModule, collectives: Sequence[Collective], machine: Machine) -> FunctionCost:
+    """The cost of a scheduled module."""
+    chip, share = machine.chip, machine.share
+    span = Schedule(module, collectives, machine).total()
+    work = span.work
+    communication = [
+        None if each.estimate is None or each.executions is None else each.estimate.seconds * each.executions
+        for each in collectives
+        if each.groups or each.pairs or each.estimate is not None
+    ]
+    names = ("flops", "flops_int8", "hbm_bandwidth")
+    return FunctionCost(
+        chip=chip.title,
+        flops=work.flops + work.narrow,
+        bytes=work.bytes,
+        compute=(work.flops / chip.figure("flops") + work.narrow / chip.figure("flops_int8")) / share,
+        memory=work.bytes / chip.figure("hbm_bandwidth") / share,
+        communication=sum(seconds for seconds in communication if seconds is not None),
+        total=span.seconds,
+        waiting=span.waiting,
+        at_least=not span.known or None in communication,
+        figures=tuple((name, chip.figures[name]) for name in names),
+    )

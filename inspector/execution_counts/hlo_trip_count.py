@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...parsers.hlo import Computation, HloModule, Instruction
-from .counting import MIRRORED, count
+from .execution import MIRRORED, count
 
 MOST_STEPS = 150
 """Most instructions that are looked at for one value: a counter is a few steps away, or it is none."""

@@ -7,8 +7,7 @@ from functools import cached_property
 
 from ...parsers.errors import ParseError, readable
 from ...parsers.mlir import MlirModule, Operation, function_around
-from .counting import MIRRORED, count
-from .execution import Execution
+from .execution import MIRRORED, Execution, count
 
 _SCALAR = re.compile(r"dense<(-?\d{1,19})>")
 

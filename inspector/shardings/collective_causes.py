@@ -17,10 +17,9 @@ from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tag_of_location, tags_in
 from ..report import Collective, CollectiveCause, Confidence
-from .collective_context import CollectiveContext
+from .collective_context import BACKWARD, CollectiveContext
 from .dataflow import Dataflow, Node
 from .explained import wording_of
-from .gradients import BACKWARD
 from .table import propagated
 
 PASSING = frozenset({"transpose", "convert", "reshape", "sharding_constraint", "optimization_barrier"})

@@ -20,10 +20,10 @@ from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import KIND_OF
 from ..ir.array_sharding import ArraySharding
+from ..ir.def_use import forward
 from ..report import Collective, CollectiveCause, Confidence, Effect, MovedDimension, Why
 from .dataflow import Dataflow, Node
 from .explained import Wording, why_axis, wording_of
-from .gradients import is_gradient
 from .recorded import sharding_at
 from .spelled import as_spec, from_sdy
 from .why import overlap
@@ -207,3 +207,41 @@ class CollectiveContext:
 
     def _is_reduced(self, factors: tuple[str, ...]) -> bool:
         return self.rule is not None and not set(factors).isdisjoint(self.rule.reduction)
+
+
+BACKWARD = "transpose("
+"""What JAX has in the names of operations of the backward pass."""
+
+FARTHEST = 24
+"""Operations between a gradient and the output that it becomes: an optimizer's."""
+
+
+def is_gradient(flow: Dataflow, row: int) -> bool:
+    """Whether an operation of the backward pass makes, but for what is done element by element, an output.
+
+    What is passed on to another product or sum is the gradient of an intermediate value.
+    """
+    found = names(flow.text.location(flow.rows[row].location))
+    if not found or BACKWARD not in found[0]:
+        return False
+    returned = set(flow.returned)
+    ways = forward(flow, flow.results(row), FARTHEST, lambda user: _keeps_elements(flow, user))
+    return any(not returned.isdisjoint(reached) for reached in ways)
+
+
+def _keeps_elements(flow: Dataflow, row: int) -> bool:
+    """Whether an operation works element by element, or only changes the order of dimensions."""
+    rule = flow.records.rule(flow.rows[row])
+    if flow.rows[row].name.rpartition(".")[2] in (
+        "optimization_barrier",
+        "sharding_constraint",
+        "reshape",
+        "transpose",
+    ):
+        return True
+    if rule is None or rule.reduction or rule.need_replication or rule.permutation:
+        return False
+    types = flow.rows[row].types
+    (result,) = rule.results if len(rule.results) == 1 else ((),)
+    whole = len(types) == 1 and isinstance(types[0], TensorType)
+    return whole and all(not operand or operand == result for operand in rule.operands)

@@ -25,8 +25,7 @@ from ..report import (
     Why,
 )
 from .dataflow import Dataflow, Node
-from .places import Places
-from .recorded import origin_name, sharding_at
+from .recorded import Places, origin_name, sharding_at
 from .table import node_of, propagated
 from .why import Cause, Step, cause, causes, overlap
 

@@ -26,9 +26,9 @@ from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType
 from ..report import Role, ShardedValue, SourcePosition
 from .layout import Layout, layout_of
+from .placement import ANONYMOUS
 from .requested import requested_sharding
 from .spelled import as_gspmd, as_spec, from_gspmd
-from .tiles import ANONYMOUS
 
 STAGE = "hlo-before"
 SILENT = frozenset({"parameter", "tuple", "get-tuple-element", "constant", "bitcast"})

@@ -16,8 +16,7 @@ from ...parsers.sharding_syntax.jax_arrays import ArrayType, PartitionSpec
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ..ir.array_sharding import ArraySharding, merged
 from ..ir.mesh_axes import partitions_of
-from .placement import indices
-from .tiles import ANONYMOUS, axes_of_tiles
+from .placement import ANONYMOUS, axes_of_tiles, indices
 
 
 def from_spec(spec: PartitionSpec, mesh: MeshSyntax, rank: int) -> ArraySharding:

@@ -25,8 +25,7 @@ from ..report import Role, ShardedValue, SourcePosition
 from .dataflow import Dataflow, Node, dataflow_of
 from .gspmd_table import gspmd_borders, gspmd_values
 from .layout import Layout, layout_of
-from .places import Places
-from .recorded import sharding_at, shardings_at, shardings_of
+from .recorded import Places, sharding_at, shardings_at, shardings_of
 from .requested import requested_sharding
 from .spelled import from_sdy
 

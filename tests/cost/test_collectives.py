@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.capture.model import Device
 from shardscope.inspector.cost.collectives import estimate
-from shardscope.inspector.cost.paths import Torus, all_pairs, load_of, ring_pairs
-from shardscope.inspector.cost.places import Machine
+from shardscope.inspector.cost.places import Machine, Torus, all_pairs, load_of, ring_pairs
 from shardscope.inspector.report import Collective, Kind, SourcePosition
 from shardscope.inspector.report.cost import Estimate
 from shardscope.inspector.targets.chips import chips_of

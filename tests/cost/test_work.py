@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from shardscope.inspector.collectives.context import AnalysisContext
 from shardscope.inspector.collectives.hlo import hlo_collectives
 from shardscope.inspector.cost.collectives import with_estimates
-from shardscope.inspector.cost.function import cost_of
 from shardscope.inspector.cost.matmul import matmul_flops
 from shardscope.inspector.cost.places import Machine
+from shardscope.inspector.cost.schedule import cost_of
 from shardscope.inspector.cost.work import Workload
 from shardscope.parsers.hlo import HloModule, parse_module
 from shardscope.parsers.source import Source

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from shardscope.inspector.capture.protocol.values import Probe, Shard
-from shardscope.inspector.values.elements import decode
-from shardscope.inspector.values.written import array_lines, element_text
+from shardscope.inspector.values.elements import array_lines, decode, element_text
 
 SMALL = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz", "float8_e4m3")
 WIDE = (

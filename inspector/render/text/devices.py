@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 from ...capture.protocol.values import Probe, Shard
 from ...report import ProbedValue, Report
-from ...values.written import array_lines, coordinates_text
+from ...values.elements import array_lines, coordinates_text
 from .pieces import data, left_out, section
 
 LONGEST = 120
