@@ -7,6 +7,7 @@ from collections import Counter
 from .capture.model import Capture
 from .collectives.context import AnalysisContext, context_of
 from .collectives.stage import collectives_in_context
+from .collectives.uncounted import uncounted_communication
 from .cost.collectives import with_estimates
 from .cost.peak_memory import peak_memory
 from .cost.places import Machine, machine_of
@@ -48,6 +49,7 @@ def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
             if stage.name in COMMUNICATING
             for collective in _estimated(stage, context_of(program), machine_of(program))
         ),
+        uncounted=uncounted_communication(program),
         shardings=shardings,
         variance=variance,
         probes=place_probes(capture, jaxpr),

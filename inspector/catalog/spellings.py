@@ -104,7 +104,7 @@ CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 CONSTRAINTS = ("sharding_constraint", "reshard", "mesh_cast")
 """Primitives that give a value another sharding, or ask for one."""
 
-_KERNELS = ("pallas_call", "core_map", "mosaic", "triton", "tpu_custom_call")
+_KERNELS = ("pallas_call", "core_map", "mpmd_map", "mosaic", "triton", "tpu_custom_call")
 
 
 def is_kernel(primitive: str) -> bool:

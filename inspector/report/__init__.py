@@ -1,7 +1,7 @@
 """The Report, and the values that it consists of."""
 
 from .causes import CollectiveCause, Conflict, Effect, ExplainedStep, MovedDimension, Side, Why
-from .collectives import Collective, CollectivePart, Kind, Origin, Pass
+from .collectives import Collective, CollectivePart, Kind, Origin, Pass, UncountedCommunication
 from .explanations import Explanation, PlacedMessage, StoryStep
 from .findings import (
     SEVERITIES,
@@ -69,6 +69,7 @@ __all__ = [
     "Suppressed",
     "Suppression",
     "Trial",
+    "UncountedCommunication",
     "ValueDimension",
     "VariableVariance",
     "Why",

@@ -65,3 +65,17 @@ class Collective:
     loops: tuple[str, ...] = ()
     estimate: Estimate | None = None
     parts: tuple[CollectivePart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UncountedCommunication:
+    """Communication, or what may be some, that is no collective: bytes and groups are not in any total.
+
+    `name` is the kernel's, or a custom call's; `does` what of it reaches other devices, `copy` of a value of `type`,
+    `signal`, or `unknown` where nothing is known of what it does.
+    """
+
+    name: str
+    does: Literal["copy", "signal", "unknown"]
+    type: str | None
+    source: SourcePosition

@@ -13,7 +13,7 @@ from ...parsers.errors import Problem
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Capture, Dialect
 from ..ir.program import Program
-from .collectives import Collective
+from .collectives import Collective, UncountedCommunication
 from .cost import FunctionCost
 from .explanations import Explanation, PlacedMessage
 from .findings import Finding, Suppressed, Suppression
@@ -53,6 +53,7 @@ class Report:
     partitions: int = 1
     stages: tuple[StageSummary, ...] = ()
     collectives: tuple[Collective, ...] = ()
+    uncounted: tuple[UncountedCommunication, ...] = ()
     variance: tuple[VariableVariance, ...] = ()
     shardings: tuple[ShardedValue, ...] = ()
     probes: tuple[ProbedValue, ...] = ()

@@ -75,6 +75,18 @@ class Collective(Struct, frozen=True):
     causes: list[Cause]
 
 
+class Uncounted(Struct, frozen=True):
+    """What communicates, or may (`unknown`), without a collective: no total has its bytes.
+
+    A kernel, or a custom call, by its `name`; `type` is that of a value that is copied to another device.
+    """
+
+    name: str
+    does: Literal["copy", "signal", "unknown"]
+    type: str | None
+    source: Source
+
+
 def collective_of(collective: report.Collective, program: Program) -> Collective:
     """A collective in its JSON shape."""
     return shaped(

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ... import report
 from ...shardings.conflicts import conflicts
 from ...shardings.table import values
-from .collective import Collective, collective_of
+from .collective import Collective, Uncounted, collective_of
 from .cost import Cost, cost_of
 from .execution import Execution, Memory, execution_of, memory_of
 from .finding import Explanation, Finding, Suppressed, explanation_of, finding_of, suppressed_of
@@ -28,6 +28,7 @@ class Report(Struct, frozen=True):
     complete: bool
     stages: list[Stage]
     collectives: list[Collective]
+    uncounted: list[Uncounted]
     arguments: list[Value]
     outputs: list[Value]
     shardings: list[Sharding]
@@ -55,6 +56,7 @@ def report_of(found: report.Report) -> Report:
         complete=capture.complete,
         stages=list(map(stage_of, found.stages)),
         collectives=[collective_of(collective, found.program) for collective in found.collectives],
+        uncounted=[shaped(Uncounted, each) for each in found.uncounted],
         arguments=list(map(value_of, capture.arguments)),
         outputs=list(map(value_of, capture.outputs)),
         shardings=[sharding_of(value, found.program) for value in (*found.shardings, *values(found.program))],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ...report import Collective, Report
+from ...report import Collective, Report, UncountedCommunication
 from ...units import format_bytes, format_seconds
 from ..collective_rows import CollectiveRow, rows_of, total_seconds
 from ..table import Cell, Column, Piece, Row, Table, axes_cell
@@ -14,6 +14,9 @@ TITLES = {
     "stablehlo": "Collectives in StableHLO, before partitioning",
 }
 """The stages whose collectives are listed, the preferred one first."""
+
+MAX_UNCOUNTED = 4
+"""Descriptions of communication without collectives in one line."""
 
 FOLLOWS = "│"
 """The sign of a row that belongs to an unfolded one above it."""
@@ -97,16 +100,37 @@ def _row(group: CollectiveRow, estimated: bool, member: int | None = None) -> Ro
 def _heading(report: Report, stage: str | None, groups: Collection[CollectiveRow]) -> str:
     if stage is None:
         return "Collectives" if report.capture.stages else ""
+    others = f"; not counted: {_uncounted(report)}" if report.uncounted else ""
     if not groups:
         return TITLES[stage]
     count = sum(group.count for group in groups)
     total = sum(group.total_wire or 0 for group in groups)
     is_known = report.could_be_read(stage) and all(group.total_wire is not None for group in groups)
     at_least = "" if is_known else "at least "
-    return f"{TITLES[stage]}: {count:,}, each device sends {at_least}{format_bytes(total)}"
+    return f"{TITLES[stage]}: {count:,}, each device sends {at_least}{format_bytes(total)}{others}"
 
 
 def _empty(report: Report, stage: str | None) -> str:
     if stage is None:
         return "not known: neither StableHLO nor the compiled program is here"
+    if report.uncounted:
+        return f"no collectives, but {_uncounted(report)}"
     return "none: nothing is communicated" if report.could_be_read(stage) else "none in what could be read"
+
+
+def _uncounted(report: Report) -> str:
+    """What communicates, or may, without a collective, each kind of it once."""
+    told = [_uncounted_one(each, report.script) for each in report.uncounted]
+    shown = list(dict.fromkeys(told))
+    more = f", and {len(shown) - MAX_UNCOUNTED} more" if len(shown) > MAX_UNCOUNTED else ""
+    return ", ".join(shown[:MAX_UNCOUNTED]) + more
+
+
+def _uncounted_one(each: UncountedCommunication, script: str | None) -> str:
+    place = f" ({text})" if (text := each.source.text(script)) else ""
+    match each.does:
+        case "copy":
+            return f"kernel {each.name} copies {each.type or 'data'} to another device{place}"
+        case "signal":
+            return f"kernel {each.name} signals another device{place}"
+    return f"custom call {each.name} may communicate{place}"
