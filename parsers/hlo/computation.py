@@ -7,36 +7,18 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from ..errors import Problem, readable
-from ..source import Frame, Source, Span
+from ..errors import readable
+from ..source import Span
 from . import printed
 from .fields import attributes, number
 from .instruction import Instruction, instruction_of
 from .reading import read_attributes, read_body
 from .sections import Nested, Section, Statement
 
-
-class Owner(Protocol):
-    """What a computation needs of the module that it is in."""
-
-    @property
-    def source(self) -> Source:
-        """The text that the module is in."""
-
-    def frames(self, stack_frame_id: int) -> tuple[Frame, ...]:
-        """The call stack of that number."""
-
-    @property
-    def problems_found(self) -> list[Problem]:
-        """What was found to be wrong with it so far."""
-
-    def is_doubtful(self, place: Span) -> bool:
-        """Whether a line there begins as a printed instruction does, and does not go on like one."""
-
-    def computation(self, name: str) -> Computation | None:
-        """The computation of that name."""
+if TYPE_CHECKING:
+    from .module import HloModule
 
 
 class Computation:
@@ -51,14 +33,14 @@ class Computation:
     _found: tuple[Instruction, ...] | None = None
     _by_name: Mapping[str, Instruction] | None = None
 
-    def __init__(self, module: Owner, header: re.Match[bytes] | Section, body_end: int) -> None:
+    def __init__(self, module: HloModule, header: re.Match[bytes] | Section, body_end: int) -> None:
         self.module = module
         self.body_end = body_end
         """The offset of its closing brace, or of the end of the text if that is cut off."""
         self._header = header
 
     @classmethod
-    def of_section(cls, module: Owner, section: Section, names: Mapping[int, str]) -> Computation:
+    def of_section(cls, module: HloModule, section: Section, names: Mapping[int, str]) -> Computation:
         """One in a text that is not as printed throughout.
 
         `names` has the names that are given to nested computations, by the offsets where these start.

@@ -51,25 +51,25 @@ class Values:
     @property
     def value(self) -> str:
         """The value of an attribute; `mesh['x'=2], device_ids=(1,0) {'x'}` is a single one."""
-        square = rf"\[(?:{self._but(QUOTES + ']/')}++|{self.string}|/(?![*/]))*+\]"
-        flat = self._but("()/")
+        square = rf"\[(?:{self.but(QUOTES + ']/')}++|{self.string}|/(?![*/]))*+\]"
+        flat = self.but("()/")
         ids = rf",\s*+device_ids=\({flat}*+(?:\({flat}*+\))?+\)"
         on_mesh = rf"(?:(?:maximal_)?mesh|single_device){square}(?:{ids})?+\s*+(?=\{{)"
-        plain = self._but(whitespace + QUOTES + ",{}()[]/")
+        plain = self.but(whitespace + QUOTES + ",{}()[]/")
         return rf"(?:{self.braces}|{self.string}|{on_mesh}|{plain}++|{square}|{self.parentheses}|/(?![*/]))++"
 
     @property
     def _in_quotes(self) -> Iterator[tuple[str, str]]:
-        return ((quote, self._but(quote + "\\")) for quote in QUOTES)
+        return ((quote, self.but(quote + "\\")) for quote in QUOTES)
 
     def _bracketed(self, opening: str, closing: str) -> str:
-        plain = rf"{self._but(opening + closing + QUOTES + '/')}++|{self.string}|/(?:\*index=[0-9]++\*/|(?![*/]))"
+        plain = rf"{self.but(opening + closing + QUOTES + '/')}++|{self.string}|/(?:\*index=[0-9]++\*/|(?![*/]))"
         pattern = rf"\{opening}(?:{plain})*+\{closing}"
         for _ in range(DEPTH):
             pattern = rf"\{opening}(?:{plain}|{pattern})*+\{closing}"
         return pattern
 
-    def _but(self, characters: str) -> str:
+    def but(self, characters: str) -> str:
         """The set of all but some characters, and those of `stop`."""
         if not self.of_bytes:
             return f"[^{re.escape(characters + self.stop)}]"

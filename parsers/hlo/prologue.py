@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from ..errors import readable
 from ..source import Frame, Source, Span
 from .fields import attributes, fields, number, plain
-from .patterns import NAME, SPACE
+from .patterns import IN_LINE, NAME, SPACE
 from .reading import Header, read_tables
 
 TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
@@ -25,7 +25,7 @@ _LATER_HEADER = rf"^[ \t]*+HloModule\s++%?({NAME}):?+".encode()
 _COMPUTATION = rf"^[ \t]*+(?:ENTRY |(?:ROOT )?%?{NAME} (?:= (?:\(|[a-z]\w*+\[)|\([^\n]*+(?<=\{{)$))".encode()
 _TITLES = "|".join(TABLES)
 _TABLES = re.compile(rf"(?:\s*+(?:{_TITLES})(?:\s++\d++ [^\n]*+)*+)*+".encode())
-_ROW = r"""\d++ (?:"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|\{[^{}\n/]*+\})"""
+_ROW = rf"\d++ (?:{IN_LINE.string}|\{{{IN_LINE.but('{}/')}*+\}})"
 _PRINTED_TABLES = re.compile(
     rf"(?:\s*+(?:{_TITLES})[ \t\r]*+(?:\n[ \t]*+{_ROW}[ \t\r]*+(?=\n|\Z))*+)*+".encode(),
 )

@@ -15,8 +15,7 @@ from ..grammar import anchored
 from ..sharding_syntax.mesh import MeshSyntax
 from ..source import Source, Span
 from .lists import entries, symbol
-from .location_parser import Locations
-from .locations import Location
+from .locations import Location, Locations
 from .patterns import ALIAS_NAME, REST, for_bytes
 from .scan import find_functions, span_at, starts
 from .sdy_parser import parse_mesh
