@@ -63,6 +63,19 @@ def number(text: str | None) -> int | None:
     return int(text) if text and text.isdecimal() and len(text) < 20 else None
 
 
+def number_in(found: Mapping[str, str], key: str) -> int:
+    """The number in a field, 0 if there is none."""
+    return number(found.get(key)) or 0
+
+
+def position(file: str, function: str, found: Mapping[str, str], prefix: str = "") -> Frame:
+    """The frame whose lines and columns are in fields; the end is that of the start where only a start is given."""
+    line, column, end_line, end_column = (
+        number_in(found, prefix + key) for key in ("line", "column", "end_line", "end_column")
+    )
+    return Frame(file, function, line, end_line or line, column, end_column or column)
+
+
 def bracket_end(data: bytes, start: int, end: int) -> int | None:
     """Behind the bracket that closes the one at `start`; None if nothing does, or a remark that XLA would not print."""
     depth = 0
@@ -96,23 +109,6 @@ class Metadata:
 def parse_metadata(text: str) -> Metadata:
     """The metadata that a text in braces spells; fields that it does not have are left at their defaults."""
     found = fields(text)
-
-    def text_of(key: str) -> str:
-        return plain(found.get(key, ""))
-
-    def number_of(key: str) -> int:
-        return number(found.get(key)) or 0
-
-    frame = None
-    if "source_file" in found:
-        line, column = number_of("source_line"), number_of("source_column")
-        frame = Frame(
-            text_of("source_file"),
-            "",
-            line,
-            number_of("source_end_line") or line,
-            column,
-            number_of("source_end_column") or column,
-        )
-    frame_id = number_of("stack_frame_id") or None
-    return Metadata(text_of("op_name"), text_of("op_type"), frame_id, frame)
+    frame = position(plain(found["source_file"]), "", found, "source_") if "source_file" in found else None
+    name, kind = (plain(found.get(key, "")) for key in ("op_name", "op_type"))
+    return Metadata(name, kind, number_in(found, "stack_frame_id") or None, frame)

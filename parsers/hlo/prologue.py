@@ -15,7 +15,7 @@ from functools import cached_property, partial
 
 from ..errors import readable
 from ..source import Frame, Source, Span
-from .fields import attributes, fields, number, plain
+from .fields import attributes, fields, number, number_in, plain, position
 from .patterns import IN_LINE, NAME, SPACE
 from .reading import Header, read_tables
 
@@ -81,20 +81,12 @@ class Prologue:
         seen: set[int] = set()
         while (row := self._row("StackFrames", stack_frame_id)) and stack_frame_id not in seen:
             seen.add(stack_frame_id)
-            location = self._row("FileLocations", _number(row, "file_location_id"))
-            line, column = _number(location, "line"), _number(location, "column")
-            frames.append(
-                Frame(
-                    plain(self._rows["FileNames"].get(_number(location, "file_name_id"), "")),
-                    plain(self._rows["FunctionNames"].get(_number(location, "function_name_id"), "")),
-                    line,
-                    _number(location, "end_line") or line,
-                    column,
-                    _number(location, "end_column") or column,
-                )
-            )
+            location = self._row("FileLocations", number_in(row, "file_location_id"))
+            file = plain(self._rows["FileNames"].get(number_in(location, "file_name_id"), ""))
+            function = plain(self._rows["FunctionNames"].get(number_in(location, "function_name_id"), ""))
+            frames.append(position(file, function, location))
             # The number of the calling frame is printed plus one: the outermost frame, whose caller is 0, has a 1.
-            stack_frame_id = _number(row, "parent_frame_id") - 1
+            stack_frame_id = number_in(row, "parent_frame_id") - 1
         return tuple(frames)
 
     def _row(self, table: str, place: int) -> Mapping[str, str]:
@@ -126,7 +118,3 @@ def _later_header(data: bytes) -> re.Match[bytes] | None:
     header = re.compile(_LATER_HEADER, re.MULTILINE).search(data)
     computation = re.compile(_COMPUTATION, re.MULTILINE)
     return None if header is None or computation.search(data, 0, header.start()) else header
-
-
-def _number(row: Mapping[str, str], key: str) -> int:
-    return number(row.get(key)) or 0

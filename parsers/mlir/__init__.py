@@ -4,20 +4,10 @@ from .annotations import Annotations
 from .function import Function, function_around
 from .locations import CallSiteLoc, FileLoc, FusedLoc, Location, NameLoc, UnknownLoc, frames, names
 from .module import MlirModule, parse_module
-from .operation import Block, Operation, Region
+from .operation import Block, Operation
 from .parameters import Argument, Result
-from .sdy import (
-    DimensionSharding,
-    Exchange,
-    Origin,
-    Origins,
-    PropagationEdge,
-    PropagationStep,
-    Sharding,
-    ShardingRule,
-    ValueRef,
-)
-from .types import FunctionType, MlirType, OtherType, TensorType, TokenType, TupleType, parse_type
+from .sdy import DimensionSharding, Origin, Origins, PropagationStep, Sharding, ShardingRule, ValueRef
+from .types import MlirType, OtherType, TensorType, parse_type
 
 __all__ = [
     "Annotations",
@@ -25,10 +15,8 @@ __all__ = [
     "Block",
     "CallSiteLoc",
     "DimensionSharding",
-    "Exchange",
     "FileLoc",
     "Function",
-    "FunctionType",
     "FusedLoc",
     "Location",
     "MlirModule",
@@ -38,15 +26,11 @@ __all__ = [
     "Origin",
     "Origins",
     "OtherType",
-    "PropagationEdge",
     "PropagationStep",
-    "Region",
     "Result",
     "Sharding",
     "ShardingRule",
     "TensorType",
-    "TokenType",
-    "TupleType",
     "UnknownLoc",
     "ValueRef",
     "frames",
