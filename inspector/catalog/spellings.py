@@ -52,6 +52,11 @@ def rule_of(primitive: str) -> CollectiveRule | None:
     return _RULES.get(primitive.removesuffix("_start").removesuffix("_p"))
 
 
+def primitives_of(*kinds: Kind) -> tuple[str, ...]:
+    """Return JAX's primitives that are lowered to collectives of these kinds."""
+    return tuple(name for name, kind in PRIMITIVES.items() if kind in kinds)
+
+
 def functions_of(*kinds: Kind) -> tuple[str, ...]:
     """Return the functions of `jax.lax` that lead to collectives of these kinds; without any, of all kinds."""
     rules = (rule for rule in TABLE if rule.lowers_to in (kinds or KIND_OF))

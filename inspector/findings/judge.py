@@ -1,9 +1,16 @@
-"""From what the rules find to what is told: what is wanted, what is known already, and whose word for it is idle."""
+"""From what the rules find to what is told: what is wanted, and what a comment says is known already.
+
+The comments are the user's: `# shardscope: ignore[SS04] reason`.
+"""
 
 from __future__ import annotations
 
+import io
 import os
+import re
+import tokenize
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from ..ir.derived import derived
@@ -13,7 +20,18 @@ from ..report import SEVERITIES, Finding, Report, Suppressed, Suppression
 from .policy import Policy
 from .rule import Rule
 from .rules import RULES, rule_named
-from .suppressions import suppressions_in
+
+MARK = b"shardscope:"
+
+MAX_COMMENT_CHARACTERS = 1000
+"""Characters of a comment that are read."""
+
+_COMMENT = re.compile(r"#\s*shardscope:\s*ignore\b\s*(?:\[([^\]]*)\])?[\s:,–-]*(.*?)\s*(?=$|\s#)")
+
+NO_PYTHON = (tokenize.TokenError, SyntaxError, UnicodeDecodeError, RecursionError, MemoryError)
+
+_LAYOUT = frozenset((tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER))
+"""Tokens with which no statement begins."""
 
 
 def with_findings(report: Report, policy: Policy) -> Report:
@@ -47,11 +65,6 @@ def _findings(report: Report, rules: Iterable[Rule]) -> list[Finding]:
     return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
 
 
-@derived
-def _suppressions(file: SourceFile) -> tuple[Suppression, ...]:
-    return suppressions_in(file)
-
-
 class _Comments:
     """The suppressions in the files that a capture is about."""
 
@@ -77,7 +90,7 @@ class _Comments:
         file = os.path.normpath(file)
         if file not in self._files:
             source = self._program.file(file)
-            self._files[file] = () if source is None else _suppressions(source)
+            self._files[file] = () if source is None else suppressions_in(source)
         return self._files[file]
 
 
@@ -106,3 +119,40 @@ def _lines(program: Program) -> set[tuple[str, int]]:
     text = program.jaxpr
     frames = () if text is None else text.program.frames
     return {(os.path.normpath(frame.file), frame.line) for frame in frames}
+
+
+@derived
+def suppressions_in(source: SourceFile) -> tuple[Suppression, ...]:
+    """The comments of a Python file; none of a text that is no Python. Nothing of it is executed.
+
+    A comment holds for the whole statement that it stands in or behind, of a compound one for its head; on a line of
+    its own for the next one.
+    """
+    if MARK not in source.data:
+        return ()
+    found: list[Suppression] = []
+    with suppress(*NO_PYTHON):  # what was found before the place where it ceases to be Python holds
+        found.extend(_read(source))
+    return tuple(found)
+
+
+def _read(source: SourceFile) -> Iterator[Suppression]:
+    waiting: list[tokenize.TokenInfo] = []
+    first: int | None = None
+    for token in tokenize.tokenize(io.BytesIO(source.data).readline):
+        if token.type == tokenize.COMMENT:
+            waiting.append(token)
+        elif token.type == tokenize.NEWLINE:
+            last = token.start[0]
+            for comment in waiting:
+                yield from _suppression(source.name, comment, first or last, last)
+            waiting, first = [], None
+        elif first is None and token.type not in _LAYOUT:
+            first = token.start[0]
+
+
+def _suppression(file: str, comment: tokenize.TokenInfo, first: int, last: int) -> Iterator[Suppression]:
+    said = _COMMENT.search(comment.string[:MAX_COMMENT_CHARACTERS])
+    if said is not None:
+        names = tuple(filter(None, (name.strip() for name in (said[1] or "").split(","))))
+        yield Suppression(file, comment.start[0], names, said[2], min(first, comment.start[0]), last)

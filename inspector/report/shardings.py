@@ -39,6 +39,11 @@ class ShardedValue:
     source: SourcePosition
     manual: tuple[str, ...] = ()
 
+    @property
+    def leaf(self) -> str:
+        """Its path inside of the argument or result, as `['w1']`; empty for all of that."""
+        return self.name[self.name.index("[") :] if "[" in self.name else ""
+
 
 @dataclass(frozen=True, slots=True)
 class ValueDimension:

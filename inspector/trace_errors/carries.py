@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from ..findings.fixes.calls import name_of, nodes_of
 from ..findings.fixes.edits import wrapped
+from ..findings.support.blocks import array_type
 from ..report import Explanation, Fix, StoryStep
 from .failed import Failed
 from .functions import element, functions_named, prefix_of, results_of
@@ -24,7 +25,6 @@ BRANCHES = re.compile(
     r" so the manual axis types do not match"
 )
 _BRANCH = re.compile(r"^(\w+) is (\S+) at (.*):(\d+)$", re.MULTILINE)
-_VARYING = re.compile(r"\{[^}]*V:(?:\(([^)]*)\)|([^},\s]+))")
 
 
 def explain_carry(failed: Failed, said: re.Match[str]) -> Explanation:
@@ -59,8 +59,8 @@ def explain_branches(failed: Failed, said: re.Match[str]) -> Explanation:
 
 def axes_in(type: str) -> tuple[str, ...]:
     """The axes over which a type varies: `x` and `y` in `f32[2]{V:(x,y)}`."""
-    found = _VARYING.search(type)
-    return tuple(axis.strip() for axis in (found[1] or found[2]).split(",")) if found else ()
+    array = array_type(type)
+    return () if array is None else array.varying
 
 
 def _fixes(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Fix]:

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.findings.judge import suppressions_in
 from shardscope.inspector.findings.policy import EVERYTHING, Policy
-from shardscope.inspector.findings.suppressions import suppressions_in
+from shardscope.inspector.ir.source_file import SourceFile
 from shardscope.inspector.pipeline import inspect
-from shardscope.parsers.source import Source
 
 STRICT = Policy(strict=True)
 
 
 def read(text: str) -> list[tuple[int, int, tuple[str, ...], str]]:
-    return [(s.first, s.last, s.rules, s.reason) for s in suppressions_in(Source("f.py", text.encode()))]
+    return [(s.first, s.last, s.rules, s.reason) for s in suppressions_in(SourceFile("f.py", text.encode()))]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_where_comments_hold(text: str, expected: list[tuple[int, int, tuple[str
 @given(st.lists(st.sampled_from(["# shardscope: ignore[SS04] r", "x = (", ")", "'''", "\n", "\\", "y", " ", "é"])))
 def test_any_text_is_read_and_only_comments_count(pieces: list[str]) -> None:
     text = "".join(pieces)
-    found = suppressions_in(Source("f.py", text.encode()))
+    found = suppressions_in(SourceFile("f.py", text.encode()))
     comments = set()
     try:
         for token in tokenize.tokenize(io.BytesIO(text.encode()).readline):
@@ -62,7 +62,7 @@ def test_any_text_is_read_and_only_comments_count(pieces: list[str]) -> None:
 
 @given(st.binary())
 def test_bytes_are_no_danger(data: bytes) -> None:
-    suppressions_in(Source("f.py", b"# shardscope: ignore[SS04]\n" + data))
+    suppressions_in(SourceFile("f.py", b"# shardscope: ignore[SS04]\n" + data))
 
 
 PROGRAM = """\

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...catalog.spellings import functions_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
 from ..fixes.calls import call_at, name_of, operand_text
@@ -27,7 +28,7 @@ def check(report: Report) -> Iterator[Finding]:
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> Finding:
     equation, along = place.equation, ", ".join(axes)
     times = devices_along(axes, axis_sizes(report))
-    call = call_at(report.program, flow.source(place), ("psum", "pmean", "pmax", "pmin", "psum_scatter"))
+    call = call_at(report.program, flow.source(place), functions_of("all-reduce", "reduce-scatter"))
     is_scattered = equation.primitive in SCATTERS
     is_sum = is_scattered or (
         equation.primitive in SUMS and not (call is not None and name_of(call[1].func) == "pmean")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...catalog.spellings import PRIMITIVES, rule_of
+from ...catalog.spellings import primitives_of, rule_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
 from ..fixes.calls import Call, call_at, operand_text
@@ -15,7 +15,7 @@ from ..support.blocks import dtype_of, reached, type_bytes
 from ..support.compiled import certainty, compiled_as, compiled_to, is_compiled, platform_of
 from ..support.jaxpr_flow import At, Flow, Use, equations_of
 
-MOVING = [name for name, kind in PRIMITIVES.items() if kind in ("all-gather", "all-to-all", "collective-permute")]
+MOVING = primitives_of("all-gather", "all-to-all", "collective-permute")
 """What sends elements as they are, so that it may as well send narrower ones."""
 
 

@@ -30,7 +30,7 @@ def check(report: Report) -> Iterator[Finding]:
     told = set()
     for value in sorted(large, key=lambda v: -(v.replicated_bytes or 0)):
         cuts = tuple(_cuts(value))
-        twin = (value.type, value.spec, value.name.partition("[")[2])
+        twin = (value.type, value.spec, value.leaf)
         if cuts and twin not in told:  # what is returned as it came is told once
             told.add(twin)
             yield _found(value, cuts, capacity)

@@ -7,12 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from ...catalog.spellings import functions_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
 from ..support.device_values import Numbers, axis_sizes, coordinates, devices_along
-from ..support.jaxpr_flow import MAX_STEPS, At, Flow, equations_of
+from ..support.jaxpr_flow import MAX_STEPS, At, Flow, Use, equations_of
 
 _PAIR = re.compile(r"\((\d{1,9}), (\d{1,9})\)")
 
@@ -42,7 +43,7 @@ def _found(
 ) -> Finding:
     axes = place.equation.axes or ()
     along = ", ".join(axes)
-    call = call_at(report.program, flow.source(place), ("ppermute", "pshuffle"))
+    call = call_at(report.program, flow.source(place), functions_of("collective-permute"))
     here = "the permutation" if call is None or len(call[1].args) < 3 else ast.unparse(call[1].args[2])
     silent = [source for source in without if source not in {source for source, _ in pairs}]
     idle = sorted({*range(max((*without, 0)) + 1), *(b for _, b in pairs)} - {a for a, _ in pairs})
@@ -72,53 +73,30 @@ def _found(
 
 def _is_replaced(flow: Flow, place: EquationPlace, without: list[int], sizes: dict[str, int]) -> bool:
     """Whether on the devices that receive nothing a select takes another value, wherever the result is used."""
-    axes = place.equation.axes or ()
+    without_value = [at for device, at in enumerate(coordinates(place.equation.axes or (), sizes)) if device in without]
     waiting = [At(place.jaxpr, output.name) for output in place.equation.outputs]
     seen = set(waiting)
     while waiting:
-        value = waiting.pop()
-        uses = flow.used.get((value.jaxpr, value.name), [])
-        found = [after for user, position in uses for after in _after(flow, user, position, axes, without, sizes)]
-        returned = [after for after in _carried(flow, value) if after is not None]
-        if any(after is None for after in found) or len(seen) > MAX_STEPS:
-            return False
-        if value.name in flow.jaxprs[value.jaxpr].outputs and not returned:
-            return False
-        for after in (*found, *returned):
-            if after is not None and after not in seen:
-                seen.add(after)
-                waiting.append(after)
+        for use in flow.uses(waiting.pop(), carried=True):
+            if use is None or len(seen) > MAX_STEPS:
+                return False
+            if isinstance(use, Use):
+                if not _leaves_out(flow, use, without_value, sizes):
+                    return False
+            elif use not in seen:
+                seen.add(use)
+                waiting.append(use)
     return True
 
 
-def _after(
-    flow: Flow, user: EquationPlace, position: int, axes: tuple[str, ...], without: list[int], sizes: dict[str, int]
-) -> Iterator[At | None]:
-    """What a use makes of it: nothing where a select leaves it out, None where it is really used."""
-    equation = user.equation
-    bodies = tuple(flow.inside(user, position))
-    if bodies:
-        yield from (At(body, flow.jaxprs[body].inputs[index].name) for body, index in bodies)
-    elif equation.primitive == "select_n" and position > 0:
-        for device, at in enumerate(coordinates(axes, sizes)):
-            if device in without:
-                chosen = Numbers(flow, sizes, at).value(At(user.jaxpr, equation.inputs[0]))
-                if chosen is None or chosen == position - 1:
-                    yield None
-    else:
-        yield None
-
-
-def _carried(flow: Flow, value: At) -> Iterator[At | None]:
-    """What a result of a body is in the next iteration of a scan, behind it, or behind a call."""
-    for position, name in enumerate(flow.jaxprs[value.jaxpr].outputs):
-        for caller in flow.callers.get(value.jaxpr, ()) if name == value.name else ():
-            loop, equation = caller.equation.loop, caller.equation
-            if equation.primitive == "scan" and loop is not None and position < loop[1]:
-                yield At(value.jaxpr, flow.jaxprs[value.jaxpr].inputs[loop[0] + position].name)
-                yield At(caller.jaxpr, equation.outputs[position].name)
-            elif flow.body(caller) == value.jaxpr:
-                yield At(caller.jaxpr, equation.outputs[position].name)
+def _leaves_out(flow: Flow, use: Use, devices: list[dict[str, int]], sizes: dict[str, int]) -> bool:
+    """Whether a use is a select that takes something else on these devices."""
+    equation = use.place.equation
+    if equation.primitive != "select_n" or use.position == 0:
+        return False
+    which = At(use.place.jaxpr, equation.inputs[0], use.calls)
+    chosen = [Numbers(flow, sizes, at).value(which) for at in devices]
+    return None not in chosen and use.position - 1 not in chosen
 
 
 RULE = Rule(

@@ -11,7 +11,7 @@ from ....parsers.hlo import Instruction
 from ....parsers.mlir.types import TensorType
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ....parsers.source import Frame
-from ...catalog.spellings import HLO_OPCODES
+from ...catalog.spellings import HLO_OPCODES, primitives_of
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...ir import hlo_types
@@ -27,7 +27,7 @@ from .blocks import elements_of, shape_of
 from .detours import array_sharding
 from .jaxpr_flow import At, Flow
 
-GATHERS = ("all_gather", "all_gather_invariant", "all_gather_reduced")
+GATHERS = primitives_of("all-gather")
 
 SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
 

@@ -76,8 +76,11 @@ class Flow(JaxprUses):
             if 0 < body < len(self.jaxprs) and index < len(self.jaxprs[body].inputs)
         )
 
-    def uses(self, value: At) -> Iterator[Use | At | None]:
-        """Each use of a value; the value that it is elsewhere, in a body or behind a call; None where it escapes."""
+    def uses(self, value: At, *, carried: bool = False) -> Iterator[Use | At | None]:
+        """Each use of a value; the value that it is elsewhere, in a body or behind a call; None where it escapes.
+
+        What a scan carries is followed, where that is wanted, into the next iteration and behind the loop.
+        """
         for place, position in self.used.get((value.jaxpr, value.name), ()):
             bodies = tuple(self.inside(place, position))
             for body, index in bodies:
@@ -86,13 +89,16 @@ class Flow(JaxprUses):
                 yield Use(place, position, value.calls)
         for position, name in enumerate(self.jaxprs[value.jaxpr].outputs):
             if name == value.name:
-                yield from self._returned(value, position)
+                yield from self._returned(value, position, carried)
 
-    def _returned(self, value: At, position: int) -> Iterator[At | None]:
+    def _returned(self, value: At, position: int, carried: bool) -> Iterator[At | None]:
         calls = value.calls[-1:] or tuple(self.callers.get(value.jaxpr, ()))
         for call in calls:
-            outputs = call.equation.outputs
-            if self.body(call) == value.jaxpr and position < len(outputs):
+            outputs, loop = call.equation.outputs, call.equation.loop
+            is_carried = carried and call.equation.primitive == "scan" and loop is not None and position < loop[1]
+            if is_carried and loop is not None:
+                yield At(value.jaxpr, self.jaxprs[value.jaxpr].inputs[loop[0] + position].name, value.calls)
+            if (is_carried or self.body(call) == value.jaxpr) and position < len(outputs):
                 yield At(call.jaxpr, outputs[position].name, value.calls[:-1])
             else:
                 yield None
