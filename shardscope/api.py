@@ -9,7 +9,7 @@ from typing import Any
 from shardscope.inspector.capture.here import capture_here
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.html import report_fragment
-from shardscope.inspector.render.offences import offences
+from shardscope.inspector.render.why_lines import offences
 from shardscope.inspector.report import Collective, Report
 from shardscope.inspector.units import plural
 

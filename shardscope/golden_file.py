@@ -13,7 +13,7 @@ from shardscope.api import inspect_call
 from shardscope.inspector.check.budget import parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
 from shardscope.inspector.check.verdict import Verdict, judge
-from shardscope.inspector.render.text.verdict import print_verdicts
+from shardscope.inspector.render.text.comparison import print_verdicts
 from shardscope.inspector.report import Report
 
 WIDTH = 140

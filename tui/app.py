@@ -1,4 +1,4 @@
-"""The screen, for a capture that is complete or still growing, or for one on each of several targets."""
+"""The screen, for a capture that is complete or still growing, for one on each of several targets, or for a diff."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textual.screen import Screen
 from ..inspector.capture.errors import CaptureError
 from ..inspector.capture.model import Capture
 from ..inspector.capture.spawn import Begun
-from ..inspector.diff.diff import diff
+from ..inspector.diff.diff import Diff, diff
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.ir.program import Program
 from ..inspector.pipeline import inspect
@@ -52,11 +52,40 @@ def show_targets(captures: Sequence[Begun], policy: Policy = EVERYTHING) -> tupl
     return tuple(feed.stop() for feed in feeds)
 
 
-class ShardscopeApp(App[None]):
-    """One screen over one capture; with several targets one for each, in a mode of its own."""
+def show_diff(found: Diff) -> None:
+    """Show what differs, and the texts of both sides, until the user leaves."""
+    DiffApp(found).run()
+
+
+class ThemedApp(App[None]):
+    """Its colours are those of the palette."""
 
     TITLE = "shardscope"
     CSS_PATH = "app.tcss"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_theme(DARK)
+        self.register_theme(LIGHT)
+        self.theme = DARK.name
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return variables(self.current_theme)
+
+
+class DiffApp(ThemedApp):
+    """One screen over one diff."""
+
+    def __init__(self, found: Diff) -> None:
+        self._found = found
+        super().__init__()
+
+    def get_default_screen(self) -> Screen[None]:
+        return DiffScreen(self._found)
+
+
+class ShardscopeApp(ThemedApp):
+    """One screen over one capture; with several targets one for each, in a mode of its own."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "next_target", "next target"),
@@ -78,18 +107,12 @@ class ShardscopeApp(App[None]):
         self._improve = improve
         self._shown = 0
         super().__init__()
-        self.register_theme(DARK)
-        self.register_theme(LIGHT)
-        self.theme = DARK.name
         if others:
             for number, feed in enumerate(self.feeds):
                 self.add_mode(_mode(number), partial(MainScreen, feed, self._policy))
 
     def get_default_screen(self) -> Screen[None]:
         return MainScreen(self.feed, self._policy, self._improve) if len(self.feeds) == 1 else Screen()
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        return variables(self.current_theme)
 
     async def on_mount(self) -> None:
         for feed in self.feeds[1:]:

@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 from textual.content import Content
 
 from ..inspector.collectives.spelled import executions_text, kind_text, types_text
-from ..inspector.render.terms import term_text
+from ..inspector.render.tables.cost import term_text
 from ..inspector.render.why_lines import cause_line, remedy_line
 from ..inspector.report import Collective, CollectiveCause, Report
 from ..inspector.units import format_bytes, format_seconds, plural
 from ..parsers.sharding_syntax.mesh import MeshSyntax
-from .mesh_grid import Picture, draw
-from .mesh_traffic import Traffic, traffic_of
+from .mesh_grid import Picture, Traffic, draw, traffic_of
+from .painted import axes_content, data, fact, folded, title
 from .palette import axis_hues
-from .pieces import axes_content, data, fact, folded, title
-from .stage_tabs import LABELS
+from .stage_pane import LABELS
 
 MOST_CAUSES = 4
 """Operations of a merged collective that are told of."""

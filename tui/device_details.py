@@ -10,10 +10,9 @@ from textual.content import Content
 from ..inspector.capture.protocol.values import Probe
 from ..inspector.report import ProbedValue, Report
 from ..inspector.values.elements import array_lines, coordinates_text
-from .mesh_grid import Picture, draw
-from .mesh_traffic import Traffic
+from .mesh_grid import Picture, Traffic, draw
+from .painted import data, fact, title
 from .palette import axis_hues, hue
-from .pieces import data, fact, title
 
 STEP = 4
 """Rows or columns by which the window moves."""

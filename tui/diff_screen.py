@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from textual import on, work
@@ -17,16 +17,43 @@ from ..inspector.diff.diff import Change, Diff
 from ..inspector.diff.headline import headline
 from ..inspector.diff.node_matching import Facing
 from ..inspector.diff.surroundings import around
+from ..inspector.render.table import Column, Table
+from ..inspector.render.tables.comparison import screen_tables
 from ..inspector.units import plural
-from .diff_rows import diff_columns, diff_rows
 from .help import Help
 from .highlight import of_dialect
-from .pieces import data
-from .prompt import Prompt
-from .prompted_screen import PromptedScreen
-from .row_table import RowTable
+from .painted import columns_of, content, data
+from .prompt import Prompt, PromptedScreen
+from .row_table import Row, RowTable
 from .search import Searchable
 from .text_view import TextView
+
+WHAT, TEXT = 1, 3
+"""The columns that hold both cells of what is no communication."""
+
+
+def diff_columns(found: Diff) -> tuple[Column, ...]:
+    """Those of communication."""
+    return columns_of(screen_tables(found)[0])
+
+
+def diff_rows(found: Diff) -> Iterator[Row]:
+    """The key of a change is its number, and that of anything else its text."""
+    communication, *others = screen_tables(found)
+    numbers = {id(change): number for number, change in enumerate(found.changes)}
+    for row in communication.rows:
+        first = next(iter(row.value)) if isinstance(row.value, tuple) else None
+        yield Row(numbers[id(first)], tuple(content(cell, {}) for cell in row.cells))
+    for table in others:
+        yield from _two_cells(table, len(communication.columns))
+
+
+def _two_cells(table: Table, columns: int) -> Iterator[Row]:
+    for row in table.rows:
+        what, text = (content(cell, {}) for cell in row.cells)
+        cells = {WHAT: what, TEXT: text}
+        yield Row(what.plain, tuple(cells.get(column, Content("")) for column in range(columns)))
+
 
 SIDES = ("before", "after")
 
@@ -58,9 +85,7 @@ class DiffScreen(PromptedScreen):
         Binding("2", "side('after')", "after", tooltip="the text after"),
         Binding("3", "changes", "changes", tooltip="the table of what differs"),
         PromptedScreen.ZOOM,
-        Binding("escape", "back", "back", show=False, tooltip="end a search, a zoom"),
-        Binding("question_mark", "help", "help"),
-        Binding("q", "app.quit", "quit"),
+        *PromptedScreen.LAST,
     ]
 
     def __init__(self, found: Diff) -> None:
@@ -112,12 +137,10 @@ class DiffScreen(PromptedScreen):
 
     def action_back(self) -> None:
         """End a search, or a zoom; else go back to where one came from, if this is not all there is."""
-        if self.close_prompt():
-            return
-        if self.maximized is not None:
-            self.minimize()
-        elif len(self.app.screen_stack) > 1:
+        if self.maximized is None and not self.query_one(Prompt).display and len(self.app.screen_stack) > 1:
             self.app.pop_screen()
+        else:
+            super().action_back()
 
     @on(RowTable.Moved)
     def _selected(self, event: RowTable.Moved) -> None:

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from .pieces import title
+from .painted import title
 
 WORDS = """\
 The panes are linked: whatever is selected in one, the others show the source line, the operations and the collectives \

@@ -17,11 +17,8 @@ from ..inspector.report import Collective, Finding, Report, ShardedValue
 from ..inspector.selection.selection import Linked, ProbePlace, SourceLine, StagePlace
 from .collective_details import collective_details
 from .device_details import Window, device_details
-from .entry_details import entry_details
-from .explanation_details import explanation_details
-from .finding_details import finding_details
+from .entry_details import Selected, entry_details, explanation_details, finding_details
 from .place_details import frames, line_text, place_details
-from .selected import Selected
 from .sharding_details import sharding_details
 
 NARROWEST = 24

@@ -19,15 +19,14 @@ from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage,
 from ..inspector.selection.selection import Linked, Place, ProbePlace, SourceLine, StagePlace
 from .analyst import Analyst, View
 from .collectives_pane import CollectivesPane
+from .entry_details import Selected
 from .feed import Feed
 from .help import Help
 from .inspect_pane import InspectPane
 from .palette import axis_hues
-from .prompt import Prompt
-from .prompted_screen import PromptedScreen
+from .prompt import Prompt, PromptedScreen
 from .row_table import RowTable
 from .search import Searchable
-from .selected import Selected
 from .shardings_pane import ShardingsPane
 from .source_pane import SourcePane
 from .stage_pane import StagePane
@@ -53,9 +52,7 @@ class MainScreen(PromptedScreen):
         *(Binding(key, f"table('{name}')", label, show=False) for name, (label, key) in TABS.items()),
         PromptedScreen.ZOOM,
         Binding("s", "save", "save"),
-        Binding("escape", "back", "back", show=False, tooltip="end a search, a zoom"),
-        Binding("question_mark", "help", "help"),
-        Binding("q", "app.quit", "quit"),
+        *PromptedScreen.LAST,
     ]
 
     capture: reactive[Capture] = reactive(Capture())
@@ -267,11 +264,6 @@ class MainScreen(PromptedScreen):
             pane.link(frozenset({stack[number].line}), stack[number].line)
         else:
             self.notify("The file is not there.", severity="warning")
-
-    def action_back(self) -> None:
-        """End a search, or a zoom."""
-        if not self.close_prompt():
-            self.minimize()
 
     def action_help(self) -> None:
         """Show what the keys do."""

@@ -11,8 +11,8 @@ from ..inspector.collectives.spelled import axes_text, kind_text
 from ..inspector.report import Collective, Confidence, file_and_line
 from ..inspector.selection.selection import Linked, SourceLine, StagePlace
 from ..parsers.source import Frame
-from .pieces import data, folded, title
-from .stage_tabs import LABELS
+from .painted import data, folded, title
+from .stage_pane import LABELS
 
 LONGEST = 1200
 """Characters of a line that are shown."""

@@ -1,4 +1,4 @@
-"""The line at the bottom where a word to search, a line number or a file name is typed; and what is done with it."""
+"""The line at the bottom where a word, a line number or a file name is typed, and the screens that have it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ..inspector.capture.errors import CaptureError
@@ -119,3 +121,63 @@ class Prompt(Horizontal):
             self.notify(str(error), severity="error", markup=False)
         else:
             self.notify(f"saved {path}; `shardscope open {path}` shows it again", markup=False)
+
+
+class PromptedScreen(Screen[None]):
+    """A screen that has a Prompt at the bottom. `PANES` are what can be shown alone."""
+
+    PANES: ClassVar[tuple[type[Widget], ...]] = ()
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "search", "search"),
+        Binding("n", "step(1)", "next match", show=False),
+        Binding("N", "step(-1)", "match before", show=False),
+        Binding("g", "go_to", "go to line"),
+    ]
+
+    ZOOM = Binding("z", "zoom", "zoom", tooltip="one pane on the whole screen, and back")
+
+    LAST = (
+        Binding("escape", "back", "back", show=False, tooltip="end a search, a zoom"),
+        Binding("question_mark", "help", "help"),
+        Binding("q", "app.quit", "quit"),
+    )
+
+    @property
+    def focused_pane(self) -> Searchable:
+        """The text or the table that keys are for."""
+        return self.focused if isinstance(self.focused, Searchable) else self.usual_pane
+
+    @property
+    def usual_pane(self) -> Searchable:
+        """What is searched when no text or table has the focus."""
+        raise NotImplementedError
+
+    def action_search(self) -> None:
+        """Ask what to search for, in the pane that has the focus."""
+        self.query_one(Prompt).search(self.focused_pane)
+
+    def action_step(self, direction: int) -> None:
+        """Go to another match."""
+        self.query_one(Prompt).step(direction)
+
+    def action_go_to(self) -> None:
+        """Ask for a line's number, in the text that has the focus."""
+        self.query_one(Prompt).go_to(self.focused_pane)
+
+    def action_zoom(self) -> None:
+        """One pane on the whole screen, or all of them again."""
+        if self.maximized is not None:
+            self.minimize()
+        elif self.focused is not None:
+            pane = next((one for one in self.focused.ancestors_with_self if isinstance(one, self.PANES)), None)
+            if pane is not None:
+                self.maximize(pane, container=False)
+
+    def action_back(self) -> None:
+        """End a search, or a zoom."""
+        prompt = self.query_one(Prompt)
+        if prompt.display:
+            prompt.action_close()
+        else:
+            self.minimize()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -13,11 +14,38 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from .columns import BETWEEN, Column, fitted
-from .cursor_bindings import cursor_bindings
+from ..inspector.render.table import Column
+from .cursor_view import CursorView, cursor_bindings
+
+__all__ = ["BETWEEN", "Column", "fitted"]
+
+BETWEEN = 2
+"""Blank columns between two of a table."""
+
+
+def fitted(columns: Sequence[Column], natural: Sequence[int], width: int) -> tuple[tuple[int, int], ...]:
+    """The columns that are shown, as pairs of index and width. `natural` is the width that each would need.
+
+    The more important a column is, the sooner it gets what it needs; those that are equally important share.
+    """
+    least = [min(need, column.least) for column, need in zip(columns, natural, strict=True)]
+    by_importance = sorted(range(len(columns)), key=lambda index: -columns[index].importance)
+    shown = list(by_importance)
+    while len(shown) > 1 and sum(least[index] + BETWEEN for index in shown) - BETWEEN > width:
+        shown.pop()
+    left = width + BETWEEN - sum(least[index] + BETWEEN for index in shown)
+    widths = {index: least[index] for index in shown}
+    for _, equals in groupby(shown, key=lambda index: columns[index].importance):
+        # Who needs least comes first, so that what it does not take is left for the others.
+        waiting = sorted(equals, key=lambda index: natural[index] - widths[index])
+        for place, index in enumerate(waiting):
+            more = min(natural[index] - widths[index], max(left, 0) // (len(waiting) - place))
+            widths[index] += more
+            left -= more
+    return tuple(sorted(widths.items()))
+
 
 MEASURED = 2000
 """Rows that decide how wide the columns are."""
@@ -34,7 +62,7 @@ class Row:
     cells: tuple[Content, ...]
 
 
-class RowTable(ScrollView, can_focus=True):
+class RowTable(CursorView):
     """Rows with a cursor. Columns are cut, and the less important ones left out, where there is no room for them."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -49,7 +77,6 @@ class RowTable(ScrollView, can_focus=True):
         Binding("enter", "open", "open", show=False),
     ]
 
-    cursor = reactive(0)
     linked: reactive[frozenset[Hashable]] = reactive(frozenset())
     nothing = reactive("")
     """What is said where there are no rows."""
@@ -117,14 +144,9 @@ class RowTable(ScrollView, can_focus=True):
                 return number
         return None
 
-    def validate_cursor(self, row: int) -> int:
-        return min(max(row, 0), max(len(self.rows) - 1, 0))
-
-    def watch_cursor(self) -> None:
-        self.refresh()
-
-    def watch_linked(self) -> None:
-        self.refresh()
+    @property
+    def count(self) -> int:
+        return len(self.rows)
 
     def on_resize(self) -> None:
         self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) + 1)
@@ -136,23 +158,14 @@ class RowTable(ScrollView, can_focus=True):
             if event.chain == 2:
                 self.action_open()
 
-    def move_to(self, row: int) -> None:
-        """Put the cursor on a row, as the user does it."""
-        self.go_to(row)
+    def move_to(self, position: int) -> None:
+        self.go_to(position)
         if self.rows:
             self.post_message(self.Moved(self, self.rows[self.cursor].key))
-
-    def action_move(self, rows: int) -> None:
-        """Move the cursor up or down."""
-        self.move_to(self.cursor + rows)
 
     def action_page(self, pages: int) -> None:
         """Move the cursor by whole views."""
         self.move_to(self.cursor + pages * max(self.scrollable_content_region.height - 2, 1))
-
-    def action_edge(self, end: int) -> None:
-        """Move the cursor to the first or the last row."""
-        self.move_to(0 if end < 0 else len(self.rows) - 1)
 
     def action_open(self) -> None:
         """See more of the row under the cursor."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from .matches import MOST, Matches, find
 from .row_table import RowTable
+from .text_index import MOST, Matches, find
 from .text_view import TextView
 
 Searchable = TextView | RowTable

@@ -11,8 +11,8 @@ from ..inspector.render.why_lines import conflict_line, origin_text, side_text, 
 from ..inspector.report import Conflict, Report, ShardedValue, Why
 from ..inspector.selection.selection import Linked
 from ..inspector.units import format_bytes, plural
+from .painted import axes_content, data, fact, folded, title
 from .palette import axis_hues
-from .pieces import axes_content, data, fact, folded, title
 
 SIGN = len("  lost ")
 """Columns in which stands who won and who lost."""

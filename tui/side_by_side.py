@@ -22,8 +22,7 @@ from ..inspector.render.table import Cell
 from ..inspector.render.table import Row as CellRow
 from ..inspector.render.tables.comparison import collectives_by_cause
 from ..inspector.units import format_bytes, format_seconds, plural
-from .painted import content
-from .pieces import data
+from .painted import content, data
 from .row_table import Row, RowTable
 
 

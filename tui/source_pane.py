@@ -13,8 +13,8 @@ from textual.widgets import Static
 from ..inspector.report import Collective
 from ..parsers.source import Source
 from .highlight import of_python
+from .painted import data
 from .palette import collective_hue
-from .pieces import data
 from .text_view import TextView
 
 

@@ -1,4 +1,4 @@
-"""The text of one stage, with the stages as tabs above it."""
+"""The text of one stage, with the stages as tabs above it; or how far the capture is, or why it ended."""
 
 from __future__ import annotations
 
@@ -6,19 +6,69 @@ from collections.abc import Mapping
 
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from ..inspector.capture.model import STAGES, Capture
+from ..inspector.capture.model import PHASES, STAGES, Capture, Failure
 from ..inspector.report import Collective
 from ..inspector.selection.selection import Linked, StagePlace
+from ..inspector.units import format_seconds
 from ..parsers.source import Source
 from .highlight import of_dialect
+from .painted import data
 from .palette import collective_hue
-from .stage_notice import notice
-from .stage_tabs import stage_tabs
-from .tab_strip import TabStrip
+from .tab_strip import State, Tab, TabStrip
 from .text_view import TextView
+
+LABELS = {
+    "jaxpr": "jaxpr",
+    "stablehlo": "StableHLO",
+    "sdy": "sdy",
+    "hlo-before": "pre-SPMD",
+    "hlo-spmd": "post-SPMD",
+    "hlo": "HLO",
+}
+"""What the tabs are called: `sdy` is after propagation, and the HLO before and after the SPMD partitioner."""
+
+
+def stage_tabs(capture: Capture) -> tuple[Tab, ...]:
+    """All stages, whether they were reached or not."""
+    missing: State = "failed" if capture.failure is not None else "waiting"
+    return tuple(
+        Tab(name, LABELS[name], str(number), state="ready" if capture.stage(name) is not None else missing)
+        for number, name in enumerate(STAGES, 1)
+    )
+
+
+def notice(capture: Capture) -> Content:
+    """The phases, done and to come; or the failure with all that is known of it."""
+    if capture.failure is not None:
+        return failure_content(capture.failure)
+    if capture.progress is None:
+        return Content.styled("This stage was not recorded.", "$aside")
+    lines = []
+    now = list(PHASES).index(capture.progress.phase)
+    for number, (phase, words) in enumerate(PHASES.items()):
+        if number < now:
+            taken = capture.timings.get(phase)
+            done = Content.assemble(("✓ ", "$success"), words)
+            lines.append(done if taken is None else Content.assemble(done, (f"  {format_seconds(taken)}", "$aside")))
+        else:
+            going_on = number == now
+            lines.append(Content.styled(f"▸ {words} …" if going_on else f"  {words}", "bold" if going_on else "$aside"))
+    return Content("\n").join(lines)
+
+
+def failure_content(failure: Failure) -> Content:
+    """The message, what to do next, and the traceback or the last words."""
+    doing = PHASES.get(failure.phase, failure.phase)
+    parts = [Content.styled(f"Stopped while {doing}", "bold $error"), data(failure.message, "bold")]
+    if failure.hint:
+        parts.append(Content.assemble(("hint: ", "bold $warning"), data(failure.hint)))
+    if failure.details:
+        parts.append(data(failure.details.strip("\n")))
+    return Content("\n\n").join(parts)
 
 
 class StagePane(Vertical):

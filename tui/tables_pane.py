@@ -21,10 +21,10 @@ from ..inspector.report import Report
 from ..inspector.selection.selection import Linked
 from ..parsers.source import Source
 from .collectives_pane import CollectivesPane
+from .entry_details import Selected
 from .painted import columns_of, rows_of
 from .palette import axis_hues
 from .row_table import RowTable
-from .selected import Selected
 from .shardings_pane import ShardingsPane
 from .tab_strip import Tab, TabStrip
 from .text_view import TextView

@@ -15,17 +15,15 @@ from textual.cache import LRUCache
 from textual.geometry import Offset, Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
 from ..inspector.ir.language import KINDS
 from ..inspector.render.printable import printable
 from ..parsers.source import Source
-from .cursor_bindings import cursor_bindings
+from .cursor_view import CursorView, cursor_bindings
 from .highlight import Highlighter, plain
-from .line_index import LineIndex
-from .matches import matches_in
+from .text_index import LineIndex, matches_in
 
 EMPTY = Source("", b"")
 
@@ -39,7 +37,7 @@ TAB = 4
 MARK = "●"
 
 
-class TextView(ScrollView, can_focus=True):
+class TextView(CursorView):
     """Lines with numbers, a cursor, marks, and the lines that are linked to what is selected elsewhere.
 
     Lines count from 0 here, and from 1 where they are shown.
@@ -60,7 +58,6 @@ class TextView(ScrollView, can_focus=True):
         Binding("y", "copy_line", "copy the line", show=False),
     ]
 
-    cursor = reactive(0)
     linked: reactive[frozenset[int]] = reactive(frozenset())
     marks: reactive[Mapping[int, str]] = reactive({})
     needle = reactive("")
@@ -125,14 +122,9 @@ class TextView(ScrollView, can_focus=True):
         """Columns to the left of the text."""
         return self.number_width + 4
 
-    def validate_cursor(self, line: int) -> int:
-        return min(max(line, 0), self.index.count - 1)
-
-    def watch_cursor(self) -> None:
-        self.refresh()
-
-    def watch_linked(self) -> None:
-        self.refresh()
+    @property
+    def count(self) -> int:
+        return self.index.count
 
     def watch_marks(self) -> None:
         self._changed()
@@ -159,19 +151,11 @@ class TextView(ScrollView, can_focus=True):
         if event.button == 1 and line < self.index.count:
             self.move_to(line)
 
-    def action_move(self, lines: int) -> None:
-        """Move the cursor up or down."""
-        self.move_to(self.cursor + lines)
-
     def action_page(self, pages: int) -> None:
         """Move the cursor by whole views, and the view with it."""
         height = max(self.scrollable_content_region.height - 1, 1) * pages
         self.scroll_to(y=self.scroll_offset.y + height, animate=False, immediate=True, force=True)
         self.move_to(self.cursor + height)
-
-    def action_edge(self, end: int) -> None:
-        """Move the cursor to the first or the last line."""
-        self.move_to(0 if end < 0 else self.index.count - 1)
 
     def action_sideways(self, direction: int) -> None:
         """Scroll by half a view."""
@@ -184,10 +168,9 @@ class TextView(ScrollView, can_focus=True):
         self.app.copy_to_clipboard(text)
         self.notify(f"copied line {self.cursor + 1}: {len(text):,} characters")
 
-    def move_to(self, line: int) -> None:
-        """Put the cursor on a line, as the user does it."""
+    def move_to(self, position: int) -> None:
         before = self.cursor
-        self.go_to(line)
+        self.go_to(position)
         if self.cursor != before or not self.linked:
             self.post_message(self.Moved(self, self.cursor))
 

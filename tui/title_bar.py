@@ -14,9 +14,8 @@ from ..inspector.capture.model import PHASES, Capture
 from ..inspector.render.finding_facts import counted
 from ..inspector.report import Report
 from ..inspector.units import format_seconds
-from .painted import severity_style
+from .painted import data, severity_style
 from .palette import axis_hue, axis_hues
-from .pieces import data
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PERIOD = 0.1

@@ -1,11 +1,15 @@
-"""What the catalogue of collectives says, as text."""
+"""What shardscope knows of collectives, rules and chips, as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import fill, indent
 
 from ..catalog.collective import CollectiveKind, CollectiveRule, FormerName
 from ..catalog.spellings import Entry, rule_of
+from ..findings.rule import Rule
+from ..targets.chips import PLATFORMS, Chip, Figure, chips_of
+from ..units import format_count, format_seconds
 
 SENDS = {
     ("ring", 1): "(n-1)/n of the larger side, for groups of n",
@@ -82,3 +86,87 @@ def _typing(rule: CollectiveRule) -> str:
 
 def _communication(kind: str) -> str:
     return f"{kind} (communication)"
+
+
+WIDTH = 100
+
+
+def rule_text(rule: Rule) -> str:
+    """One rule, in full."""
+    parts = [("finds", rule.finds), ("why", rule.why), ("proof", rule.proof), ("--verify", _trial(rule))]
+    if rule.threshold is not None:
+        parts.append(("settings", _threshold(rule)))
+    words = "".join(f"{fill(f'  {name:<9}{text}', WIDTH, subsequent_indent=' ' * 11)}\n" for name, text in parts)
+    code = f"  faulty\n{indent(rule.faulty, ' ' * 6)}\n  repaired\n{indent(rule.repaired, ' ' * 6)}\n"
+    return f"{rule.id} {rule.slug} ({rule.severity})\n{words}{code}"
+
+
+def _threshold(rule: Rule) -> str:
+    number = f"{rule.threshold:.0f}" if rule.threshold and rule.threshold >= 1 else f"{rule.threshold:g}"
+    return f"[tool.shardscope.thresholds] {rule.id} = {number}: {rule.threshold_is}"
+
+
+def _trial(rule: Rule) -> str:
+    return f"tries {rule.tries}" if rule.tries else f"tries nothing: {rule.by_hand}"
+
+
+def rules_text(rules: Iterable[Rule]) -> str:
+    """All of them, a line each."""
+    return "".join(f"{rule.id}  {rule.severity:<8}  {rule.slug:<30}  {rule.finds}\n" for rule in rules)
+
+
+def rules_page(rules: Iterable[Rule]) -> str:
+    """All of them in full, as Markdown."""
+    return "# Rules\n\nWhat `shardscope run` looks for; `shardscope explain SS01` prints one of them.\n" + "".join(
+        map(_page, rules)
+    )
+
+
+def _page(rule: Rule) -> str:
+    settings = "" if rule.threshold is None else f"**Settings.** `{_threshold(rule)}`\n\n"
+    return (
+        f"\n## {rule.id} {rule.slug}\n\n{fill(rule.finds, 120)}\n\n**Severity:** {rule.severity}\n\n"
+        f"{fill(f'**Why.** {rule.why}', 120)}\n\n{fill(f'**What proves it.** {rule.proof}', 120)}\n\n"
+        f"{fill(f'`--verify` {_trial(rule)}.', 120)}\n\n{settings}"
+        f"```python\n# faulty\n{rule.faulty}\n\n# repaired\n{rule.repaired}\n```\n"
+    )
+
+
+PER_SECOND = {"flops": "FLOP/s", "flops_int8": "op/s"}
+"""The units of the rates that are not bandwidths."""
+
+
+def chip_lines() -> Iterator[str]:
+    """The figures by platform: those that several chips have alike first and once, then each chip's own."""
+    for platform in PLATFORMS:
+        chips = tuple(chips_of(platform).values())
+        shared = _shared(chips)
+        yield f"{platform}, all chips"
+        yield from _lines(shared)
+        yield ""
+        for chip in chips:
+            yield f"{platform}:{chip.name}  {chip.title}"
+            yield from _lines({name: figure for name, figure in chip.figures.items() if name not in shared})
+            yield ""
+
+
+def _shared(chips: Sequence[Chip]) -> Mapping[str, Figure]:
+    first, *others = chips
+    return {
+        name: figure
+        for name, figure in first.figures.items()
+        if all(other.figures.get(name) == figure for other in others)
+    }
+
+
+def _lines(figures: Mapping[str, Figure]) -> Iterator[str]:
+    for name, figure in figures.items():
+        yield f"  {name.replace('_', ' '):<20}{_value(name, figure.value):<15}{figure.source}"
+
+
+def _value(name: str, value: float) -> str:
+    if name.endswith("_share"):
+        return f"{value:.0%}"
+    if name in PER_SECOND or name.endswith("_bandwidth"):
+        return format_count(value) + PER_SECOND.get(name, "B/s")
+    return f"{format_count(value)}B" if name.endswith("_bytes") else format_seconds(value)

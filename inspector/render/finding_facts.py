@@ -1,10 +1,11 @@
-"""What is known of a finding, as labelled lines; every way to show one is made of them."""
+"""What is known of a finding, or of a function that failed, in words; every way to show one is made of them."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-from ..report import SEVERITIES, Finding, Report, Suppression, Trial, file_and_line
+from ..report import SEVERITIES, Explanation, Finding, Fix, Report, Suppression, Trial, file_and_line
 from ..units import format_bytes, format_seconds, plural
 
 MOST_RELATED = 4
@@ -72,3 +73,25 @@ def where(found: Finding) -> str:
 def suppressed_by(by: Suppression) -> str:
     """`in model.py:8: not on the critical path`."""
     return f"in {file_and_line(by.file, by.line)}: {by.reason or 'no reason given'}"
+
+
+def failure_text(report: Report) -> str:
+    """Why a capture ended, what to do next, and what is known of it; a line each."""
+    failure, found = report.capture.failure, report.explanation
+    lines = [] if failure is None else [failure.message, failure.hint]
+    if found is not None:
+        lines += [found.title, *(f"{verdict(fix)}: {fix.title}" for fix in fixes_shown(found))]
+    return "\n".join(filter(None, lines))
+
+
+def fixes_shown(found: Explanation) -> Sequence[Fix]:
+    """Those that work; all of them, where none does."""
+    working = [fix for fix in found.fixes if fix.verified]
+    return working or found.fixes
+
+
+def verdict(fix: Fix) -> str:
+    """What came of trying it."""
+    if fix.trial is None:
+        return "not tried"
+    return "traces" if fix.verified else f"does not trace ({fix.trial.why})"

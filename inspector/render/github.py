@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..report import Finding, Report, Severity
-from .explanation_words import failure_text
-from .finding_facts import facts
+from .finding_facts import facts, failure_text
 from .printable import printable
 
 COMMANDS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "notice"}

@@ -11,16 +11,13 @@ from ..diff.diff import Diff
 from ..diff.headline import headline
 from ..diff.targets import Comparison
 from ..report import Finding, Report
-from .explanation_words import fixes_shown, verdict
-from .finding_facts import where
+from .finding_facts import fixes_shown, verdict, where
 from .html_text import cell, code, diff_lines, element, facts, fragment, page, table_section, text
 from .subject_line import subject_line
 from .table import Detail, Table, plain_text
 from .tables import TABLES
-from .tables.comparison import collectives_by_cause, targets
-from .tables.diff import diff_tables
+from .tables.comparison import budgets_table, collectives_by_cause, diff_tables, summary, targets, word
 from .tables.findings import ROLES
-from .tables.verdicts import budgets_table, summary, word
 
 AROUND = 2
 """Lines before and after the one that an excerpt is of."""

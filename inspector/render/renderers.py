@@ -13,14 +13,14 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
     "text": {
         "report": "text:print_report",
         "comparison": "text.comparison:print_comparison",
-        "diff": "text.diff:print_diff",
-        "verdicts": "text.verdict:print_verdicts",
+        "diff": "text.comparison:print_diff",
+        "verdicts": "text.comparison:print_verdicts",
     },
     "json": {
         "report": "json:to_json",
-        "comparison": "json.comparison:comparison_to_json",
+        "comparison": "json.report:comparison_to_json",
         "diff": "json.diff:diff_to_json",
-        "verdicts": "json.verdict:verdicts_to_json",
+        "verdicts": "json.diff:verdicts_to_json",
     },
     "markdown": {
         "reports": "markdown:to_markdown",

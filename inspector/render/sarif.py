@@ -16,8 +16,7 @@ from ..findings.rules import RULES
 from ..ir.program import Program
 from ..report import Edit, Finding, FindingPlace, Fix, Report, Severity, Suppression
 from ..trace_errors.failed import place_of
-from .explanation_words import failure_text
-from .finding_facts import facts
+from .finding_facts import facts, failure_text
 from .printable import printable
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -100,7 +100,7 @@ def write_diff(found: Diff, options: argparse.Namespace) -> None:
     """In the format that the options ask for."""
     format = chosen_format(options)
     if format == "tui":
-        from shardscope.tui.diff_app import show_diff
+        from shardscope.tui.app import show_diff
 
         show_diff(found)
         return

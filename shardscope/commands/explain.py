@@ -12,8 +12,7 @@ import argparse
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.catalog.spellings import TABLE, entries_named, similar_names
 from shardscope.inspector.findings.rules import rule_named
-from shardscope.inspector.render.explained import entry_text, table_text
-from shardscope.inspector.render.rule_text import rule_text
+from shardscope.inspector.render.explained import entry_text, rule_text, table_text
 from shardscope.parsers.errors import ShardscopeError
 
 

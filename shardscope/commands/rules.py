@@ -9,7 +9,7 @@ import argparse
 
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.findings.rules import RULES
-from shardscope.inspector.render.rule_text import rules_page, rules_text
+from shardscope.inspector.render.explained import rules_page, rules_text
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

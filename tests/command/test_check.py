@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.render.json.verdict import check_json_schema
+from shardscope.inspector.render.json.diff import check_json_schema
 
 from .conftest import Shardscope
 from .test_diff import ARGUMENT, CHANGED, SCRIPT

@@ -18,8 +18,7 @@ from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.github import command, to_github
-from shardscope.inspector.render.markdown import to_markdown
-from shardscope.inspector.render.markdown_text import code, plain
+from shardscope.inspector.render.markdown import code, plain, to_markdown
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.sarif import to_sarif
 from shardscope.inspector.report import (

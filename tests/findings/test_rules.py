@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.findings.rule import Rule
 from shardscope.inspector.findings.rules import RULES, rule_named
-from shardscope.inspector.render.rule_text import rule_text, rules_page
+from shardscope.inspector.render.explained import rule_text, rules_page
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -15,7 +15,7 @@ from shardscope.inspector.check.golden import golden_of, read_golden
 from shardscope.inspector.check.verdict import judge
 from shardscope.inspector.diff.outline import Transfer
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.render.tables.verdicts import summary
+from shardscope.inspector.render.tables.comparison import summary
 from shardscope.inspector.report import PeakMemory
 
 from tests.conftest import SampleCapture

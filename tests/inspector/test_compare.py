@@ -8,7 +8,7 @@ import jax
 import pytest
 from shardscope.inspector.diff.targets import compare
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.render.json.comparison import comparison_to_json
+from shardscope.inspector.render.json.report import comparison_to_json
 
 from tests.conftest import SampleCapture
 

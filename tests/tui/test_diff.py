@@ -6,7 +6,7 @@ import jax
 import pytest
 from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.pipeline import inspect
-from shardscope.tui.diff_app import DiffApp
+from shardscope.tui.app import DiffApp
 from shardscope.tui.row_table import RowTable
 from shardscope.tui.text_view import TextView
 

@@ -123,4 +123,4 @@ async def test_the_program_as_written(sample: SampleCapture, opened: Opened) -> 
         await ready(driver)
         assert "in the compiled program" in driver.text
         await driver.press("w")
-        assert "in the StableHLO, as written" in driver.text
+        assert "in StableHLO, before partitioning" in driver.text

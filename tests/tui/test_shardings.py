@@ -11,8 +11,7 @@ from shardscope.tui import analyst
 from shardscope.tui.inspect_pane import InspectPane
 from shardscope.tui.row_table import RowTable
 from shardscope.tui.sharding_details import sharding_details
-from shardscope.tui.shardings_listing import FILTERS
-from shardscope.tui.shardings_pane import ShardingsPane
+from shardscope.tui.shardings_pane import FILTERS, ShardingsPane
 from textual.widgets import Static
 
 from ..conftest import SampleCapture

@@ -1,4 +1,4 @@
-"""The collectives."""
+"""The collectives, and estimated times with the formulas and the constants that they are made of."""
 
 from __future__ import annotations
 
@@ -9,11 +9,62 @@ from msgspec import Struct, field
 from ... import report
 from ...ir.program import Program
 from ...report import CollectiveCause
+from ...report import cost as estimates
 from ...shardings.collective_causes import causes_of
-from .cost import Estimate, estimate_of
-from .shaped import at, shaped
+from .shaped import Source, at, shaped
 from .sharding import Why, why_of
-from .source import Source
+
+
+class Term(Struct, frozen=True):
+    """One symbol of a formula; `source` is empty for what the program decides."""
+
+    symbol: str
+    value: float
+    unit: Literal["s", "B", "B/s", ""]
+    meaning: str
+    source: str
+
+
+class Estimate(Struct, frozen=True):
+    """The time of one execution, by a model."""
+
+    link: Literal["chip", "torus axis", "torus axes", "node", "network"]
+    formula: str
+    terms: list[Term]
+
+
+class Figure(Struct, frozen=True):
+    """A published figure of a chip."""
+
+    name: str
+    value: float
+    source: str
+
+
+class Cost(Struct, frozen=True):
+    """One run of the function, per device: what each resource would take alone, and what the schedule takes."""
+
+    chip: str
+    flops: int
+    bytes: int
+    compute: float = field(name="compute_seconds")
+    memory: float = field(name="memory_seconds")
+    communication: float = field(name="communication_seconds")
+    total: float = field(name="seconds")
+    waiting: float = field(name="waiting_seconds")
+    bound: Literal["compute", "memory", "communication"]
+    at_least: bool
+    figures: list[Figure]
+
+
+def estimate_of(found: estimates.Estimate) -> Estimate:
+    """An estimate in its JSON shape, whose numbers of steps stay whole."""
+    return shaped(Estimate, found, terms=[Term(t.symbol, t.value, t.unit, t.meaning, t.source) for t in found.terms])
+
+
+def cost_of(found: estimates.FunctionCost) -> Cost:
+    """The cost of a function in its JSON shape."""
+    return shaped(Cost, found, figures=[Figure(name, it.value, it.source) for name, it in found.figures])
 
 
 class Cause(Struct, frozen=True):

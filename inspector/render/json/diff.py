@@ -1,21 +1,22 @@
-"""A diff as `shardscope.diff/1`."""
+"""A diff as `shardscope.diff/1`, and the results of checks as `shardscope.check/1`."""
 
 from __future__ import annotations
 
-from inspect import cleandoc
+from collections.abc import Sequence
 from typing import Any, Literal
 
-import msgspec
 from msgspec import Struct, field
 
 from ... import report
+from ...check.budget import Broken
+from ...check.verdict import Verdict
 from ...diff import diff
 from ...diff.headline import headline
 from ...diff.inside import Inside as OutlineInside
 from ...diff.outline import Outline
 from ...diff.outline import Transfer as OutlineTransfer
 from ...diff.wording import differences
-from .shaped import shaped
+from .shaped import encoded, schema_of, shaped
 
 
 class Transfer(Struct, frozen=True):
@@ -147,7 +148,7 @@ class Diff(Struct, frozen=True):
 
 def diff_to_json(found: diff.Diff, indent: int = 2) -> bytes:
     """The document as UTF-8, with a newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(diff_document(found)), indent=indent) + b"\n"
+    return encoded(diff_document(found), indent)
 
 
 def diff_document(found: diff.Diff) -> Diff:
@@ -171,15 +172,6 @@ def diff_document(found: diff.Diff) -> Diff:
 def diff_json_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of the document."""
     return schema_of(Diff, "shardscope.diff/1")
-
-
-def schema_of(document: type[Struct], title: str) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of a document."""
-    schema = msgspec.json.schema(document)
-    for shape in schema["$defs"].values():
-        if "description" in shape:  # Python before 3.13 leaves docstrings indented
-            shape["description"] = cleandoc(shape["description"])
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
 
 
 def _side(side: Outline) -> Side:
@@ -216,3 +208,50 @@ def _finding(change: diff.ConcernChange) -> FindingChange:
     told = change.concern
     axes = list(map(str, told.axes))
     return shaped(FindingChange, told, change=change.kind, count=change.count, axes=axes, place=told.where)
+
+
+class OverBudget(Struct, frozen=True):
+    """A budget that is exceeded: `found` says by what, `collectives` by which, those that count most first."""
+
+    budget: str
+    found: str
+    collectives: list[Transfer]
+
+
+class Checked(Struct, frozen=True):
+    """One function; `changes` are those since its golden, null where it has none."""
+
+    function: str
+    passed: bool
+    budgets: list[str]
+    over: list[OverBudget]
+    changes: Diff | None
+
+
+class Check(Struct, frozen=True):
+    """The document."""
+
+    schema: Literal["shardscope.check/1"]
+    passed: bool
+    checks: list[Checked]
+
+
+def verdicts_to_json(verdicts: Sequence[Verdict], indent: int = 2) -> bytes:
+    """The document as UTF-8, with a newline at the end."""
+    document = Check("shardscope.check/1", all(each.passed for each in verdicts), list(map(_checked, verdicts)))
+    return encoded(document, indent)
+
+
+def check_json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the document."""
+    return schema_of(Check, "shardscope.check/1")
+
+
+def _checked(verdict: Verdict) -> Checked:
+    changes = None if verdict.changes is None else diff_document(verdict.changes)
+    budgets = [budget.text for budget in verdict.budgets]
+    return Checked(verdict.name, verdict.passed, budgets, list(map(_over, verdict.broken)), changes)
+
+
+def _over(broken: Broken) -> OverBudget:
+    return OverBudget(broken.budget.text, broken.found, [transfer_document(one) for one, _ in broken.transfers])

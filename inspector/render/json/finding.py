@@ -7,8 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ... import report as values
-from .shaped import shaped
-from .source import Source
+from .shaped import Source, shaped
 
 
 class FindingPlace(Struct, frozen=True):

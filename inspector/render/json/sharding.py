@@ -1,16 +1,15 @@
-"""How values are sharded, and why."""
+"""Arguments and results: how values are sharded and why, and over which axes they vary."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ... import report
 from ...ir.program import Program
 from ...shardings import explained
-from .shaped import at, shaped
-from .source import Source
+from .shaped import Source, at, shaped
 
 MOST_STEPS = 100
 """Of the way to a value at a border. In a deep network an axis may come through every layer."""
@@ -119,3 +118,45 @@ def why_of(found: report.Why) -> Why:
     steps = list(map(_step, found.steps))
     words = {"axis": str(found.axis), "origin": str(found.origin), "root": str(found.root)}
     return shaped(Why, found, **at(found.place), **words, steps=steps)
+
+
+class Value(Struct, frozen=True):
+    """An argument or a result: `asked` is the requested PartitionSpec, `actual` the one of the compiled program.
+
+    Null where none was requested; where the program was not compiled, or has no PartitionSpec for it.
+    """
+
+    path: str
+    type: str
+    spec: str | None = field(name="asked")
+    donated: bool
+    actual: str | None = None
+
+
+class AxisEntry(Struct, frozen=True):
+    """Where a value came to vary over an axis: an equation, by its primitive or as an input of a shard_map."""
+
+    axis: str
+    equation: str
+    by: str
+    source: Source
+
+
+class Variance(Struct, frozen=True):
+    """The mesh axes over which one value inside a shard_map varies, as JAX types it, or `inferred` with its check off.
+
+    `hidden` are axes over which it may differ although its type says otherwise.
+    """
+
+    equation: str
+    primitive: str
+    value: str
+    type: str
+    varying: list[str]
+    unreduced: list[str]
+    reduced: list[str]
+    inferred: bool
+    hidden: list[str]
+    entered: list[AxisEntry]
+    left: list[str]
+    source: Source

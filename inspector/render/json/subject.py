@@ -1,15 +1,14 @@
-"""What was captured, and how its capture went."""
+"""What was captured, how its capture went, and the stages that it gave."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from ...capture import model
-from ...report import PlacedMessage
-from .shaped import shaped
-from .source import Source
+from ....parsers.errors import Problem
+from ...report import PlacedMessage, StageSummary
+from .shaped import Source, shaped
 
 
 class Axis(Struct, frozen=True):
@@ -49,7 +48,7 @@ class Subject(Struct, frozen=True):
     jax: str | None
     jaxlib: str | None
     python: str | None
-    mesh: list[Mesh]
+    meshes: list[Mesh] = field(name="mesh")
     device_assignment: list[int]
     device_kind: str | None
     devices: list[Device]
@@ -76,11 +75,38 @@ class Failure(Struct, frozen=True):
     hint: str | None
 
 
-def subject_of(subject: model.Subject) -> Subject:
-    """The subject in its JSON shape."""
-    return shaped(Subject, subject, mesh=subject.meshes)
-
-
 def message_of(placed: PlacedMessage) -> Message:
     """A message in its JSON shape."""
     return shaped(Message, placed.message, about=placed.about, source=placed.source)
+
+
+class Place(Struct, frozen=True):
+    """Something in a text that could not be read; line and column count from 1."""
+
+    message: str
+    line: int
+    column: int
+    expected: list[str]
+
+
+class Stage(Struct, frozen=True):
+    """One text of the program on its way through the compiler; `opcodes` are counts, most frequent first."""
+
+    name: str
+    dialect: Literal["jaxpr", "mlir", "hlo"]
+    bytes: int
+    lines: int
+    instructions: int
+    opcodes: dict[str, int]
+    seconds: float | None
+    problems: list[Place]
+
+
+def stage_of(stage: StageSummary) -> Stage:
+    """A stage in its JSON shape."""
+    return shaped(Stage, stage, problems=list(map(_place, stage.problems)))
+
+
+def _place(problem: Problem) -> Place:
+    line, column = problem.source.position(problem.span.start)
+    return Place(problem.message, line, column, list(problem.expected))

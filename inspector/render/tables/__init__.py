@@ -6,21 +6,12 @@ from collections.abc import Callable
 
 from ...report import Report
 from ..table import Table
-from .arguments import arguments
-from .causes import causes
-from .collectives import collectives
-from .cost import cost
-from .devices import devices
-from .divergences import divergences
+from .captured import arguments, problems, stages
+from .collectives import causes, collectives
+from .cost import cost, memory
+from .execution import devices, divergences, live, reference, times
 from .findings import findings
-from .live import live
-from .memory import memory
-from .problems import problems
-from .reference import reference
-from .shardings import shardings
-from .stages import stages
-from .times import times
-from .variance import variance
+from .shardings import shardings, variance
 
 TABLES: tuple[Callable[[Report], Table], ...] = (
     findings,

@@ -1,12 +1,138 @@
-"""The tables of several targets side by side."""
+"""The tables of comparisons: of a diff, of a check, and of several targets."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+from ...check.verdict import Verdict
+from ...diff.diff import Diff
+from ...diff.headline import headline
 from ...diff.targets import CauseRow, Comparison
 from ...report import Report
-from ...units import format_bytes, format_seconds
+from ...units import format_bytes, format_seconds, plural
+from ..change_rows import (
+    MOST,
+    ChangeRow,
+    amount_rows,
+    border_rows,
+    change_rows,
+    changes_one_by_one,
+    concern_rows,
+    inside_rows,
+)
 from ..collective_rows import SHORT_PASS, cause_text, total_wire
-from ..table import Cell, Column, Piece, Row, Table
+from ..table import Cell, Column, Piece, Role, Row, Table
+
+ROLES: dict[str, Role] = {"added": "added", "removed": "removed", "changed": "changed", "regrouped": "aside"}
+
+
+def diff_tables(found: Diff) -> Sequence[Table]:
+    """All that have rows."""
+    tables = (
+        communication(found, change_rows(found)),
+        _concerns(found),
+        _facts("borders", "Arguments and outputs", border_rows(found), "sharding"),
+        _facts("insides", "Inside the program", inside_rows(found), "sharding"),
+        _facts("amounts", "Memory, time, operations", amount_rows(found), "row"),
+    )
+    return [table for table in tables if table.rows]
+
+
+def screen_tables(found: Diff) -> Sequence[Table]:
+    """The same, each change that reads otherwise in a row of its own: a row leads to its place in both texts."""
+    _, *others = diff_tables(found) if found.changes else (None, *diff_tables(found))
+    return [communication(found, changes_one_by_one(found)), *others]
+
+
+def communication(found: Diff, rows: Iterable[ChangeRow]) -> Table:
+    """The collectives that changed; the value of a row are its changes."""
+    sides = (found.before, found.after)
+    totals = " → ".join(f"{plural(side.count, 'collective')}, {format_bytes(side.total_wire)}" for side in sides)
+    same = [Piece(f"the same on both sides: {found.same}", "aside")] if found.same else []
+    return Table(
+        id="communication",
+        title="Communication",
+        columns=(
+            Column("", 6, 9),
+            Column("collective", 16, 8),
+            Column("axes", 4, 6),
+            Column("per device", 24, 4),
+            Column("wire", 6, 7, "right"),
+            Column("pass", 4, 3),
+            Column("from", 12, 5),
+        ),
+        rows=tuple(Row(_change_cells(row), row.changes) for row in rows),
+        heading=f"Communication ({found.after.stage}): {totals} per device and run",
+        notes=lambda: same,
+        most=MOST,
+        unit="change",
+    )
+
+
+def _change_cells(row: ChangeRow) -> tuple[Cell, ...]:
+    role = ROLES[row.kind]
+    return (
+        Piece(f"{row.sign} {row.numbers}".rstrip(), role),
+        Piece(row.what, role),
+        row.axes,
+        "\n⇒ ".join(row.types),
+        row.wire,
+        row.direction,
+        row.place,
+    )
+
+
+def _concerns(found: Diff) -> Table:
+    # A finding that came is bad news.
+    rows = [
+        Row((Piece(what, "removed" if kind == "added" else "added"), message), kind)
+        for kind, what, message in concern_rows(found)
+    ]
+    return Table("concerns", "Findings", (Column(""), Column("")), tuple(rows), heading="Findings", most=MOST)
+
+
+def _facts(id: str, title: str, rows: Sequence[tuple[str, str]], unit: str) -> Table:
+    columns, cells = (Column(""), Column("")), tuple(map(Row, rows))
+    return Table(id, title, columns, cells, heading=title, most=MOST, unit=unit)
+
+
+def verdicts_table(verdicts: Sequence[Verdict]) -> Table:
+    """All functions that were checked."""
+    return Table(
+        id="checks",
+        title="Checks",
+        columns=(Column(""), Column("function"), Column("")),
+        rows=tuple(Row((word(each), each.name, summary(each)), each) for each in verdicts),
+        heading="Checks",
+        empty_text="Nothing was checked.",
+    )
+
+
+def budgets_table(verdict: Verdict) -> Table:
+    """The budgets that one function exceeds."""
+    return Table(
+        id="budgets",
+        title="Budgets",
+        columns=(Column("over budget"), Column("there is")),
+        rows=tuple(Row((each.budget.text, each.found), each) for each in verdict.broken),
+        unit="budget",
+    )
+
+
+def word(verdict: Verdict) -> Piece:
+    """`passed`, `FAILED`."""
+    return Piece("passed", "good") if verdict.passed else Piece("FAILED", "error")
+
+
+def summary(verdict: Verdict) -> str:
+    """`no change in communication (…); 3 budgets hold`."""
+    told = [] if verdict.changes is None else [headline(verdict.changes)]
+    kept = len(verdict.budgets) - len(verdict.broken)
+    if verdict.broken:
+        told.append(f"{plural(len(verdict.broken), 'budget')} of {len(verdict.budgets)} exceeded")
+    elif kept:
+        told.append(f"{plural(kept, 'budget')} kept" if kept > 1 else "the budget is kept")
+    return "; ".join(told)
 
 
 def collectives_by_cause(comparison: Comparison) -> Table:
@@ -20,13 +146,13 @@ def collectives_by_cause(comparison: Comparison) -> Table:
             Column("axes", 5, 8),
             *(Column(target, 12, 5) for target in comparison.targets),
         ),
-        rows=tuple(Row(_cells(row), row) for row in comparison.rows),
+        rows=tuple(Row(_cause_cells(row), row) for row in comparison.rows),
         heading="Collectives in the compiled programs" + (", by what causes them" if comparison.rows else ""),
         empty_text="none: nothing is communicated",
     )
 
 
-def _cells(row: CauseRow) -> tuple[Cell, ...]:
+def _cause_cells(row: CauseRow) -> tuple[Cell, ...]:
     cause = row.cause
     place = cause.source or Piece("combined, or not known", "aside")
     cells = ("\n".join(cause_text(cell)) if cell else Piece("–", "aside") for cell in row.cells)

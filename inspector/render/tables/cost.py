@@ -1,15 +1,29 @@
-"""What a run will cost on the target, by the model, with the formulas and the constants."""
+"""The tables of what a run takes on the target, by the model and by the compiler: time and memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from ...collectives.spelled import axes_text, kind_text
-from ...report import Collective, Report
-from ...report.cost import Estimate, FunctionCost
+from ...report import Collective, LiveValue, PeakMemory, Report
+from ...report.cost import Estimate, FunctionCost, Term
 from ...units import format_bytes, format_count, format_seconds
+from ..collective_rows import SHORT_PASS
 from ..table import Column, Piece, Row, Table
-from ..terms import term_text
+
+
+def term_text(term: Term) -> str:
+    """`V = 512 B`, `t = 1 µs`."""
+    match term.unit:
+        case "s":
+            value = format_seconds(term.value)
+        case "B":
+            value = format_bytes(round(term.value))
+        case "B/s":
+            value = f"{format_count(term.value)}B/s"
+        case _:
+            value = f"{term.value:.4g}"
+    return f"{term.symbol} = {value}"
 
 
 def cost(report: Report) -> Table:
@@ -31,7 +45,7 @@ def cost(report: Report) -> Table:
             Column("formula"),
             Column("with"),
         ),
-        rows=tuple(_row(*key, collective) for key, collective in distinct.items()),
+        rows=tuple(_formula_row(*key, collective) for key, collective in distinct.items()),
         heading="" if found is None else _heading(found),
         above=() if found is None else (roofline_line(found),),
         notes=lambda: [] if found is None or not estimates else _constants(found, estimates),
@@ -45,7 +59,7 @@ def _heading(found: FunctionCost) -> str:
     return f"Cost on {found.chip}, by a model: {least}{format_seconds(found.total)} for one run"
 
 
-def _row(kind: str, axes: str, estimate: Estimate, value: object) -> Row:
+def _formula_row(kind: str, axes: str, estimate: Estimate, value: object) -> Row:
     numbers = ", ".join(map(term_text, estimate.terms))
     return Row((format_seconds(estimate.seconds), kind, axes, estimate.link, estimate.formula, numbers), value)
 
@@ -66,3 +80,58 @@ def _constants(found: FunctionCost, estimates: Iterable[Estimate]) -> Iterable[P
     lines = [f"{term.symbol}: {term.meaning} ({term.source})" for term in terms.values()]
     lines += [f"{name} {format_count(figure.value)} per second ({figure.source})" for name, figure in found.figures]
     return [Piece(line, "aside") for line in lines]
+
+
+def memory(report: Report) -> Table:
+    """What is alive at the peak: values of one type from one line as one row."""
+    account, peak = report.capture.memory, report.peak
+    parts = (
+        {}
+        if account is None
+        else {
+            "arguments": account.arguments,
+            "outputs": account.outputs,
+            "temporaries": account.temporaries,
+            "aliased": account.aliased,
+            "code": account.code,
+            "peak": account.peak,
+        }
+    )
+    known = [f"{name} {format_bytes(size)}" for name, size in parts.items() if size]
+    alike: dict[tuple[str, str, str, str], list[LiveValue]] = {}
+    for value in peak.alive if peak is not None and account is not None else ():
+        place = value.source.text(report.script) or value.op_name or value.name
+        alike.setdefault((value.opcode, str(value.type or ""), SHORT_PASS[value.direction], place), []).append(value)
+    ordered = sorted(alike.items(), key=lambda item: -sum(value.bytes for value in item[1]))
+    return Table(
+        id="memory",
+        title="Memory",
+        columns=(
+            Column("alive at the peak", align="right"),
+            Column(""),
+            Column("type"),
+            Column("pass"),
+            Column("from"),
+        ),
+        rows=tuple(_memory_row(key, values) for key, values in ordered),
+        heading="" if account is None else f"Memory per device{_verdict(peak)}",
+        above=() if account is None else (" · ".join(known) or "the compiler does not say",),
+        most=12,
+        unit="line",
+    )
+
+
+def _memory_row(key: tuple[str, str, str, str], values: list[LiveValue]) -> Row:
+    opcode, type, direction, place = key
+    times = f"{len(values)}× " if len(values) > 1 else ""
+    size = format_bytes(sum(value.bytes for value in values))
+    return Row((size, f"{times}{opcode}", type, direction, place), tuple(values))
+
+
+def _verdict(peak: PeakMemory | None) -> str:
+    if peak is None or peak.capacity is None:
+        return ""
+    share = peak.bytes / peak.capacity
+    percent = f"{share:.0%}" if share >= 0.01 else "under 1%"
+    fits = "fits" if peak.fits else "DOES NOT FIT"
+    return f": {fits}, {format_bytes(peak.bytes)} of {format_bytes(peak.capacity)} ({percent})"

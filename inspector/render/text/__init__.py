@@ -12,11 +12,8 @@ from rich.console import Console, RenderableType
 from ...report import Report
 from ..subject_line import subject_line
 from ..tables import TABLES
-from .causes import causes
 from .devices import devices
-from .explanation import explanation
-from .findings import findings
-from .messages import failure, messages, unreadable
+from .findings import causes, explanation, failure, findings, messages, unreadable
 from .tables import table_section
 
 Section = Callable[[Report], RenderableType | None]

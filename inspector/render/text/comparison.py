@@ -1,15 +1,84 @@
-"""Several targets side by side."""
+"""Diffs, checks and several targets side by side, in a terminal."""
 
 from __future__ import annotations
 
-from rich.console import Console
+from collections.abc import Iterable, Iterator, Sequence
 
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from ...check.budget import Broken
+from ...check.verdict import Verdict
+from ...collectives.stage import collectives_of
+from ...diff.diff import Change, Diff
+from ...diff.headline import headline
+from ...diff.outline import Transfer
+from ...diff.surroundings import around as texts_around
 from ...diff.targets import Comparison
 from ..subject_line import subject_line
-from ..tables.comparison import collectives_by_cause, targets
-from .messages import failure
-from .pieces import data
-from .tables import table_section
+from ..tables.comparison import collectives_by_cause, diff_tables, summary, targets, word
+from ..why_lines import transfer_offences
+from .findings import failure
+from .tables import data, section, table_section, text_of
+
+
+def print_diff(found: Diff, console: Console, around: int = 0) -> None:
+    """Everything that differs, the headline first; of so many changes, the largest, the text around them at the end."""
+    console.print(data(headline(found), "bold"))
+    console.print(data(f"  before: {found.before.title}", "dim"))
+    console.print(data(f"  after:  {found.after.title}", "dim"))
+    for table in diff_tables(found):
+        console.print()
+        console.print(table_section(table))
+    for change in found.changes[:around]:
+        console.print()
+        console.print(_text(found, change))
+
+
+def _text(found: Diff, change: Change) -> RenderableType:
+    """Both sides' texts around a change: what is the same once, what is not with a sign."""
+    lines: list[RenderableType] = []
+    for facing in texts_around(found, change):
+        if facing.same and facing.after is not None:
+            lines.append(data(f"  {facing.after.line}", "dim"))
+            continue
+        lines += [data(f"- {facing.before.line}", "red")] if facing.before is not None else []
+        lines += [data(f"+ {facing.after.line}", "green")] if facing.after is not None else []
+    present = change.after or change.before
+    where = "" if present is None else f"{present.work.kind} {present.name}"
+    return section(f"Around {where}", lines or [Text("there is no text of it", "dim")])
+
+
+def print_verdicts(verdicts: Iterable[Verdict], console: Console) -> None:
+    """For each function whether it passed, and all that did not."""
+    for verdict in verdicts:
+        _print(verdict, console)
+
+
+def _print(verdict: Verdict, console: Console) -> None:
+    told = ": ".join(filter(None, (verdict.name, summary(verdict))))
+    console.print(Text.assemble(text_of(word(verdict)), " ", data(told)))
+    for over in verdict.broken:
+        for line in _over(over, verdict):
+            console.print(line)
+    if verdict.changes is not None and verdict.differs:
+        changed = [change for change in verdict.changes.changes if change.kind != "regrouped"]
+        these = [(one, count * change.count) for change in changed for one, count in change.afters]
+        for line in _offences(these, verdict):
+            console.print(data(f"    {line}"))
+        console.print()
+        print_diff(verdict.changes, console)
+
+
+def _over(over: Broken, verdict: Verdict) -> list[RenderableType]:
+    title = data(f"  over budget: {over.budget.text}; there is {over.found}", "red")
+    return [title, *(data(f"    {line}") for line in _offences(over.transfers, verdict))]
+
+
+def _offences(transfers: Sequence[tuple[Transfer, int]], verdict: Verdict) -> Iterator[str]:
+    stage = verdict.report.program.stage(verdict.found.stage)
+    collectives = () if stage is None else collectives_of(verdict.report.program, stage)
+    return transfer_offences(transfers, verdict.found.stage, verdict.report, collectives)
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from ...capture.protocol.values import Probe, Shard
 from ...report import ProbedValue, Report
 from ...values.elements import array_lines, coordinates_text
-from .pieces import data, left_out, section
+from .tables import data, left_out, section
 
 LONGEST = 120
 """Lines after which no further equation is begun."""

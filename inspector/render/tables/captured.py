@@ -1,13 +1,53 @@
-"""What went wrong, what the compiler said, and what could not be read."""
+"""The tables of what was captured: arguments and outputs, what went wrong, stages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ....parsers.errors import Problem
-from ...capture.model import PHASES, Failure, Message
+from ...capture.model import PHASES, Failure, Message, Value
 from ...report import PlacedMessage, Report
+from ...units import format_bytes, format_seconds, plural
 from ..table import Cell, Column, Detail, Piece, Role, Row, Table
+
+MOST = 12
+"""Arguments, and outputs, that a document lists."""
+
+
+def arguments(report: Report) -> Table:
+    """Each by its path, with its type and the sharding that was asked for."""
+    capture = report.capture
+    sides = {"in": capture.arguments, "out": capture.outputs}
+    rows = [_row(side, value, number) for side, values in sides.items() for number, value in enumerate(values)]
+    return Table(
+        id="values",
+        title="Arguments & outputs",
+        key="a",
+        columns=(
+            Column("", 3, 1, where="screen"),
+            Column("value", 10, 5),
+            Column("type", 10, 4),
+            Column("sharding", 12, 3),
+        ),
+        rows=tuple(rows),
+        heading="Arguments and outputs" if rows else "",
+        empty_text="A dump does not tell them." if capture.subject is None else "The function has none.",
+        notes=lambda: _left_out(capture.arguments, capture.outputs),
+        early=True,
+    )
+
+
+def _row(side: str, value: Value, number: int) -> Row:
+    spec = Piece(value.spec) if value.spec else Piece("not asked for", "aside")
+    sharding = (spec, Piece(", donated", "warning")) if value.donated else spec
+    return Row((Piece(side, "aside"), value.path, value.type, sharding), value, number >= MOST)
+
+
+def _left_out(inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> Iterable[Piece]:
+    for values, word in ((inputs, "argument"), (outputs, "output")):
+        if len(values) > MOST:
+            yield Piece(f"and {plural(len(values) - MOST, f'more {word}')}", "aside")
+
 
 LEVELS: dict[str, Role] = {"error": "error", "warning": "warning", "info": "aside"}
 
@@ -70,3 +110,18 @@ def _details(value: object) -> Sequence[Detail]:
         case Problem():
             return [Detail("", str(value)[:LONGEST], is_code=True)]
     return ()
+
+
+def stages(report: Report) -> Table:
+    """Those that were reached."""
+    rows = []
+    for stage in report.stages:
+        seconds = format_seconds(stage.seconds) if stage.seconds is not None else ""
+        rows.append(Row((stage.name, f"{stage.instructions:,}", format_bytes(stage.bytes), seconds), stage))
+    return Table(
+        id="stages",
+        title="Stages",
+        columns=(Column("stage"), *(Column(name, align="right") for name in ("instructions", "size", "time"))),
+        rows=tuple(rows),
+        heading="Stages" if rows else "",
+    )

@@ -1,0 +1,242 @@
+"""The tables of a live run: its outputs, measured times, values on each device, and what differs that should not."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from statistics import median
+
+from ...capture.model import Execution, OutputSummary
+from ...capture.protocol.values import Apart, Reference, Timing
+from ...report import Divergence, ProbedValue, Report
+from ...selection.selection import ProbePlace
+from ...units import format_seconds, plural
+from ..table import Cell, Column, Piece, Row, Table, axes_cell
+
+LONGEST_VALUES = 60
+
+
+def live(report: Report) -> Table:
+    """The outputs of the run."""
+    ran, numbers = report.capture.execution, ("min", "mean", "max")
+    times = "" if ran is None else run_times(ran)
+    made_up = ", on made-up inputs" if ran is not None and ran.seeded_inputs else ""
+    return Table(
+        id="live",
+        title="Live",
+        key="l",
+        columns=(
+            Column("output", 8, 9),
+            Column("type", 8, 7),
+            Column("sharding", 8, 3),
+            *(Column(name, 8, 5, "right") for name in numbers),
+            Column("not finite", 4, 8, "right"),
+            Column("values", 12, 1),
+        ),
+        rows=() if ran is None else tuple(map(_row, ran.outputs)),
+        heading="" if ran is None else f"Ran{': ' if times else ''}{times}{made_up}",
+        empty_text=not_run(report),
+        most=12,
+        unit="output",
+        early=True,
+    )
+
+
+def not_run(report: Report) -> str:
+    """Why there is nothing of a run."""
+    if report.capture.execution is not None:
+        return ""
+    return "A dump is not run." if report.capture.subject is None else "The program was not run."
+
+
+def _row(output: OutputSummary) -> Row:
+    values = " ".join((output.values or "").split())
+    values = values if len(values) <= LONGEST_VALUES else f"{values[:LONGEST_VALUES]}…"
+    numbers = (_number(output.minimum), _number(output.mean), _number(output.maximum))
+    bad = Piece(_number(output.non_finite), "error" if output.non_finite else "aside")
+    return Row((output.path, output.type, output.spec or "", *numbers, bad, values), output)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def run_times(execution: Execution) -> str:
+    """`5 runs, median 1.8 ms`; empty where none was measured."""
+    seconds = execution.seconds
+    return f"{plural(len(seconds), 'run')}, median {format_seconds(median(seconds))}" if seconds else ""
+
+
+def times(report: Report) -> Table:
+    """The slowest first: the fastest device, the slowest, and how far apart they begin."""
+    by_name = groupby(report.capture.collective_times, key=lambda timing: timing.name)
+    measured = [list(timings) for _, timings in by_name]
+    measured.sort(key=lambda timings: -max(timing.seconds for timing in timings))
+    compiled = {collective.name: collective for collective in report.collectives if collective.stage == "hlo"}
+    rows = []
+    for timings in measured:
+        collective = compiled.get(timings[0].name)
+        place = "" if collective is None else collective.source.text(report.script)
+        rows.append(Row((*_time_cells(timings), place), collective))
+    runs = measured[0][0].runs if measured else 0
+    return Table(
+        id="times",
+        title="Measured times",
+        columns=(
+            Column(""),
+            *(Column(name, align="right") for name in ("runs", "shortest", "longest", "skew")),
+            Column("latest"),
+            Column("from"),
+        ),
+        rows=tuple(rows),
+        heading=f"Measured times in {runs} runs, a device's waiting for the others included" if rows else "",
+        most=12,
+        unit="collective",
+    )
+
+
+def _time_cells(timings: list[Timing]) -> tuple[str, ...]:
+    seconds = [timing.seconds for timing in timings]
+    latest = max(timings, key=lambda timing: timing.late)
+    return (
+        timings[0].name,
+        str(timings[0].count),
+        format_seconds(min(seconds)),
+        format_seconds(max(seconds)),
+        format_seconds(latest.late),
+        f"device {latest.device}",
+    )
+
+
+def devices(report: Report) -> Table:
+    """Each value once, before and after its equation and in each iteration."""
+    parting = {(found.equation, found.value) for found in report.divergences if found.is_first}
+    places = {id(value): number for number, value in enumerate(report.probes)}
+    return Table(
+        id="devices",
+        title="Each device",
+        key="e",
+        columns=(
+            Column("when", 6, 7),
+            Column("primitive", 8, 6),
+            Column("over", 4, 5),
+            Column("iteration", 4, 4),
+            Column("value", 4, 3),
+            Column("type", 10, 2),
+            Column("devices", 9, 8),
+            Column("from", 8, 1),
+        ),
+        rows=tuple(Row(_value_cells(value, parting, report.script), value) for value in report.probes),
+        heading="Values on each device" if report.probes else "",
+        empty_text=not_run(report) or "No value was looked at on each device: --probe all looks at all of them.",
+        most=200,
+        unit="value",
+        selection=lambda value: ProbePlace(places[id(value)]),
+    )
+
+
+def _value_cells(value: ProbedValue, parting: set[tuple[str, str]], script: str | None) -> tuple[Cell, ...]:
+    probe = value.probe
+    different = len({shard.digest for shard in probe.shards})
+    alike = "all equal" if different == 1 else f"{different} values"
+    wrong = bool(probe.path) and (probe.path[-1], value.name) in parting
+    return (
+        probe.when,
+        value.primitive,
+        axes_cell(value.axes),
+        ", ".join(map(str, probe.iteration)),
+        value.name,
+        probe.type,
+        Piece(alike, "error" if wrong else "aside" if different == 1 else ""),
+        value.source.function_text(script),
+    )
+
+
+SAID_BY = {"type": "its type", "inferred": "our inference", "out_specs": "out_specs"}
+
+
+def divergences(report: Report) -> Table:
+    """The first of each, and how many follow from them."""
+    first = [found for found in report.divergences if found.is_first]
+    rest = len(report.divergences) - len(first)
+    words = f"{plural(rest, 'more value')} {'follow' if rest > 1 else 'follows'} from these"
+    return Table(
+        id="divergences",
+        title="Divergences",
+        columns=(
+            Column(""),
+            Column("type"),
+            Column("over"),
+            Column("said by"),
+            Column("devices"),
+            Column("iteration"),
+            Column("from"),
+        ),
+        rows=tuple(Row(_divergence_cells(found, report.script), found) for found in first),
+        heading="Declared the same on all devices, but different" if first else "",
+        notes=lambda: [Piece(words, "aside")] if rest else [],
+        most=12,
+        unit="value",
+    )
+
+
+def _divergence_cells(found: Divergence, script: str | None) -> tuple[Cell, ...]:
+    return (
+        f"{found.value} = {found.primitive}",
+        found.type,
+        Piece(found.axis, "axis"),
+        SAID_BY[found.declared],
+        " and ".join(map(str, found.devices)),
+        ", ".join(map(str, found.iteration)),
+        found.source.text(script),
+    )
+
+
+TITLE = "Against a run on one device"
+
+
+def reference(report: Report) -> Table:
+    """The first values that differ; or that none does."""
+    found = report.capture.reference
+    differs = () if found is None or found.undefined is not None else found.differs
+    values = {(v.probe.path, v.probe.when, v.probe.position): v for v in report.probes}
+    pairs = [(apart, values.get((apart.path, apart.when, apart.position))) for apart in differs]
+    return Table(
+        id="reference",
+        title="One device",
+        columns=(
+            Column(""),
+            Column("when"),
+            Column("iteration"),
+            Column("device at"),
+            Column("off by"),
+            Column("from"),
+        ),
+        rows=tuple(Row(_apart_cells(apart, value, report.script), apart) for apart, value in pairs),
+        heading="" if found is None else _heading(found),
+        empty_text="" if found is None else _empty(found),
+        most=8,
+        unit="value",
+    )
+
+
+def _heading(found: Reference) -> str:
+    if found.undefined is not None or not found.differs:
+        return TITLE
+    return f"{TITLE}: {len(found.differs)} of {plural(found.compared, 'value')} differ, the first ones first"
+
+
+def _empty(found: Reference) -> str:
+    if found.undefined is not None:
+        return f"not defined: {found.undefined}"
+    return f"{plural(found.compared, 'value')} compared: equal, but for rounding"
+
+
+def _apart_cells(apart: Apart, value: ProbedValue | None, script: str | None) -> tuple[Cell, ...]:
+    return (
+        "" if value is None else f"{value.name} {value.primitive}".strip(),
+        apart.when,
+        ", ".join(map(str, apart.iteration)),
+        ", ".join(map(str, apart.coordinates)),
+        "not even close" if apart.distance > 1e100 else f"{apart.distance:.3g} units in the last place",
+        "" if value is None else value.source.text(script),
+    )
