@@ -20,7 +20,7 @@ from .ir.stage import ParsedStage
 from .message_places import placed_messages
 from .report import Collective, Report, StageSummary
 from .report.cost import FunctionCost
-from .shardings.compiled_check import contradictions
+from .shardings.requested import contradictions
 from .shardings.table import borders
 from .values.probed import divergences, place_probes
 from .variance.variables import variance_of

@@ -61,6 +61,6 @@ def _part(instruction: Instruction) -> CollectivePart:
     metadata = instruction.metadata
     return CollectivePart(
         type=hlo_types.array_type(instruction.type),
-        source=SourcePosition(instruction.frames, "exact") if instruction.frames else SourcePosition(),
+        source=SourcePosition.exact(instruction.frames),
         op_name=metadata.op_name if metadata is not None and metadata.op_name else None,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...parsers.hlo import HloModule
@@ -56,7 +56,11 @@ def origin_of(
     What the user's own partitioning of an operation holds is named after that operation; the instruction, after the
     primitive.
     """
-    if op_name is not None and last_components(op_name) == (CUSTOM,) and _stem(instruction) in PRIMITIVES:
+    if (
+        op_name is not None
+        and last_components(op_name) == (CUSTOM,)
+        and instruction.rstrip(".0123456789") in PRIMITIVES
+    ):
         return "user"
     if marks.get(MARK) == "true":
         return "partitioner"
@@ -73,23 +77,12 @@ def origin_of(
     return _by_name(op_name, partitioning)
 
 
-def _stem(instruction: str) -> str:
-    return instruction.rstrip(".0123456789")
-
-
 def _by_name(op_name: str | None, partitioning: Partitioning) -> Origin:
     """The one origin that all names agree on that were merged into this one."""
     if op_name is None:
         return "unknown"
-    origins = set(_origins(merged_parts(op_name), partitioning))
+    before, after = partitioning.names_before, partitioning.names_after
+    origins: set[Origin] = {
+        "user" if name in before else "partitioner" if name in after else "compiler" for name in merged_parts(op_name)
+    }
     return origins.pop() if len(origins) == 1 else "unknown"
-
-
-def _origins(names: Iterable[str], partitioning: Partitioning) -> Iterator[Origin]:
-    for name in names:
-        if name in partitioning.names_before:
-            yield "user"
-        elif name in partitioning.names_after:
-            yield "partitioner"
-        else:
-            yield "compiler"

@@ -47,7 +47,6 @@ def _collective(
     bytes_in, bytes_out = mlir_types.size(operands), mlir_types.size(results)
     function = function_around(operation)
     location = readable(lambda: operation.location) or UnknownLoc()
-    stack = frames(location)
     op_name = next(iter(names(location)), "").rstrip(":") or None
     runs = executions.of(operation)
     return Collective(
@@ -68,7 +67,7 @@ def _collective(
         is_async=False,
         origin="user",
         direction=direction_of(op_name, differentiated=context.differentiated),
-        source=SourcePosition(stack, "exact" if stack else "none"),
+        source=SourcePosition.exact(frames(location)),
         reduction=_reduction(operation),
         channel_id=readable(lambda: operation.channel),
         op_name=op_name,

@@ -88,9 +88,8 @@ def _value(name: str, index: str, size: int, made_by: Instruction | None) -> Liv
     type = hlo_types.array_type(leaves[number] if number < len(leaves) else made_by.type)
     metadata = made_by.metadata
     op_name = metadata.op_name if metadata is not None and metadata.op_name else ""
-    frames = made_by.frames
     kind = "argument" if made_by.opcode == "parameter" else made_by.opcode
     return LiveValue(
         name, size, type, op_name, direction_of(op_name or None, differentiated="transpose(jvp" in op_name),
-        SourcePosition(frames, "exact") if frames else SourcePosition(), kind,
+        SourcePosition.exact(made_by.frames), kind,
     )  # fmt: skip

@@ -22,6 +22,11 @@ class SourcePosition:
     stack: tuple[Frame, ...] = ()
     confidence: Confidence = "none"
 
+    @classmethod
+    def exact(cls, stack: tuple[Frame, ...]) -> SourcePosition:
+        """A stack that was recorded for the very operation; no position where it is empty."""
+        return cls(stack, "exact" if stack else "none")
+
     @property
     def frame(self) -> Frame | None:
         """The innermost frame."""

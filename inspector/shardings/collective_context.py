@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...parsers.mlir import ShardingRule, TensorType, names
+from ...parsers.mlir import TensorType, names
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import KIND_OF
@@ -59,7 +59,7 @@ class CollectiveContext:
         self.confidence = confidence
         self.wording: Wording = wording_of(flow)
         self.axes = collective.axes or ()
-        self.rule = self._rule()
+        self.rule = flow.records.rule(flow.rows[row])
         self.cuts = tuple(self._cuts())
 
     @property
@@ -120,9 +120,9 @@ class CollectiveContext:
         )
 
     def _why(self, cut: _Cut, *, all_axes: bool) -> Iterator[Why]:
-        axes = [axis for axis in cut.axes if all_axes or self._along((axis,))]
-        for axis in axes:
-            yield why_axis(self.flow, cut.node, axis)
+        for axis in cut.axes:
+            if all_axes or self._along((axis,)):
+                yield why_axis(self.flow, cut.node, axis)
 
     def _words(self, cut: _Cut) -> str:
         side = "operand" if cut.is_operand else "result"
@@ -137,23 +137,17 @@ class CollectiveContext:
         wanted = {factor: other.axes for other in against for factor in other.factors}
         dims = []
         for dim, own in enumerate(sharding.dims):
-            factors = self._factors_of(cut.node, dim)
+            factors = next((each.factors for each in self.cuts if each.node == cut.node and each.dim == dim), ())
             kept = tuple(axis for axis in own.axes if not self._along((axis,)))
             given = next((wanted[factor] for factor in factors if factor in wanted), ()) if dim != cut.dim else ()
             moved = tuple(axis for axis in given if self._along((axis,)) and axis not in kept)
             dims.append(DimensionSharding((*kept, *moved) if self.collective.kind == "all-to-all" else kept))
         return ArraySharding(sharding.mesh, tuple(dims), manual=sharding.manual)
 
-    def _factors_of(self, node: Node, dim: int) -> tuple[str, ...]:
-        return next((cut.factors for cut in self.cuts if cut.node == node and cut.dim == dim), ())
-
     def _distance(self, cut: _Cut) -> tuple[bool, bool]:
         """What has as many elements on a device as go into the collective comes first, operands before results."""
-        return self._local_size(cut.node) not in self._sizes(), not cut.is_operand
-
-    def _sizes(self) -> set[int]:
         sizes = [each.elements for each in self.collective.operand_types if each.elements is not None]
-        return {*sizes, sum(sizes)}
+        return self._local_size(cut.node) not in {*sizes, sum(sizes)}, not cut.is_operand
 
     def _local_size(self, node: Node) -> int | None:
         type, sharding = self._type(node), self._sharding(node)
@@ -178,14 +172,12 @@ class CollectiveContext:
         except ValueError:
             return None
 
-    def _rule(self) -> ShardingRule | None:
-        return self.flow.records.rule(self.flow.rows[self.row])
-
     def _cuts(self) -> Iterator[_Cut]:
-        operands = self.flow.operands(self.row)
-        results = tuple(Node("result", self.row, index) for index in range(len(self.flow.rows[self.row].results)))
         factors = ((), ()) if self.rule is None else (self.rule.operands, self.rule.results)
-        for side, nodes, tensors in ((True, operands, factors[0]), (False, results, factors[1])):
+        for side, nodes, tensors in (
+            (True, self.flow.operands(self.row), factors[0]),
+            (False, self.flow.results(self.row), factors[1]),
+        ):
             for index, node in enumerate(nodes):
                 sharding: Sharding | None = None if node is None else sharding_at(self.flow, node)
                 tensor = tensors[index] if index < len(tensors) else ()

@@ -57,12 +57,7 @@ def _sides(flow: Dataflow) -> frozenset[Node]:
 @derived
 def _conflicts(flow: Dataflow) -> tuple[Conflict, ...]:
     with collection_paused():
-        return tuple(conflict for row in range(len(flow.rows)) for conflict in _at(flow, row))
-
-
-def _at(flow: Dataflow, row: int) -> Iterator[Conflict]:
-    for factor, cuts in _met(flow, row):
-        yield _conflict(flow, row, factor, cuts)
+        return tuple(_conflict(flow, row, *met) for row in range(len(flow.rows)) for met in _met(flow, row))
 
 
 def _met(flow: Dataflow, row: int) -> Iterator[tuple[str, list[tuple[Node, _Cut]]]]:

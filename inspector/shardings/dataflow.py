@@ -96,22 +96,19 @@ class Dataflow:
     @cached_property
     def _names(self) -> Mapping[str, Sequence[tuple[int, Node]]]:
         """The values of each name with the region that it is known in; -1 for the function's own."""
-        with collection_paused():
-            return self._named()
-
-    def _named(self) -> Mapping[str, Sequence[tuple[int, Node]]]:
         found: dict[str, list[tuple[int, Node]]] = {}
-        for name, index in self.arguments.items():
-            found.setdefault(name, []).append((-1, Node("argument", -1, index)))
-        for number, row in enumerate(self.rows):
-            for index, name in enumerate(row.results):
-                found.setdefault(name, []).append((row.regions[-1], Node("result", number, index)))
-            for region, block in enumerate(self._blocks(number)):
-                for index, name in enumerate(block):
-                    # What a loop carries is one value: its result, and the argument of its condition and body.
-                    carried = Node("result", number, index)
-                    inside = carried if row.name.endswith("while") else Node("block", number, index, region)
-                    found.setdefault(name, []).append((row.inside[region], inside))
+        with collection_paused():
+            for name, index in self.arguments.items():
+                found.setdefault(name, []).append((-1, Node("argument", -1, index)))
+            for number, row in enumerate(self.rows):
+                for index, name in enumerate(row.results):
+                    found.setdefault(name, []).append((row.regions[-1], Node("result", number, index)))
+                for region, block in enumerate(self._blocks(number)):
+                    for index, name in enumerate(block):
+                        # What a loop carries is one value: its result, and the argument of its condition and body.
+                        carried = Node("result", number, index)
+                        inside = carried if row.name.endswith("while") else Node("block", number, index, region)
+                        found.setdefault(name, []).append((row.inside[region], inside))
         return found
 
     def node(self, name: str, row: int) -> Node | None:

@@ -125,7 +125,7 @@ class Wording:
         if origin.name is None:
             role: Literal["argument", "output"] = "argument" if origin.kind == "input" else "output"
             return BoundaryOrigin(role, self.name(Node(role, -1, origin.index or 0))), SourcePosition()
-        row = self._rows_by_name.get(origin.name)
+        row = _named_rows(self.flow).get(origin.name)
         name, place = ("", SourcePosition()) if row is None else self.places.operation(row)
         if origin.kind == "constraint":
             return _constraint(name), place
@@ -138,10 +138,6 @@ class Wording:
         if self.flow.rows[root.row].name.endswith("manual_computation"):
             return ShardMapOrigin("input" if root.kind == "block" else "output", root.number), place
         return _constraint(name), place
-
-    @property
-    def _rows_by_name(self) -> Mapping[str, int]:
-        return _named_rows(self.flow)
 
 
 def _constraint(operation: str) -> ConstraintOrigin:

@@ -130,7 +130,7 @@ def _values(stage: ParsedStage, known: _Known) -> tuple[ShardedValue, ...]:
         if each.opcode not in SILENT and "sharding" in each.attributes:
             name = (each.metadata.op_name if each.metadata is not None else None) or each.opcode
             last = name.rpartition("/")[2].rstrip(":")
-            place = SourcePosition(each.frames, "exact") if each.frames else SourcePosition()
+            place = SourcePosition.exact(each.frames)
             for layout in _layouts(each, known):
                 rows.append(layout.row(STAGE, "value", f"%{each.name}", last, each.span, place, spelled=spelled))
     return tuple(rows)
@@ -180,11 +180,10 @@ def _constraint(operation: Operation, stage: str, known: _Known) -> Iterator[Sha
         if operation.attributes.get("call_target_name") != "@Sharding":
             return
         (name, *_), (type, *_) = operation.results, operation.result_types
-        stack = frames(operation.location)
+        place = SourcePosition.exact(frames(operation.location))
         path = names(operation.location)
     except (ParseError, ValueError):
         return
-    place = SourcePosition(stack, "exact") if stack else SourcePosition()
     called = path[0].rpartition("/")[2].rstrip(":") if path else "Sharding"
     layout = known.layout(mlir_types.array_type(type), readable(lambda: operation.annotations.gspmd_sharding))
     yield layout.row(stage, "constraint", name, called, operation.span, place, layout.sharding, (), spelled)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ..ir.array_sharding import ArraySharding, merged
 from ..ir.mesh_axes import partitions_of
-
-Piece = tuple[tuple[int, int], ...]
-"""A box of a global array: from and to, in each dimension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +55,6 @@ def placement_of(sharding: ArraySharding) -> Placement:
 def same(one: ArraySharding, other: ArraySharding) -> bool:
     """Whether two shardings of values of one rank place them in the same way."""
     return one == other or placement_of(one) == placement_of(other)
-
-
-def pieces(sharding: ArraySharding, shape: Sequence[int]) -> Mapping[int, Piece]:
-    """What each device holds of a global array, without padding; a device beyond its end holds an empty box."""
-    local = sharding.local_shape(shape)
-    placement = placement_of(sharding)
-    return {
-        device: tuple(
-            (min(index * length, size), min((index + 1) * length, size))
-            for index, length, size in zip(tile, local, shape, strict=True)
-        )
-        for device, tile in zip(placement.devices, placement.tiles, strict=True)
-    }
 
 
 def indices(axes: Iterable[AxisRef], mesh: MeshSyntax, positions: Sequence[int]) -> tuple[int, ...]:

@@ -71,14 +71,7 @@ def origins_at(flow: Dataflow, node: Node) -> Origins:
 
 def origin_name(flow: Dataflow, row: int) -> str | None:
     """The name by which origins refer to a constraint or a shard_map."""
-    return flow.noted(("name", row), lambda: _origin_name(flow.operation(row)))
-
-
-def _origin_name(operation: Operation) -> str | None:
-    try:
-        return operation.annotations.origin_name
-    except ParseError:
-        return None
+    return flow.noted(("name", row), lambda: readable(lambda: flow.operation(row).annotations.origin_name))
 
 
 def _one(attributes: Mapping[str, str]) -> Origins:
@@ -122,7 +115,7 @@ class Places:
         """The name in a location, without the path of transformations, and its line."""
         if location not in self._known:
             read = readable(lambda: self.flow.text.location(location)) or UnknownLoc()
-            found, stack = names(read), frames(read)
-            place = SourcePosition(stack, "exact") if stack else SourcePosition()
-            self._known[location] = (found[0].rpartition("/")[2].rstrip(":") if found else "", place)
+            found = names(read)
+            called = found[0].rpartition("/")[2].rstrip(":") if found else ""
+            self._known[location] = called, SourcePosition.exact(frames(read))
         return self._known[location]

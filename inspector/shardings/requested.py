@@ -1,17 +1,19 @@
-"""What was asked for, against what propagation made of it."""
+"""Requested shardings against those that propagation derived and those that the compiled program has."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ...parsers.errors import ParseError
 from ...parsers.mlir.sdy import DimensionSharding
 from ...parsers.sharding_syntax.jax_arrays import parse_array_type, parse_spec
 from ...parsers.sharding_syntax.mesh import MeshSyntax
-from ..capture.model import Value
+from ..capture.model import Message, Value
 from ..ir.array_sharding import ArraySharding
+from ..ir.program import Program
+from ..report import PlacedMessage, ShardedValue
 from .placement import same
 from .spelled import from_spec, from_type
 
@@ -39,14 +41,32 @@ def requested_sharding(value: Value, meshes: Iterable[MeshSyntax]) -> ArrayShard
     return None
 
 
-def agrees(asked: ArraySharding, got: ArraySharding) -> bool:
-    """Whether a value got what was asked; a dimension that was left open may have got more axes."""
-    if len(asked.dims) != len(got.dims):
+def contradictions(program: Program, table: Iterable[ShardedValue]) -> Iterator[PlacedMessage]:
+    """An internal error for each argument and output whose derived sharding is not that of the compiled program."""
+    capture = program.capture
+    known = {"argument": capture.arguments, "output": capture.outputs}
+    actual = {(role, value.path): value for role, values in known.items() for value in values if value.actual}
+    for row in table:
+        value = actual.get((row.role, row.name))
+        compiled = requested_sharding(replace(value, spec=value.actual), program.meshes) if value else None
+        if value is None or compiled is None or row.sharding is None or row.sharding.mesh != compiled.mesh:
+            continue
+        if not same(row.sharding.closed(), compiled.closed()):
+            text = f"internal error: {row.role} {row.name} has {value.actual} in the compiled program, not {row.spec}"
+            yield PlacedMessage(Message("error", text, "propagation"), row.name)
+
+
+def agrees(requested: ArraySharding, actual: ArraySharding) -> bool:
+    """Whether a value has the requested sharding; an open dimension may have further axes."""
+    if len(requested.dims) != len(actual.dims):
         return False
-    filled = tuple(map(_filled, asked.dims, got.dims))
-    return same(replace(asked, dims=filled).closed() if asked.mesh == got.mesh else asked.closed(), got.closed())
+    filled = tuple(map(_filled, requested.dims, actual.dims))
+    return same(
+        replace(requested, dims=filled).closed() if requested.mesh == actual.mesh else requested.closed(),
+        actual.closed(),
+    )
 
 
-def _filled(asked: DimensionSharding, got: DimensionSharding) -> DimensionSharding:
-    starts_so = got.axes[: len(asked.axes)] == asked.axes
-    return DimensionSharding(got.axes) if asked.is_open and starts_so else DimensionSharding(asked.axes)
+def _filled(requested: DimensionSharding, actual: DimensionSharding) -> DimensionSharding:
+    starts_so = actual.axes[: len(requested.axes)] == requested.axes
+    return DimensionSharding(actual.axes) if requested.is_open and starts_so else DimensionSharding(requested.axes)

@@ -76,7 +76,6 @@ class _Search:
                 if compared is None or equation not in self.places:
                     continue
                 inner = self.places[equation]
-                stack = self.text.stack(inner.equation)
                 for difference in compared.differs:
                     if difference.axis in mapped.axes and difference.axis not in {axis for axis, _ in spec}:
                         yield Divergence(
@@ -89,7 +88,7 @@ class _Search:
                             iteration=difference.iteration,
                             devices=difference.devices,
                             is_first=True,
-                            source=SourcePosition(stack, "exact" if stack else "none"),
+                            source=SourcePosition.exact(self.text.stack(inner.equation)),
                         )
 
 
@@ -110,6 +109,5 @@ def _placed(probe: Probe, capture: Capture, text: JaxprText | None, places: dict
         return ProbedValue(probe, "", "", (), SourcePosition())
     names = place.equation.inputs if probe.when == "before" else [output.name for output in place.equation.outputs]
     name = names[probe.position] if 0 <= probe.position < len(names) else ""
-    stack = text.stack(place.equation)
-    source = SourcePosition(stack, "exact" if stack else "none")
+    source = SourcePosition.exact(text.stack(place.equation))
     return ProbedValue(probe, name, place.equation.primitive, place.equation.axes or (), source)

@@ -69,8 +69,7 @@ class _Variables:
         return AxisEntry(held.axis, equation, by, self.source(place))
 
     def source(self, place: EquationPlace) -> SourcePosition:
-        stack = self.text.stack(place.equation)
-        return SourcePosition(stack, "exact" if stack else "none")
+        return SourcePosition.exact(self.text.stack(place.equation))
 
 
 Axes = tuple[str, ...]

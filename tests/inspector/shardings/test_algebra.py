@@ -17,13 +17,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.ir.array_sharding import ArraySharding, merged
-from shardscope.inspector.shardings.placement import pieces, placement_of, same
+from shardscope.inspector.shardings.placement import placement_of, same
 from shardscope.inspector.shardings.spelled import as_gspmd, as_spec, from_gspmd, from_sdy, from_spec, from_type
 from shardscope.parsers.mlir.sdy import DimensionSharding
 from shardscope.parsers.mlir.sdy_parser import parse_sharding
 from shardscope.parsers.sharding_syntax import gspmd
 from shardscope.parsers.sharding_syntax.jax_arrays import parse_array_type, parse_spec
 from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
+
+from tests.inspector.shardings.boxes import pieces
 
 ORACLE = Path(__file__).with_name("jax_oracle.py")
 GUIDE = MeshSyntax((("data", 4), ("model", 2)))

@@ -15,8 +15,9 @@ from shardscope.inspector.capture.protocol import bootstrap
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
-from shardscope.inspector.shardings.placement import pieces
 from shardscope.inspector.shardings.table import values
+
+from tests.inspector.shardings.boxes import pieces
 
 HERE = Path(__file__).parent
 AGREE = HERE.parents[1] / "capture" / "agreement.py"
