@@ -13,8 +13,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
-from ..targets.target import Target
-from ..targets.topology import topology_of
+from ..targets.target import Target, topology_of
 from . import endings
 from .endings import Ending
 from .environment import child_environment

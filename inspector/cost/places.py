@@ -11,7 +11,7 @@ from ..capture.model import Device
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..targets.chips import Chip, chip_of_kind
-from ..targets.topology import wraps
+from ..targets.target import wraps
 
 MOST_PAIRS = 1 << 16
 """Pairs of devices whose ways are followed for one estimate."""

@@ -74,7 +74,10 @@ def test_block_matrices_on_a_tpu(captured: Captured) -> None:
     assert (subject.platform, subject.device_kind, subject.device_count) == ("tpu", "TPU v4", 4)
     assert [device.coords for device in subject.devices] == [(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0)]
     assert capture.stdout == "tpu\n"
-    assert [message.text for message in capture.messages] == ["jax.default_backend() was answered with 'tpu'"]
+    assert [message.text for message in capture.messages] == [
+        "fn has no jit of its own; shown as jax.jit of it",
+        "jax.default_backend() was answered with 'tpu'",
+    ]
     assert capture.execution is None
     assert capture.stderr == ""
     assert [stage.name for stage in capture.stages] == ["jaxpr", "stablehlo", "sdy", "hlo-before", "hlo-spmd", "hlo"]

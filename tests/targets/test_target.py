@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.targets.chips import chip_of_kind, chips_of
-from shardscope.inspector.targets.target import Target, TargetError, parse_target
-from shardscope.inspector.targets.topology import topology_of, wraps
+from shardscope.inspector.targets.target import Target, TargetError, parse_target, topology_of, wraps
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,10 @@ from typing import Any
 from ..protocol.events import Devices, End, Script
 from ..protocol.request import Request, UsageError, read_overrides
 from ..protocol.workspace import FAULT_LOG
-from . import failures
+from . import failures, patches
 from .channel import Channel, Pipe, die_with_parent
 from .inputs.resolve import find_script, prepare_path, resolve
-from .patches import imports
-from .patches.overrides import Overriding
+from .patches import Overriding
 from .simulated.topology import Topology
 
 
@@ -50,10 +49,10 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
     channel.enter("import")
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure", lambda **_: None)(line_buffering=True)
-    imports.interpose(request.replaced)
+    patches.interpose(request.replaced)
     script = find_script(request.function)
     if script is not None:
-        channel.send(Script(str(script), imports.text_of(script)))
+        channel.send(Script(str(script), patches.text_of(script)))
     sys.argv = [str(script or request.function), *request.argv]
     prepare_path(request.function)
     if importlib.util.find_spec("jax") is None:
@@ -68,7 +67,7 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
     found = resolve(request.function)
     file = getattr(found.module, "__file__", None) or ""
     if script is None and file.endswith(".py"):
-        channel.send(Script(file, imports.text_of(file)))
+        channel.send(Script(file, patches.text_of(file)))
 
     # Here, and not above, because the script is to be the first that imports jax: it may set jax's environment.
     from .recording import record

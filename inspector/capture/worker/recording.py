@@ -30,12 +30,12 @@ from .inputs import callables, wrappers
 from .inputs.arguments import find_arguments
 from .inputs.callables import Traceable
 from .inputs.resolve import Resolved
-from .patches.overrides import Overriding
+from .patches import Overriding
 from .probes import live, watching
-from .program import avals, jaxpr_facts, meshes, structure, values
+from .program import avals, jaxpr_facts, structure, values
 from .program.jaxpr_facts import Table
 from .simulated.topology import Topology
-from .subject import KnownSubject
+from .subject import KnownSubject, meshes_in_jaxpr, meshes_in_shardings
 
 OLDEST_JAX = (0, 7, 1)
 
@@ -74,7 +74,7 @@ def record(
         channel.send(Arguments(described[0]))
         channel.send(Outputs(described[1]))
         arguments = jax.tree.leaves(call.dynamic())
-        subject.add_meshes([*meshes.in_jaxpr(traced.jaxpr), *meshes.in_shardings(arguments)])
+        subject.add_meshes([*meshes_in_jaxpr(traced.jaxpr), *meshes_in_shardings(arguments)])
         if call.implicit_jit is not None:
             channel.tell("info", f"{found.name} has no jit of its own; shown as {call.implicit_jit} of it")
             callables.refuse_dead(found.name, traced.jaxpr)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...protocol.request import Request, UsageError
-from ..program import meshes
+from ..subject import meshes_in_context, meshes_in_function, meshes_in_namespace
 from . import arg_spec, callables
 from .callables import Arguments
 from .resolve import Resolved
@@ -86,7 +86,7 @@ def _mesh_finder(found: Resolved) -> Callable[[frozenset[str]], Any]:
 
     def find(axes: frozenset[str]) -> Any:
         namespace = vars(found.module)
-        known = [*meshes.in_context(), *meshes.in_function(found.function), *meshes.in_namespace(namespace)]
+        known = [*meshes_in_context(), *meshes_in_function(found.function), *meshes_in_namespace(namespace)]
         for mesh in known:
             if axes <= set(mesh.axis_names):
                 return mesh

@@ -19,7 +19,7 @@ from typing import Any
 from ...protocol.request import UsageError
 from ...protocol.workspace import diverted
 from ..failures import is_internal
-from ..patches.imports import change_after_import
+from ..patches import change_after_import
 
 ORDERING = ("create_device_mesh", "create_hybrid_device_mesh")
 """The functions of `mesh_utils` that order devices by where they are."""
