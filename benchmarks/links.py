@@ -18,8 +18,7 @@ from pathlib import Path
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.ir.program import Program
-from shardscope.inspector.links.equation_ids import operations_of, spans_of_equations
-from shardscope.inspector.links.operation_ids import spans_of_tags, tags_at, tags_in
+from shardscope.inspector.links.operation_ids import operations_of, spans_of_equations, spans_of_tags, tags_at, tags_in
 from shardscope.inspector.links.source_positions import spans_of
 from shardscope.parsers.mlir import frames
 from shardscope.samples.catalogue import samples

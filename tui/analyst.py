@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from textual.message import Message
 
 from ..inspector.findings.policy import Policy
-from ..inspector.ir.program import Program
-from ..inspector.ir.source_file import SourceFile
+from ..inspector.ir.program import Program, SourceFile
 from ..inspector.pipeline import first_look, inspect
 from ..inspector.report import Collective, Report
 from ..inspector.selection.selection import Linked, Place, StagePlace, collectives_in, linked

@@ -17,7 +17,7 @@ from itertools import islice, pairwise, product
 
 from textual.content import Content
 
-from ..inspector.ir.mesh_axes import partitions_of
+from ..inspector.ir.meshes import partitions_of
 from ..inspector.report import Collective
 from ..parsers.sharding_syntax.mesh import MeshSyntax
 from ..parsers.sharding_syntax.replica_groups import Groups

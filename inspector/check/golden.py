@@ -75,4 +75,4 @@ def _without_positions(transfer: Transfer) -> Transfer:
 
 def comparable(found: Outline) -> Outline:
     """What of an outline a golden keeps."""
-    return replace(found, insides=(), concerns=(), sizes={}, costs={}, opcodes={})
+    return replace(found, insides=(), findings=(), sizes={}, costs={}, opcodes={})

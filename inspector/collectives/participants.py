@@ -9,7 +9,7 @@ from ...parsers.errors import readable
 from ...parsers.hlo import Instruction
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ...parsers.sharding_syntax.replica_groups import Groups, MeshGroups, Pairs, ReplicaGroups
-from ..ir.mesh_axes import axes_of_groups, axes_of_pairs
+from ..ir.meshes import axes_of_groups, axes_of_pairs
 from .context import AnalysisContext
 from .dcn_transfers import Transfer, as_partitions, in_every_slice
 

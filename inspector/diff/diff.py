@@ -7,9 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from ..report import Report
-from . import concerns, matching
-from .concerns import Concern
-from .inside import InsideChange, inside_changes
+from . import matching
+from .keys import FINDING_RULES, FindingKey, IntermediateChange, intermediate_changes
 from .outline import Border, Counted, Outline, Transfer, Work, common_stages, outline, total_wire
 from .pairing import Pair, pair_up
 from .regrouping import Regrouping
@@ -65,11 +64,11 @@ class BorderChange:
 
 
 @dataclass(frozen=True, slots=True)
-class ConcernChange:
+class FindingChange:
     """`count` findings that are `added` or `removed`."""
 
     kind: Literal["added", "removed"]
-    concern: Concern
+    key: FindingKey
     count: int
 
 
@@ -95,8 +94,8 @@ class Diff:
     same: int
     unmistakable: tuple[tuple[Transfer, Transfer], ...]
     borders: tuple[BorderChange, ...]
-    insides: tuple[InsideChange, ...]
-    concerns: tuple[ConcernChange, ...]
+    insides: tuple[IntermediateChange, ...]
+    findings: tuple[FindingChange, ...]
     sizes: tuple[Amount, ...]
     costs: tuple[Amount, ...]
     opcodes: tuple[Amount, ...]
@@ -129,8 +128,8 @@ def compare_outlines(before: Outline, after: Outline) -> Diff:
         same=sum(pair.count for pair in same),
         unmistakable=tuple(_unmistakable(same, before, after)),
         borders=tuple(_border_changes(before.borders, after.borders)),
-        insides=inside_changes(before.insides, after.insides),
-        concerns=tuple(_concern_changes(before, after)),
+        insides=intermediate_changes(before.insides, after.insides),
+        findings=tuple(_finding_changes(before, after)),
         sizes=_amounts(before.sizes, after.sizes),
         costs=tuple(amount for amount in _amounts(before.costs, after.costs) if _is_worth_telling(amount)),
         opcodes=_amounts(before.opcodes, after.opcodes, missing=0),
@@ -146,13 +145,13 @@ def _unmistakable(
             yield pair.before, pair.after
 
 
-def _concern_changes(before: Outline, after: Outline) -> Iterator[ConcernChange]:
-    for pair in pair_up(before.concerns, after.concerns, concerns.RULES):
+def _finding_changes(before: Outline, after: Outline) -> Iterator[FindingChange]:
+    for pair in pair_up(before.findings, after.findings, FINDING_RULES):
         match pair:
-            case Pair(None, Concern() as concern, count):
-                yield ConcernChange("added", concern, count)
-            case Pair(Concern() as concern, None, count):
-                yield ConcernChange("removed", concern, count)
+            case Pair(None, FindingKey() as key, count):
+                yield FindingChange("added", key, count)
+            case Pair(FindingKey() as key, None, count):
+                yield FindingChange("removed", key, count)
 
 
 def _change(pair: Pair[Transfer]) -> Change | None:

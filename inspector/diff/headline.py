@@ -115,9 +115,9 @@ def _besides(found: Diff) -> Iterator[str]:
             yield f"donation lost: {size_text(amount.after or 0)} reused instead of {size_text(amount.before)}"
     for sign, kind in (("new", "added"), ("gone", "removed")):
         rules = Counter[str]()
-        for change in found.concerns:
+        for change in found.findings:
             if change.kind == kind:
-                rules[f"{change.concern.rule} {change.concern.slug}"] += change.count
+                rules[f"{change.key.rule} {change.key.finding.slug}"] += change.count
         if rules:
             listed = ", ".join(rule if count == 1 else f"{count}× {rule}" for rule, count in rules.items())
             yield f"{sign}: {listed}"

@@ -16,9 +16,7 @@ from ..collectives.stage import collectives_of
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..report import Collective, Kind, Origin, Pass, Report, ShardedValue
-from .concerns import Concern, concerns
-from .inside import Inside, insides
-from .lines import Line, Lines
+from .keys import FindingKey, IntermediateSharding, Line, Lines, finding_keys, intermediate_shardings
 
 STAGES = ("hlo", "hlo-spmd", "hlo-before", "sdy", "stablehlo")
 """The stages that can be compared, that which is nearest to what runs first."""
@@ -112,17 +110,16 @@ class Outline:
     """One side of a comparison, at one stage.
 
     `transfers` are in the order of the text, each with how often it is there; `insides` are the values inside that are
-    sharded, `concerns` the findings. `opcodes` counts the operations of the
-    stage, `sizes` are bytes of memory per device, `costs` what the model says, by name. `text` is the stage itself,
-    None of what is kept without it.
+    sharded. `opcodes` counts the operations of the stage, `sizes` are bytes of memory per device, `costs` what the
+    model says, by name. `text` is the stage itself, None of what is kept without it.
     """
 
     title: str
     stage: str
     transfers: Counted
     borders: tuple[Border, ...]
-    insides: tuple[tuple[Inside, int], ...] = ()
-    concerns: tuple[tuple[Concern, int], ...] = ()
+    insides: tuple[tuple[IntermediateSharding, int], ...] = ()
+    findings: tuple[tuple[FindingKey, int], ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
     costs: dict[str, float] = field(default_factory=dict)
     opcodes: dict[str, int] = field(default_factory=dict)
@@ -173,8 +170,8 @@ def outline(report: Report, stage: ParsedStage) -> Outline:
         stage=stage.name,
         transfers=tuple(counted.items()),
         borders=tuple(_border(value) for value in report.shardings if value.role in ("argument", "output")),
-        insides=insides(report, lines),
-        concerns=concerns(report, lines),
+        insides=intermediate_shardings(report, lines),
+        findings=finding_keys(report, lines),
         sizes=_sizes(report),
         costs=_costs(report),
         opcodes={} if summary is None else dict(summary.opcodes),

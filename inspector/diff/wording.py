@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..units import format_bytes, format_seconds, plural
-from .diff import Amount, BorderChange, Change, ConcernChange
-from .inside import InsideChange
+from .diff import Amount, BorderChange, Change, FindingChange
+from .keys import IntermediateChange
 from .outline import Border, Counted, Transfer, Work
 
 MULTIPLE = 10
@@ -159,7 +159,7 @@ def border_name(change: BorderChange) -> str:
     return "" if present is None else f"{present.role} {present.name}"
 
 
-def inside_text(change: InsideChange) -> tuple[str, str]:
+def inside_text(change: IntermediateChange) -> tuple[str, str]:
     """What it is and where, and what became of it: `dot_general, line 3 f`, `2× P('x') → P(None)`."""
     one, other = change.before, change.after
     present = other or one
@@ -171,12 +171,12 @@ def inside_text(change: InsideChange) -> tuple[str, str]:
     return f"{what}, {present.where}".rstrip(", "), f"{times}{one.type} {one.spec or '?'} → {other.spec or '?'}"
 
 
-def concern_text(change: ConcernChange) -> tuple[str, str]:
+def finding_text(change: FindingChange) -> tuple[str, str]:
     """Which finding, new or gone, and what it says: `new: SS01 missing-reduce-scatter, line 3 f`, `…`."""
-    concern = change.concern
     times = f"{change.count}× " if change.count > 1 else ""
     kind = "new" if change.kind == "added" else "gone"
-    return f"{kind}: {times}{concern.rule} {concern.slug}, {concern.where}".rstrip(", "), concern.message
+    found, where = change.key.finding, change.key.where
+    return f"{kind}: {times}{found.rule} {found.slug}, {where}".rstrip(", "), found.message
 
 
 def opcode_words(amounts: Sequence[Amount], most: int) -> str:

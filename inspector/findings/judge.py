@@ -14,8 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ..ir.derived import derived
-from ..ir.program import Program
-from ..ir.source_file import SourceFile
+from ..ir.program import Program, SourceFile
 from ..report import SEVERITIES, Finding, Report, Suppressed, Suppression
 from .policy import Policy
 from .rule import Rule

@@ -1,18 +1,20 @@
-"""The program that a capture recorded: the owner of all that is parsed and derived of it."""
+"""The program that a capture recorded: the owner of all that is parsed and derived of it, and of its source files."""
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...parsers.hlo import HloModule
 from ...parsers.mlir import MlirModule
 from ...parsers.sharding_syntax.mesh import MeshSyntax
+from ...parsers.source import Source
 from ..capture.model import Capture, Device
 from .jaxpr_text import JaxprText
 from .meshes import devices_of, meshes_of, partition_count
-from .source_file import SourceFile, file_on_disk
 from .stage import ParsedStage
 
 
@@ -86,3 +88,29 @@ class Program:
         """The script as it was captured."""
         text = self.capture.script_text
         return None if text is None else SourceFile(text.name, text.data, captured=True)
+
+
+MAX_BYTES = 4 << 20
+"""A capture names files, and what it names must not fill the memory."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceFile(Source):
+    """The text of a file; `captured` where it was recorded, and not read from disk."""
+
+    captured: bool = False
+    derived: dict[Hashable, object] = field(default_factory=dict, repr=False)
+
+
+def file_on_disk(name: str) -> SourceFile | None:
+    """A Python file that is there. Devices and pipes, which a crafted capture may name, are never opened."""
+    if not name.endswith(".py"):
+        return None
+    try:
+        status = os.stat(name)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+            return None
+        with open(name, "rb") as opened:
+            return SourceFile(name, opened.read(MAX_BYTES))
+    except (OSError, ValueError):
+        return None

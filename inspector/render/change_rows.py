@@ -13,8 +13,8 @@ from ..diff.wording import (
     border_name,
     border_text,
     bytes_delta,
-    concern_text,
     differences,
+    finding_text,
     inside_text,
     opcode_words,
     transfer_text,
@@ -121,7 +121,7 @@ def _several(types: Iterable[str]) -> str:
 
 def concern_rows(found: Diff) -> list[tuple[str, str, str]]:
     """Findings: whether `added` or `removed`, which, and what they say."""
-    return [(change.kind, *concern_text(change)) for change in found.concerns]
+    return [(change.kind, *finding_text(change)) for change in found.findings]
 
 
 def border_rows(found: Diff) -> list[tuple[str, str]]:

@@ -2,20 +2,21 @@
 
 from .causes import CollectiveCause, Conflict, Effect, ExplainedStep, MovedDimension, Side, Why
 from .collectives import Collective, CollectivePart, Kind, Origin, Pass, UncountedCommunication
-from .explanations import Explanation, PlacedMessage, StoryStep
 from .findings import (
     SEVERITIES,
     Certainty,
     Edit,
+    Explanation,
     Finding,
     FindingPlace,
     Fix,
+    PlacedMessage,
     Severity,
+    StoryStep,
     Suppressed,
     Suppression,
     Trial,
 )
-from .memory import LiveValue, PeakMemory
 from .position import Confidence, SourcePosition, file_and_line
 from .report import Report, StageSummary
 from .shardings import (
@@ -27,7 +28,7 @@ from .shardings import (
     ShardMapOrigin,
     ValueDimension,
 )
-from .values import AxisEntry, Divergence, ProbedValue, VariableVariance
+from .values import AxisEntry, Divergence, LiveValue, PeakMemory, ProbedValue, VariableVariance
 
 __all__ = [
     "SEVERITIES",

@@ -1,12 +1,13 @@
-"""What is wrong with a program, what fixes it, and which of that the user knows already."""
+"""What is wrong with a program or keeps it from being traced, what fixes it, and what the user knows already."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
+from ..capture.model import Message
 from .position import SourcePosition
 
 Severity = Literal["error", "warning", "info"]
@@ -142,3 +143,29 @@ class Suppressed:
 
     finding: Finding
     by: Suppression
+
+
+@dataclass(frozen=True, slots=True)
+class StoryStep:
+    """One step of how a value came to be what it is: in words, and where."""
+
+    what: str
+    source: SourcePosition = field(default_factory=SourcePosition)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a function does not trace: in short, how it came to that, and what may fix it."""
+
+    title: str
+    steps: tuple[StoryStep, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedMessage:
+    """What the compiler or JAX said, what it is `about`, and where that stands in the user's source."""
+
+    message: Message
+    about: str | None = None
+    source: SourcePosition = field(default_factory=SourcePosition)

@@ -15,11 +15,9 @@ from ..capture.model import Capture, Dialect
 from ..ir.program import Program
 from .collectives import Collective, UncountedCommunication
 from .cost import FunctionCost
-from .explanations import Explanation, PlacedMessage
-from .findings import Finding, Suppressed, Suppression
-from .memory import PeakMemory
+from .findings import Explanation, Finding, PlacedMessage, Suppressed, Suppression
 from .shardings import ShardedValue
-from .values import Divergence, ProbedValue, VariableVariance
+from .values import Divergence, PeakMemory, ProbedValue, VariableVariance
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What values are: over which axes they vary, what each device held, and where devices part."""
+"""Values: over which axes they vary, what each device held, where devices part, and which take memory at the peak."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..capture.protocol.values import Probe
+from ..ir.types import ArrayType
+from .collectives import Pass
 from .position import SourcePosition
 
 
@@ -80,3 +82,36 @@ class Divergence:
     devices: tuple[int, ...]
     is_first: bool
     source: SourcePosition
+
+
+@dataclass(frozen=True, slots=True)
+class LiveValue:
+    """A value that takes memory at the peak, by the instruction that made it, `opcode`, or `argument`.
+
+    `type` is None where that is not known.
+    """
+
+    name: str
+    bytes: int
+    type: ArrayType | None
+    op_name: str
+    direction: Pass
+    source: SourcePosition
+    opcode: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PeakMemory:
+    """The most memory that is taken on one device, and what is alive then, largest first.
+
+    `capacity` is that of a device of the target, None where it is not known.
+    """
+
+    bytes: int
+    capacity: int | None
+    alive: tuple[LiveValue, ...] = ()
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the device has so much memory; None where that is not known."""
+        return None if self.capacity is None else self.bytes <= self.capacity

@@ -13,8 +13,7 @@ from ..collectives.stage import collectives_of
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from ..links.equation_ids import operations_of, spans_of_equations
-from ..links.operation_ids import spans_of_tags, tags_at
+from ..links.operation_ids import operations_of, spans_of_equations, spans_of_tags, tags_at
 from ..links.source_positions import frames_at, spans_of
 from ..report import Collective, CollectiveCause, Confidence, Conflict, Finding, Report, ShardedValue, Why
 from ..shardings.collective_causes import causes_of

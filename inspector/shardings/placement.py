@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ..ir.array_sharding import ArraySharding, merged
-from ..ir.mesh_axes import partitions_of
+from ..ir.meshes import partitions_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ...parsers.sharding_syntax import gspmd
 from ...parsers.sharding_syntax.jax_arrays import ArrayType, PartitionSpec
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ..ir.array_sharding import ArraySharding, merged
-from ..ir.mesh_axes import partitions_of
+from ..ir.meshes import partitions_of
 from .placement import ANONYMOUS, axes_of_tiles, indices
 
 

@@ -13,7 +13,7 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.judge import suppressions_in
 from shardscope.inspector.findings.policy import EVERYTHING, Policy
-from shardscope.inspector.ir.source_file import SourceFile
+from shardscope.inspector.ir.program import SourceFile
 from shardscope.inspector.pipeline import inspect
 
 STRICT = Policy(strict=True)

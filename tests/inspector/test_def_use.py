@@ -8,8 +8,7 @@ import msgspec
 import pytest
 from shardscope.inspector.ir.def_use import DefUse, forward, near
 from shardscope.inspector.ir.jaxpr import read_program
-from shardscope.inspector.ir.jaxpr_text import print_jaxpr
-from shardscope.inspector.ir.jaxpr_uses import JaxprUses
+from shardscope.inspector.ir.jaxpr_text import JaxprUses, print_jaxpr
 from shardscope.inspector.shardings.dataflow import Dataflow
 from shardscope.parsers import hlo, mlir
 from shardscope.parsers.hlo.uses import Uses

@@ -10,8 +10,7 @@ from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.ir.jaxpr_text import JaxprText
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.ir.stage import ParsedStage
-from shardscope.inspector.links.equation_ids import operations_of, spans_of_equations
-from shardscope.inspector.links.operation_ids import spans_of_tags, tags_at
+from shardscope.inspector.links.operation_ids import operations_of, spans_of_equations, spans_of_tags, tags_at
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.selection.selection import StagePlace, linked
 from shardscope.parsers.mlir import MlirModule, frames

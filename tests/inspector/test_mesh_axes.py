@@ -8,7 +8,7 @@ import math
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from shardscope.inspector.ir.mesh_axes import axes_of_groups, axes_of_pairs
+from shardscope.inspector.ir.meshes import axes_of_groups, axes_of_pairs
 from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 
 

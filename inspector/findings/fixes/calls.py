@@ -6,8 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 
 from ...ir.derived import derived
-from ...ir.program import Program
-from ...ir.source_file import SourceFile
+from ...ir.program import Program, SourceFile
 from ...report import SourcePosition
 
 Call = tuple[str, ast.Call]

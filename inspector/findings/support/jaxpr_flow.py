@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from ...catalog.spellings import CALLED, CALLS
 from ...ir.derived import derived
-from ...ir.jaxpr_text import EquationPlace, JaxprText
-from ...ir.jaxpr_uses import JaxprUses
+from ...ir.jaxpr_text import EquationPlace, JaxprText, JaxprUses
 from ...report import FindingPlace, Report, SourcePosition
 
 MAX_STEPS = 10_000

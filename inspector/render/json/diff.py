@@ -12,7 +12,7 @@ from ...check.budget import Broken
 from ...check.verdict import Verdict
 from ...diff import diff
 from ...diff.headline import headline
-from ...diff.inside import Inside as OutlineInside
+from ...diff.keys import IntermediateSharding
 from ...diff.outline import Outline
 from ...diff.outline import Transfer as OutlineTransfer
 from ...diff.wording import differences
@@ -163,7 +163,7 @@ def diff_document(found: diff.Diff) -> Diff:
         changes=list(map(_change, found.changes)),
         shardings=found.borders,
         inside=[InsideChange(each.count, _inside(each.before), _inside(each.after)) for each in found.insides],
-        findings=list(map(_finding, found.concerns)),
+        findings=list(map(_finding, found.findings)),
         memory=found.sizes,
         cost=found.costs,
     )
@@ -200,14 +200,14 @@ def transfer_document(transfer: OutlineTransfer) -> Transfer:
     )
 
 
-def _inside(one: OutlineInside | None) -> Inside | None:
+def _inside(one: IntermediateSharding | None) -> Inside | None:
     return None if one is None else shaped(Inside, one, place=one.where)
 
 
-def _finding(change: diff.ConcernChange) -> FindingChange:
-    told = change.concern
-    axes = list(map(str, told.axes))
-    return shaped(FindingChange, told, change=change.kind, count=change.count, axes=axes, place=told.where)
+def _finding(change: diff.FindingChange) -> FindingChange:
+    key = change.key
+    axes = list(map(str, key.axes))
+    return shaped(FindingChange, key.finding, change=change.kind, count=change.count, axes=axes, place=key.where)
 
 
 class OverBudget(Struct, frozen=True):

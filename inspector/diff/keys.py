@@ -1,0 +1,148 @@
+"""What findings and the shardings inside a program are compared by: where they stand, without numbers and positions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+from ...parsers.sharding_syntax.mesh import AxisRef
+from ...parsers.source import Frame
+from ..ir.program import Program
+from ..report import Finding, Report, Role
+from ..shardings.table import values
+from .pairing import Rule, pair_up
+
+Line = tuple[str, str]
+"""The function, and the text of the line without its comment; both empty where nothing is known."""
+
+NOWHERE: Line = ("", "")
+
+_OUTER = re.compile(r"[\w.<>]*>\.")
+"""What Python puts before the name of a function that is in another one."""
+
+
+class Lines:
+    """The frames of one capture with their lines' texts, each file split once."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._files: dict[str, list[str]] = {}
+        self._known: dict[Frame, Line] = {}
+
+    def of(self, stack: Iterable[Frame]) -> tuple[Line, ...]:
+        """The lines of a stack, innermost first."""
+        return tuple(map(self._of_one, stack))
+
+    def innermost(self, frame: Frame | None) -> Line:
+        """The line of a frame."""
+        return NOWHERE if frame is None else self._of_one(frame)
+
+    def _of_one(self, frame: Frame) -> Line:
+        if frame not in self._known:
+            lines = self._files.get(frame.file)
+            if lines is None:
+                source = self._program.file(frame.file)
+                lines = [] if source is None else source.data.decode("utf-8", "replace").split("\n")
+                self._files[frame.file] = lines
+            text = lines[frame.line - 1].partition(" #")[0].strip() if 0 < frame.line <= len(lines) else ""
+            self._known[frame] = (_OUTER.sub("", frame.function), text)
+        return self._known[frame]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingKey:
+    """What a finding is compared by. The first finding of that key, and where it is, are not compared."""
+
+    rule: str
+    axes: tuple[AxisRef, ...]
+    line: Line
+    finding: Finding = field(compare=False)
+    where: str = field(compare=False)
+
+
+def finding_keys(report: Report, lines: Lines) -> tuple[tuple[FindingKey, int], ...]:
+    """The keys of the findings of a report, each with how many findings have it."""
+    counted = Counter[FindingKey]()
+    for found in report.findings:
+        source = found.place.source
+        where = source.function_text(report.script) or found.place.what
+        counted[FindingKey(found.rule, found.axes, lines.innermost(source.frame), found, where)] += 1
+    return tuple(counted.items())
+
+
+FINDING_RULES: tuple[Rule[FindingKey], ...] = (
+    lambda one: one,
+    lambda one: (one.rule, one.axes, one.line[0]),
+    lambda one: (one.rule, one.axes),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IntermediateSharding:
+    """How a value inside a program is sharded; `spec` is None where that is not known. `where` is not compared."""
+
+    role: Role
+    name: str
+    type: str
+    spec: str | None
+    line: Line
+    where: str = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IntermediateChange:
+    """`count` values of one line whose sharding changed in the same way; constraints may be added or removed."""
+
+    before: IntermediateSharding | None
+    after: IntermediateSharding | None
+    count: int
+
+
+def intermediate_shardings(report: Report, lines: Lines) -> tuple[tuple[IntermediateSharding, int], ...]:
+    """Those at constraints, at shard_maps and of the results of operations, each with how often it is there."""
+    counted: Counter[IntermediateSharding] = Counter()
+    inner = (value for value in report.shardings if value.role not in ("argument", "output"))
+    for value in (*inner, *values(report.program)):
+        frame = value.source.frame
+        if frame is None and value.role == "value":
+            continue
+        where = value.source.function_text(report.script)
+        counted[
+            IntermediateSharding(value.role, value.name, str(value.type), value.spec, lines.innermost(frame), where)
+        ] += 1
+    return tuple(counted.items())
+
+
+def _same_constraint(one: IntermediateSharding) -> Hashable:
+    """A constraint on a line whose text changed; results of operations are too alike for this."""
+    return None if one.role == "value" else (one.role, one.line[0], one.type)
+
+
+INTERMEDIATE_RULES: tuple[Rule[IntermediateSharding], ...] = (
+    lambda one: one,
+    lambda one: (one.role, one.line, one.name, one.type),
+    _same_constraint,
+)
+
+
+def intermediate_changes(
+    before: tuple[tuple[IntermediateSharding, int], ...], after: tuple[tuple[IntermediateSharding, int], ...]
+) -> tuple[IntermediateChange, ...]:
+    """Values that are sharded differently, and constraints that were added or removed, equal ones as one change.
+
+    What else is on one side only is other code, whose collectives and outputs say what it does.
+    """
+    counted: dict[Hashable, tuple[IntermediateChange, int]] = {}
+    for pair in pair_up(before, after, INTERMEDIATE_RULES):
+        one, other = pair.before, pair.after
+        present = other or one
+        if present is None or (one is not None and other is not None and one.spec == other.spec):
+            continue
+        if (one is None or other is None) and present.role != "constraint":
+            continue
+        key = (present.role, present.line, *(None if side is None else side.spec for side in (one, other)))
+        first, count = counted.get(key, (IntermediateChange(one, other, 0), 0))
+        counted[key] = (first, count + pair.count)
+    return tuple(IntermediateChange(first.before, first.after, count) for first, count in counted.values())
