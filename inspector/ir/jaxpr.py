@@ -34,14 +34,15 @@ class Variable:
 class ShardMap:
     """What a shard_map makes manual, and how values come in and go out.
 
-    `axes` are those that become manual in it. For each input and output, the axes that its spec names and what the
-    value is over them.
+    `axes` are those that become manual in it, `sizes` has the size of each axis of its mesh. For each input and output
+    there are the axes that its spec names, and what the value is over them.
     """
 
     axes: tuple[str, ...]
     checked: bool
     inputs: tuple[tuple[tuple[str, Literal["varying", "unreduced", "reduced"]], ...], ...] = ()
     outputs: tuple[tuple[tuple[str, Literal["varying", "unreduced", "reduced"]], ...], ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

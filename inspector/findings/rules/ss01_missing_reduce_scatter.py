@@ -40,7 +40,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
     compiled = next(compiled_as(report, "all-reduce", axes, type, source), None)
     if is_compiled(report) and (compiled is None or compiled.fused_form is not None):
         return  # the compiler made a reduce-scatter of it, or needs nothing of it
-    parts = math.prod(axis_sizes(report)[axis] for axis in block.axes)
+    parts = math.prod(axis_sizes(report, flow, place)[axis] for axis in block.axes)
     target = "CPU never makes a reduce-scatter of this by itself; compile for the real target to see what it does"
     whole = compiled if _is_alone(compiled, block, axes) else None
     yield finding(

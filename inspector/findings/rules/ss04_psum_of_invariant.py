@@ -27,7 +27,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> Finding:
     equation, along = place.equation, ", ".join(axes)
-    times = devices_along(axes, axis_sizes(report))
+    times = devices_along(axes, axis_sizes(report, flow, place))
     call = call_at(report.program, flow.source(place), functions_of("all-reduce", "reduce-scatter"))
     is_scattered = equation.primitive in SCATTERS
     is_sum = is_scattered or (

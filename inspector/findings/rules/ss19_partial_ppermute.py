@@ -20,8 +20,8 @@ _PAIR = re.compile(r"\((\d{1,9}), (\d{1,9})\)")
 
 def check(report: Report) -> Iterator[Finding]:
     """Each ppermute that leaves destinations out, where their zeros are used, or that names one twice."""
-    sizes = axis_sizes(report)
     for flow, place in equations_of(report, ("ppermute",)):
+        sizes = axis_sizes(report, flow, place)
         devices = devices_along(place.equation.axes or (), sizes)
         if devices is None or flow.is_backward(place):
             continue  # backward, zeros are what belongs to a value that went nowhere

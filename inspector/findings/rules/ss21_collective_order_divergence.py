@@ -62,7 +62,7 @@ def _taken(
     report: Report, flow: Flow, place: EquationPlace, axes: tuple[str, ...], branches: int
 ) -> dict[int, list[int]]:
     """Which branch each of the devices along some axes takes, by their positions; empty where data decides it."""
-    sizes = axis_sizes(report)
+    sizes = axis_sizes(report, flow, place)
     if (devices_along(axes, sizes) or MAX_DEVICES + 1) > MAX_DEVICES:
         return {}
     found: dict[int, list[int]] = {}

@@ -32,7 +32,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> Iterator[Finding]:
     equation, axes = place.equation, place.equation.axes or ()
-    parts = devices_along(axes, axis_sizes(report))
+    parts = devices_along(axes, axis_sizes(report, flow, place))
     if not axes or parts is None:
         return
     found = reached(flow, At(place.jaxpr, equation.outputs[number].name), _is_reduction)

@@ -124,12 +124,22 @@ def _number(literal: str) -> int | None:
     return int(found[1] == "True") if found[1] in ("True", "False") else int(found[1])
 
 
-def axis_sizes(report: Report) -> dict[str, int]:
-    """The sizes of all mesh axes by name; not those that have different ones in different meshes."""
+def axis_sizes(report: Report, flow: Flow, place: EquationPlace) -> dict[str, int]:
+    """The sizes of the mesh axes by name as at an equation: those of the shard_maps around it, else of all meshes.
+
+    An axis that has several of them has none here.
+    """
+    meshes = report.capture.subject.meshes if report.capture.subject else ()
+    everywhere = [(axis.name, axis.size) for mesh in meshes for axis in mesh.axes]
+    maps = [each.equation.shard_map for each in flow.around(place)]
+    here = [size for each in maps if each is not None for size in each.sizes]
+    return _unambiguous(everywhere) | _unambiguous(here)
+
+
+def _unambiguous(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
     sizes: dict[str, set[int]] = {}
-    for mesh in report.capture.subject.meshes if report.capture.subject else ():
-        for axis in mesh.axes:
-            sizes.setdefault(axis.name, set()).add(axis.size)
+    for name, size in pairs:
+        sizes.setdefault(name, set()).add(size)
     return {name: size.pop() for name, size in sizes.items() if len(size) == 1}
 
 

@@ -47,7 +47,7 @@ class OwnBlock:
 def own_block(report: Report, flow: Flow, place: EquationPlace, output: int) -> OwnBlock | None:
     """Whether all that is done with a collective's result, where blocks stay blocks, is to keep one's own of them."""
     axes = place.equation.axes or ()
-    sizes = axis_sizes(report)
+    sizes = axis_sizes(report, flow, place)
     if not axes or not 0 < (devices_along(axes, sizes) or 0) <= MAX_DEVICES:
         return None
     found = reached(flow, At(place.jaxpr, place.equation.outputs[output].name), _is_slice)

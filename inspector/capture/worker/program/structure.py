@@ -38,6 +38,7 @@ def shard_map(equation: Any) -> dict[str, Any] | None:
         "checked": is_checked(equation),
         "inputs": [_axes(spec) for spec in equation.params.get("in_specs", ())],
         "outputs": [_axes(spec) for spec in equation.params.get("out_specs", ())],
+        "sizes": [(str(name), int(size)) for name, size in dict(equation.params["mesh"].shape).items()],
     }
 
 
