@@ -1,16 +1,20 @@
-"""How the commands that capture do it: what a function may be called, and what a terminal shows meanwhile."""
+"""How the commands that capture do it: their options, and what a function, or a file, may be called."""
 
 from __future__ import annotations
 
+import argparse
 import os
+import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from shardscope.configuration import Found, configuration_above
+from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import PHASES, Capture
-from shardscope.inspector.capture.protocol.request import is_file, split_function
-from shardscope.inspector.capture.spawn import Begun
+from shardscope.inspector.capture.protocol.request import Request, is_file, split_function
+from shardscope.inspector.capture.spawn import Begun, begin
+from shardscope.inspector.render.printable import printable
 from shardscope.samples.catalogue import samples
 
 
@@ -50,3 +54,75 @@ def _with_progress(captures: Iterator[Capture]) -> Iterator[Capture]:
             if capture.progress is not None:
                 status.update(f"{PHASES[capture.progress.phase]} …")
             yield capture
+
+
+def add_capture_options(parser: argparse.ArgumentParser, *, one_target: bool = True) -> None:
+    """Those that make another program of a function; the target where it is one."""
+    if one_target:
+        parser.add_argument("--target", metavar="TARGET", help="what to compile for (default: cpu)")
+    parser.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="TYPE",
+        help="an argument's type and PartitionSpec, as in f32[8,16]@x,y; or a JSON object or list of such",
+    )
+    parser.add_argument("--inputs", metavar="NAME", help="the name, in the script, of the arguments or what makes them")
+    parser.add_argument("--devices", type=_positive, metavar="N", help="how many fake CPU devices (default: as needed)")
+    parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
+    parser.add_argument("--timeout", type=float, metavar="S", help="give up on a capture after so many seconds")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is no number of devices")
+    return number
+
+
+def request_of(
+    options: argparse.Namespace,
+    function: str,
+    settings: Found,
+    *,
+    target: str | None = None,
+    python: str | None = None,
+    overrides: Sequence[str] = (),
+) -> Request:
+    """The capture of one side, if it is a function; where no option says it, the settings do."""
+    said = settings.configuration
+    usual = said.target if isinstance(said.target, str) else next(iter(said.target or ()), None)
+    chosen = target or options.target or usual or "cpu"
+    return Request(
+        function=located(function),
+        args=tuple(options.arg),
+        inputs=options.inputs,
+        devices=options.devices or (said.devices if chosen == "cpu" else None),
+        target=chosen,
+        python=python or options.python or settings.python,
+        live=False,
+        timeout=said.timeout if options.timeout is None else options.timeout,
+        overrides=tuple(overrides),
+    )
+
+
+def capture_side(given: str, request: Request) -> Capture:
+    """What is kept in a file or folder, else what a request gives."""
+    if not is_kept(given):
+        return watched(begin(request))
+    from shardscope.inspector.load import load
+
+    return load(given)
+
+
+def is_kept(given: str) -> bool:
+    """Whether a side is no function but a file, a folder, or standard input."""
+    return given == "-" or (os.path.exists(given) and not given.endswith(".py"))
+
+
+def complain(side: str, capture: Capture, code: ExitCode) -> ExitCode:
+    """Why one side could not be captured."""
+    why = capture.failure
+    said = capture.damage if why is None else "\n".join(filter(None, (why.message, why.details.rstrip(), why.hint)))
+    print(printable(f"shardscope: {side}: {said}"), file=sys.stderr)
+    return code

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardscope.check_settings import check_settings, folder_of, from_settings, said_of
-from shardscope.commands.capturing import settings_of
+from shardscope.commands.capturing import add_capture_options, capture_side, complain, request_of, settings_of
 from shardscope.commands.output import add_output_options, exit_code, write, write_rendered
-from shardscope.commands.sides import add_capture_options, capture_side, complain, request_of
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.errors import CaptureError

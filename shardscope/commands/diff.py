@@ -20,10 +20,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from shardscope.commands.capturing import settings_of
+from shardscope.commands.capturing import add_capture_options, capture_side, complain, is_kept, request_of, settings_of
 from shardscope.commands.git_revision import checked_out
 from shardscope.commands.output import add_output_options, chosen_format, exit_code, write_rendered
-from shardscope.commands.sides import add_capture_options, capture_side, complain, is_kept, request_of
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.protocol.request import Request, UsageError, is_file, read_overrides, split_function

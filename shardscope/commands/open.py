@@ -9,8 +9,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from shardscope.commands.chosen_findings import add_finding_options, failed
-from shardscope.commands.output import add_output_options, after_screen, chosen_format, write_report
+from shardscope.commands.output import (
+    add_finding_options,
+    add_output_options,
+    after_screen,
+    chosen_format,
+    failed,
+    write_report,
+)
 from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load

@@ -1,4 +1,4 @@
-"""How the commands that show a report do it: the options, and the one place that writes a result."""
+"""What the commands that show a report share: which findings they show, the options, and how a result is written."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.model import Capture, Failure
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.renderers import Kind, formats, renderer
+from shardscope.inspector.report import SEVERITIES
 from shardscope.version import __version__
 
 if TYPE_CHECKING:
     from shardscope.inspector.diff.targets import Comparison
     from shardscope.inspector.report import Report
+
 
 PIPED_WIDTH = 160
 """Columns of a text report that does not go to a terminal."""
@@ -107,3 +110,36 @@ def write(data: bytes, output: str | None) -> None:
         Path(output).write_bytes(data)
     except OSError as error:
         raise CaptureError(f"cannot write {output}: {error.strerror}") from error
+
+
+def add_finding_options(parser: argparse.ArgumentParser) -> None:
+    """`--select`, `--ignore`, `--strict` and `--fail-on`."""
+    parser.add_argument("--select", metavar="RULES", help="tell only these findings, as in SS01,SS04")
+    parser.add_argument("--ignore", metavar="RULES", help="do not tell these findings; see `shardscope rules`")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="communication that nobody asked for is an error, and suppressions of nothing are told; exit with status 1"
+        " for errors",
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=SEVERITIES,
+        metavar="SEVERITY",
+        help="exit with status 1 when there are findings that are so bad: error, warning or info",
+    )
+
+
+def verifies(options: argparse.Namespace, found: Found) -> bool:
+    """Whether the fixes of findings are to be tried."""
+    return options.verify or found.configuration.verify
+
+
+def failed(code: ExitCode, report: Report, options: argparse.Namespace, found: Found) -> ExitCode:
+    """How it went, findings included; what went wrong before them counts more."""
+    strict = options.strict or found.configuration.strict
+    least = options.fail_on or found.configuration.fail_on or ("error" if strict else None)
+    if code is not ExitCode.DONE or least is None:
+        return code
+    bad = SEVERITIES[: SEVERITIES.index(least) + 1]
+    return ExitCode.FINDINGS if any(each.severity in bad for each in report.findings) else code

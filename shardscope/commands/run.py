@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 
-from shardscope.commands.capturing import located, settings_of
-from shardscope.commands.chosen_findings import add_finding_options, verifies
-from shardscope.commands.output import add_output_options
+from shardscope.commands.capturing import add_capture_options, request_of, settings_of
+from shardscope.commands.output import add_finding_options, add_output_options, verifies
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.protocol.request import Request
@@ -33,15 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("function", help="script.py:function, package.module:function, or a sample's name")
     parser.add_argument("argv", nargs="*", metavar="-- ARGS", help="the script's own sys.argv")
-    parser.add_argument(
-        "--arg",
-        action="append",
-        default=[],
-        metavar="TYPE",
-        help="an argument's type and PartitionSpec, as in f32[8,16]@x,y; or a JSON object or list of such",
-    )
-    parser.add_argument("--inputs", metavar="NAME", help="the name, in the script, of the arguments or what makes them")
-    parser.add_argument("--devices", type=_positive, metavar="N", help="how many fake CPU devices (default: as needed)")
+    add_capture_options(parser, one_target=False)
     parser.add_argument(
         "--target",
         action="append",
@@ -49,7 +41,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what to compile for: cpu (the default), cpu:16, local, tpu:v5p:4x4x4, gpu:h100:8x4; see `targets`;"
         " several are shown side by side",
     )
-    parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
     parser.add_argument(
         "--live",
         action=argparse.BooleanOptionalAction,
@@ -73,7 +64,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--reference", action="store_true", help="compare the values with a run on one device")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="for made-up values of abstract arguments")
-    parser.add_argument("--timeout", type=float, metavar="S", help="give up after so many seconds")
     parser.add_argument(
         "--verify",
         action="store_true",
@@ -104,13 +94,8 @@ def _targets(options: argparse.Namespace, settings: Found) -> Sequence[str]:
 
 def _request(options: argparse.Namespace, settings: Found, target: str) -> Request:
     said = settings.configuration
-    return Request(
-        function=located(options.function),
-        args=tuple(options.arg),
-        inputs=options.inputs,
-        devices=options.devices or (said.devices if target == "cpu" else None),
-        target=target,
-        python=options.python or settings.python,
+    return replace(
+        request_of(options, options.function, settings, target=target),
         live=next((live for live in (options.live, said.live) if live is not None), True),
         seed=options.seed,
         probe=options.probe,
@@ -118,16 +103,8 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
         window=options.window,
         reference=options.reference,
         fingerprints=verifies(options, settings),
-        timeout=said.timeout if options.timeout is None else options.timeout,
         argv=tuple(options.argv),
     )
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is no number of devices")
-    return number
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -11,8 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from shardscope.commands.capturing import watched
-from shardscope.commands.chosen_findings import failed, verifies
-from shardscope.commands.output import after_screen, chosen_format, write_comparison, write_report
+from shardscope.commands.output import after_screen, chosen_format, failed, verifies, write_comparison, write_report
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.file import save

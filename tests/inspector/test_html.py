@@ -15,8 +15,7 @@ from shardscope.inspector.diff.targets import compare
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.render.html import comparison_page, diff_page, report_fragment, report_page
-from shardscope.inspector.render.html_text import STYLE
+from shardscope.inspector.render.html import STYLE, comparison_page, diff_page, report_fragment, report_page
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.report import (
     AxisEntry,
