@@ -29,6 +29,17 @@ def test_path_and_arguments_are_those_of_a_script(captured: Captured, tmp_path: 
     assert capture.stdout == f"{tmp_path} {[str(tmp_path / 'script.py'), '--steps', '3']} script\n"
 
 
+def test_a_script_leaves_no_bytecode(captured: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `python SCRIPT`: a text of the same length, written in the same second, is not taken for the one before."""
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    for number in range(1, 4):
+        path = tmp_path / "script.py"
+        path.write_text(f"print({number})\n" + NOTHING)
+        os.utime(path, (1e9, 1e9))
+        assert last(Request(f"{path}:fn", live=False)).stdout == f"{number}\n"
+    assert os.listdir(tmp_path) == ["script.py"]
+
+
 def test_the_main_part_does_not_run(captured: Captured) -> None:
     capture = captured(NOTHING + 'if __name__ == "__main__":\n    print("main")\n')
     assert capture.complete

@@ -9,9 +9,10 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterable
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from ...protocol.request import UsageError, is_file, split_function
 
@@ -59,6 +60,13 @@ def find_script(function: str) -> Path | None:
     return path.resolve() if is_file(place) else None
 
 
+class _ScriptLoader(SourceFileLoader):
+    """Loads a script as `python SCRIPT` does: without bytecode, which is stale if it changes twice in a second."""
+
+    def path_stats(self, path: object) -> NoReturn:
+        raise OSError
+
+
 def resolve(function: str) -> Resolved:
     """Import the script and get the function.
 
@@ -97,7 +105,8 @@ def _import_file(path: Path) -> ModuleType:
             raise UsageError(f"{name} is imported from {found}, not from {path}")
         return module
     name = path.stem if path.stem not in sys.modules else f"_script_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    loader = _ScriptLoader(name, str(path)) if path.suffix == ".py" else None
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is not a Python file", "a script's name ends in .py")
     module = importlib.util.module_from_spec(spec)
