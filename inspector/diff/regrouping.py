@@ -77,7 +77,8 @@ def _groups(
 ) -> Iterator[tuple[list[int], list[int], bool]]:
     """The numbers of those that belong together, on each side, and whether nothing else became of them."""
     sides = [list(map(_pieces, range(len(side)), side)) for side in (before, after)]
-    every = [[piece for own in side for piece in own] for side in sides]
+    # Of two that may carry the same operand, that which carries more: it is the one that was combined.
+    every = [[piece for own in sorted(side, key=_size, reverse=True) for piece in own] for side in sides]
     for facings in _connected(_facings(every[0], every[1], rules)):
         faced = [[p for f in facings for p in f.before], [p for f in facings for p in f.after]]
         owners = [sorted({piece.owner for piece in side}) for side in faced]
@@ -193,4 +194,5 @@ CHANGED = (
     _in_pass(_what_is_reduced),
     _in_pass(_what_is_gathered),
     _what_is_reduced,
+    _what_is_gathered,
 )
