@@ -52,7 +52,7 @@ async def test_stages_show_as_they_arrive(opened: Opened, tmp_path: Path) -> Non
         assert "▸" in driver.text
         go_on.set()
         await driver.until(lambda: "✓" in driver.text.splitlines()[0])
-        await driver.until(lambda: "1 in the compiled program" in driver.text)
+        await driver.until(lambda: "in the compiled program: 1," in driver.text)
         assert seen[-1].complete
         for key, word in (("6", "HloModule"), ("2", "module"), ("1", "psum_invariant")):
             await driver.press(key, "home")

@@ -121,6 +121,6 @@ async def test_alike_collectives_unfold(sample: SampleCapture, opened: Opened) -
 async def test_the_program_as_written(sample: SampleCapture, opened: Opened) -> None:
     async with opened(sample("fsdp_tp:loss")) as driver:
         await ready(driver)
-        assert "in the compiled program" in driver.text
+        assert "Collectives in the compiled program: " in driver.text
         await driver.press("w")
-        assert "in StableHLO, before partitioning" in driver.text
+        assert "Collectives in StableHLO, before partitioning: " in driver.text
