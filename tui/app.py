@@ -11,8 +11,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from ..inspector.capture.errors import CaptureError
-from ..inspector.capture.model import Capture
+from ..inspector.capture.model import Capture, CaptureError
 from ..inspector.capture.spawn import Begun
 from ..inspector.diff.diff import Diff, diff
 from ..inspector.findings.policy import EVERYTHING, Policy

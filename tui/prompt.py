@@ -13,9 +13,8 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from ..inspector.capture.errors import CaptureError
 from ..inspector.capture.file import save
-from ..inspector.capture.model import Capture
+from ..inspector.capture.model import Capture, CaptureError
 from .search import Search, Searchable
 from .text_view import TextView
 

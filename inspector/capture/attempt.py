@@ -17,9 +17,8 @@ from ..targets.target import Target, topology_of
 from . import endings
 from .endings import Ending
 from .environment import child_environment
-from .errors import CaptureError
 from .events import decode, fold
-from .model import Capture
+from .model import Capture, CaptureError
 from .process import Process
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
 from .protocol import bootstrap

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from ...parsers.source import Source
 from ...parsers.text.modules import Part, language
-from .errors import CaptureError
-from .model import STAGES, Capture, Message, Stage
+from .model import STAGES, Capture, CaptureError, Message, Stage
 
 LARGEST = 1 << 32
 """Bytes; a larger text is refused."""

@@ -55,7 +55,7 @@ def packages_of(python: str | None) -> Mapping[str, str]:
         ShardscopeError: it cannot be asked.
     """
     interpreter = python or sys.executable
-    command = bootstrap.command(interpreter, "packages")
+    command = bootstrap.command(interpreter, "main:list_packages")
     try:
         done = subprocess.run(command, capture_output=True, timeout=LONGEST, check=False, stdin=subprocess.DEVNULL)
         found = json.loads(done.stdout)

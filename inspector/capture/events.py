@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from ...parsers.source import Source
-from .errors import CaptureError
-from .model import STAGES, Capture, Stage
+from .model import STAGES, Capture, CaptureError, Stage
 from .protocol import events as sent
 from .protocol.events import EVENTS, TEXTS, Event
 from .protocol.values import Probe, Probed, Reference

@@ -10,9 +10,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from .errors import CaptureError
 from .events import decode, events_of, fold
-from .model import Capture
+from .model import Capture, CaptureError
 from .protocol import wire
 from .protocol.events import frame_of
 from .protocol.wire import FrameError

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ...parsers.errors import ShardscopeError
 from ...parsers.source import Source
 from .protocol.events import Device as Device
 from .protocol.events import Execution as Execution
@@ -52,6 +53,10 @@ PHASES: dict[Phase, str] = {
     "probe": "looking at values",
 }
 """What a capture goes through, in order, and how to say it."""
+
+
+class CaptureError(ShardscopeError):
+    """An event, or a capture's file, that is not what it should be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from ..capture.errors import CaptureError
+from ..capture.model import CaptureError
 from ..diff.outline import Outline, Transfer
 from ..report import Kind, PeakMemory
 from ..units import format_bytes, format_seconds, plural

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from ..capture.errors import CaptureError
+from ..capture.model import CaptureError
 from ..diff.outline import Border, Outline, Transfer
 
 LARGEST = 1 << 28

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..capture.errors import CaptureError
+from ..capture.model import CaptureError
 from ..diff.diff import Diff, compare_outlines
 from ..diff.outline import STAGES, Outline, outline
 from ..report import Report

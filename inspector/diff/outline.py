@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from ...parsers.source import Span
-from ..capture.errors import CaptureError
+from ..capture.model import CaptureError
 from ..collectives.op_name import last_components
 from ..collectives.spelled import argument_of, types_text
 from ..collectives.stage import collectives_of

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from ...parsers.source import Frame, Source
-from ..capture.errors import CaptureError
+from ..capture.model import CaptureError
 
 
 @dataclass(frozen=True, slots=True)

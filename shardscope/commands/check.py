@@ -22,7 +22,7 @@ from shardscope.commands.capturing import add_capture_options, capture_side, com
 from shardscope.commands.output import add_output_options, exit_code, write, write_rendered
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.check.budget import Budget, parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden

@@ -24,7 +24,7 @@ from shardscope.commands.capturing import add_capture_options, capture_side, com
 from shardscope.commands.git_revision import checked_out
 from shardscope.commands.output import add_output_options, chosen_format, exit_code, write_rendered
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.request import Request, UsageError, is_file, read_overrides, split_function
 from shardscope.inspector.diff.diff import Diff, diff
 from shardscope.inspector.diff.outline import Outline

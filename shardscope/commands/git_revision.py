@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.capture.model import CaptureError
 
 NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
 """What the repository does on a checkout is not done for this one."""

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.errors import CaptureError
-from shardscope.inspector.capture.model import Capture, Failure
+from shardscope.inspector.capture.model import Capture, CaptureError, Failure
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.renderers import Kind, formats, renderer
 from shardscope.inspector.report import SEVERITIES

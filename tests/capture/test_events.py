@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.events import decode, events_of, fold
 from shardscope.inspector.capture.model import (
     STAGES,
     Capture,
+    CaptureError,
     Execution,
     Failure,
     Memory,

@@ -12,9 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from shardscope.inspector.capture.errors import CaptureError
 from shardscope.inspector.capture.file import load, save
-from shardscope.inspector.capture.model import STAGES, Capture
+from shardscope.inspector.capture.model import STAGES, Capture, CaptureError
 from shardscope.inspector.capture.protocol.wire import SCHEMA, Frame, encode
 
 from .conftest import Captured

@@ -7,8 +7,7 @@ import textwrap
 
 import jax
 import pytest
-from shardscope.inspector.capture.errors import CaptureError
-from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.spawn import Request
 from shardscope.inspector.ir.jaxpr import Equation, JaxprProgram, read_program
 from shardscope.parsers.source import Source

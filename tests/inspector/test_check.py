@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.check.budget import parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from shardscope.inspector.capture.errors import CaptureError
+from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.diff.diff import compare_outlines, diff
 from shardscope.inspector.diff.headline import headline

@@ -14,7 +14,7 @@ import sys
 if not getattr(sys.flags, "safe_path", False):
     del sys.path[0]
 import importlib.util, os
-folder, module, hello = sys.argv[1:4]
+folder, entry, hello = sys.argv[1:4]
 if hello:
     text = '{{"event":"hello","python":"%d.%d.%d"}}' % sys.version_info[:3]
     os.write(int(hello), ("%d 0\\n%s" % (len(text), text)).encode())
@@ -23,9 +23,10 @@ if sys.version_info < (3, 10):
 spec = importlib.util.spec_from_file_location("{PACKAGE}", folder + "/__init__.py", submodule_search_locations=[folder])
 sys.modules[spec.name] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules[spec.name])
-importlib.import_module("{PACKAGE}.capture.worker." + module).main(*sys.argv[4:])
+module, _, function = entry.partition(":")
+getattr(importlib.import_module("{PACKAGE}.capture.worker." + module), function or "main")(*sys.argv[4:])
 """
-"""Run with `python -c LOAD folder module hello arguments…`.
+"""Run with `python -c LOAD folder module[:function] hello arguments…`.
 
 The working directory, which `-c` puts first on `sys.path`, goes before anything is imported: a `json.py` that lies
 there must not be taken for the standard library's. Where `hello` is a file descriptor, the first frame is written
@@ -33,6 +34,6 @@ to it by hand, so that whoever waits knows that this is Python, and which, even 
 """
 
 
-def command(python: str, module: str, *arguments: str, hello: str = "") -> list[str]:
-    """The command line that runs `main(*arguments)` of a module of the worker."""
-    return [python, "-c", LOAD, FOLDER, module, hello, *arguments]
+def command(python: str, entry: str, *arguments: str, hello: str = "") -> list[str]:
+    """The command line that runs a function of the worker: `module:function`, or `module` for its `main`."""
+    return [python, "-c", LOAD, FOLDER, entry, hello, *arguments]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import faulthandler
+import importlib.metadata
 import importlib.util
 import json
 import os
 import platform
+import re
 import sys
 from dataclasses import replace
 from typing import Any
@@ -19,6 +21,9 @@ from .channel import Channel, Pipe, die_with_parent
 from .inputs.resolve import find_script, prepare_path, resolve
 from .patches import Overriding
 from .simulated.topology import Topology
+
+WANTED = re.compile(r"jax|jaxlib|libtpu|jax-(cuda|rocm)\d+-(plugin|pjrt)|nvidia-(cuda-nvcc|nvvm)(-cu\d+)?")
+"""Packages that decide what an interpreter can compile for."""
 
 
 def main(workspace: str, descriptor: str, request_text: str, chosen_devices: str, topology_text: str = "") -> None:
@@ -111,3 +116,13 @@ def _device_count() -> int:
         return int(jax.device_count())
     except Exception:  # jax is not there, or its backend would not start: that is the error to tell of
         return 0
+
+
+def list_packages() -> None:
+    """Print the versions of Python and of the packages that decide what it can compile for, as JSON."""
+    found = {"python": platform.python_version()}
+    for distribution in importlib.metadata.distributions():
+        name = re.sub(r"[-_.]+", "-", str(distribution.metadata["Name"] or "")).lower()
+        if WANTED.fullmatch(name):
+            found[name] = distribution.version
+    print(json.dumps(found))

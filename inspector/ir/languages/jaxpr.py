@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ....parsers.errors import ParseError, Problem
 from ....parsers.source import Source, Span
-from ...capture.errors import CaptureError
+from ...capture.model import CaptureError
 from ...catalog.spellings import PRIMITIVES
 from ..jaxpr import read_program
 from ..jaxpr_text import JaxprText, print_jaxpr, walk
