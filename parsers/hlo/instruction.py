@@ -1,6 +1,6 @@
 """One instruction of an HLO computation, each of its parts read from the text when it is first asked for.
 
-Its name, type and opcode are the index's business (`printed.py`, `freeform.py`); attributes are split by `fields.py`;
+Its name, type and opcode are the index's business (`printed.py`, `reading.py`); attributes are split by `fields.py`;
 the value of an attribute has a grammar of its own.
 """
 

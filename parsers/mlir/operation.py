@@ -99,7 +99,7 @@ class Operation:
     @property
     def replica_groups(self) -> ReplicaGroups | None:
         """The groups in which a collective of StableHLO runs; a custom call has them in its configuration."""
-        return self._read("replica_groups", lambda text: parse_groups(text, self.text.mesh))
+        return self._read("replica_groups", lambda text: parse_groups(text, self.text.meshes[0].get))
 
     @property
     def source_target_pairs(self) -> tuple[tuple[int, int], ...] | None:

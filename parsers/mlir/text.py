@@ -124,10 +124,6 @@ class MlirText:
             return ParseError(replace(error.problem, source=self.source, span=Span(start, start)))
         return anchored(error, self.source, place)
 
-    def mesh(self, name: str) -> MeshSyntax | None:
-        """The mesh of that name, if there is one that can be read."""
-        return self.meshes[0].get(name)
-
     @cached_property
     def meshes(self) -> tuple[Mapping[str, MeshSyntax], tuple[Problem, ...]]:
         """The meshes by name, without the `@`, and why others could not be read."""

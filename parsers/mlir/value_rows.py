@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from ..errors import readable
@@ -151,11 +152,9 @@ class _Reader:
         if match is None:
             return None
         if match[1] not in self._shardings:
-            self._shardings[match[1]] = self._parsed(_text(match[1]))
+            written = self.text.resolved(_text(match[1]))
+            self._shardings[match[1]] = readable(partial(parse_shardings, written))
         return self._shardings[match[1]]
-
-    def _parsed(self, written: str) -> tuple[Sharding, ...] | None:
-        return readable(lambda: parse_shardings(self.text.resolved(written)))
 
 
 def _names(head: Head) -> tuple[str, ...]:
