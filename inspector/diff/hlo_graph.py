@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Mapping
 
 from ...parsers.errors import ParseError
 from ...parsers.hlo import HloModule, Instruction
@@ -22,41 +20,15 @@ ACCIDENTAL = frozenset((*UNREAD, "calls", "to_apply", "body", "condition", "shar
 _LAYOUT = re.compile(r"\{[\d,]*(?::[^}]*)?\}|/\*.*?\*/")
 
 
-class HloGraph(Graph):
-    """One computation; its nodes are made when they are asked for."""
-
-    def __init__(self, computation: Computation) -> None:
-        self._computation = computation
-        self._uses = Uses(computation)
-        self._nodes: dict[str, Node] = {}
-
-    def at(self, offset: int) -> Node | None:
-        """The instruction whose text holds that byte."""
-        instructions = self._computation.instructions
-        place = bisect_right(instructions, offset, key=lambda instruction: instruction.span.start) - 1
-        is_inside = place >= 0 and offset < instructions[place].span.end
-        return self._of(instructions[place]) if is_inside else None
-
-    def definition(self, name: str) -> Node | None:
-        """The instruction of that name."""
-        instruction = self._computation.instruction(name)
-        return None if instruction is None else self._of(instruction)
-
-    def users_of(self, names: Collection[str]) -> Mapping[str, tuple[Node, ...]]:
-        """For each name the instructions with it as an operand."""
-        found = self._uses.users_of(names)
-        return {name: tuple(map(self._of, found[name])) for name in names}
-
-    def _of(self, instruction: Instruction) -> Node:
-        if instruction.name not in self._nodes:
-            self._nodes[instruction.name] = _node(instruction)
-        return self._nodes[instruction.name]
+def graph_of(computation: Computation) -> Graph[Instruction]:
+    """The graph of one computation."""
+    return Graph(computation.instructions, computation.instruction, Uses(computation).users_of, _node)
 
 
-def graph_around(module: HloModule, offset: int) -> HloGraph | None:
+def graph_around(module: HloModule, offset: int) -> Graph[Instruction] | None:
     """The computation whose instruction stands there."""
     instruction = module.instruction_at(offset)
-    return None if instruction is None else HloGraph(instruction.computation)
+    return None if instruction is None else graph_of(instruction.computation)
 
 
 def _node(instruction: Instruction) -> Node:

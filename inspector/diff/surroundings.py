@@ -8,7 +8,7 @@ from ...parsers.source import Span
 from . import hlo_graph, mlir_graph
 from .diff import Change, Diff
 from .node_matching import Facing, facings
-from .nodes import Graph, Node, in_text_order
+from .nodes import AnyGraph, Node, in_text_order
 from .outline import Outline, Transfer
 
 STEPS = 3
@@ -35,13 +35,13 @@ def around(found: Diff, change: Change) -> tuple[Facing, ...]:
     return () if after is None else _anchored(*after, _landmarks(found, after[1], 1), found.before)
 
 
-def surroundings(before_graph: Graph, before: Node, after_graph: Graph, after: Node) -> tuple[Facing, ...]:
+def surroundings(before_graph: AnyGraph, before: Node, after_graph: AnyGraph, after: Node) -> tuple[Facing, ...]:
     """What stands around two collectives that are one."""
     ones, others = before_graph.near(before, STEPS, MOST), after_graph.near(after, STEPS, MOST)
     return facings([(before, after)], ones, others)
 
 
-def _placed(side: Outline, transfer: Transfer | None) -> tuple[Graph, Node] | None:
+def _placed(side: Outline, transfer: Transfer | None) -> tuple[AnyGraph, Node] | None:
     """The operation that a transfer stands for, in its graph."""
     if transfer is None or transfer.span is None:
         return None
@@ -50,7 +50,7 @@ def _placed(side: Outline, transfer: Transfer | None) -> tuple[Graph, Node] | No
     return None if graph is None or node is None else (graph, node)
 
 
-def _graph(side: Outline, span: Span) -> Graph | None:
+def _graph(side: Outline, span: Span) -> AnyGraph | None:
     if side.text is not None and side.text.hlo is not None:
         return hlo_graph.graph_around(side.text.hlo, span.start)
     if side.text is not None and side.text.mlir is not None:
@@ -66,7 +66,9 @@ def _landmarks(found: Diff, start: Node, side: int) -> list[tuple[Span, Span]]:
     return known[:LANDMARKS]
 
 
-def _anchored(graph: Graph, alone: Node, known: Sequence[tuple[Span, Span]], other_side: Outline) -> tuple[Facing, ...]:
+def _anchored(
+    graph: AnyGraph, alone: Node, known: Sequence[tuple[Span, Span]], other_side: Outline
+) -> tuple[Facing, ...]:
     """What stands around an operation, as what is after; before is what the other side has for it."""
     own = graph.near(alone, STEPS, MOST)
     here = [(there, node) for there, span in known if (node := graph.at(span.start)) is not None]

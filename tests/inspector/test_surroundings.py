@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from shardscope.inspector.catalog.spellings import HLO_OPCODES, STABLEHLO_OPS
 from shardscope.inspector.diff.diff import Change, Diff, diff
-from shardscope.inspector.diff.hlo_graph import HloGraph
+from shardscope.inspector.diff.hlo_graph import graph_of
 from shardscope.inspector.diff.mlir_graph import graph_around
 from shardscope.inspector.diff.node_matching import Facing
 from shardscope.inspector.diff.surroundings import around, surroundings
@@ -42,7 +42,7 @@ def renamed(module: HloModule, seed: int) -> tuple[HloModule, dict[str, str]]:
 
 
 def facing_instructions(before: Instruction, after: Instruction) -> tuple[Facing, ...]:
-    graphs = [HloGraph(each.computation) for each in (before, after)]
+    graphs = [graph_of(each.computation) for each in (before, after)]
     one, other = (graph.at(each.span.start) for graph, each in zip(graphs, (before, after), strict=True))
     assert one is not None
     assert other is not None

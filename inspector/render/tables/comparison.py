@@ -120,8 +120,8 @@ def budgets_table(verdict: Verdict) -> Table:
 
 
 def word(verdict: Verdict) -> Piece:
-    """`passed`, `FAILED`."""
-    return Piece("passed", "good") if verdict.passed else Piece("FAILED", "error")
+    """`passed`, `failed`."""
+    return Piece("passed", "good") if verdict.passed else Piece("failed", "error")
 
 
 def summary(verdict: Verdict) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from rich.console import Console, RenderableType
 from rich.text import Text
@@ -57,7 +58,9 @@ def print_verdicts(verdicts: Iterable[Verdict], console: Console) -> None:
 
 def _print(verdict: Verdict, console: Console) -> None:
     told = ": ".join(filter(None, (verdict.name, summary(verdict))))
-    console.print(Text.assemble(text_of(word(verdict)), " ", data(told)))
+    # In a long log the failures have to stand out without colours.
+    outcome = text_of(word(verdict) if verdict.passed else replace(word(verdict), text="FAILED"))
+    console.print(Text.assemble(outcome, " ", data(told)))
     for over in verdict.broken:
         for line in _over(over, verdict):
             console.print(line)
