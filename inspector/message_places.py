@@ -17,13 +17,13 @@ from .report import PlacedMessage, SourcePosition
 STAGES = ("hlo-before", "hlo-spmd", "hlo")
 """Modules that a message of the compiler may be about, in the order in which they are asked."""
 
-MOST = 64
+MAX_MESSAGES = 64
 """Messages for which places are looked for."""
 
-MOST_INSTRUCTIONS = 32
+MAX_INSTRUCTIONS = 32
 """Of those that have the operation's name in a module."""
 
-DEEPEST = 16
+MAX_DEPTH = 16
 """Calls through which the first use of an argument is followed."""
 
 _INSTRUCTION = re.compile(r"(?:^|\s)%([\w.-]+) = \S+ [\w-]+\(")
@@ -35,7 +35,10 @@ _DONATED = re.compile(r"donated buffers were not usable")
 def placed_messages(program: Program) -> tuple[PlacedMessage, ...]:
     """All messages of a capture, those with a place that have one."""
     messages = program.capture.messages
-    return (*(_placed(program, message) for message in messages[:MOST]), *map(PlacedMessage, messages[MOST:]))
+    return (
+        *(_placed(program, message) for message in messages[:MAX_MESSAGES]),
+        *map(PlacedMessage, messages[MAX_MESSAGES:]),
+    )
 
 
 def _placed(program: Program, message: Message) -> PlacedMessage:
@@ -76,7 +79,7 @@ def _places(stage: ParsedStage, named: str | None, op_name: str | None) -> Itera
     for pattern in patterns:
         matches = re.finditer(pattern, stage.source.data)
         found = [
-            module.instruction_at(match.start()) for match, _ in zip(matches, range(MOST_INSTRUCTIONS), strict=False)
+            module.instruction_at(match.start()) for match, _ in zip(matches, range(MAX_INSTRUCTIONS), strict=False)
         ]
         here = [instruction for instruction in found if instruction is not None]
         for instruction in here:
@@ -100,7 +103,7 @@ def _donation(program: Program, message: Message) -> PlacedMessage:
 
 def _first_use(text: JaxprText, argument: int) -> tuple[Frame, ...]:
     number = 0
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         jaxpr = text.program.jaxprs[number]
         if argument >= len(jaxpr.inputs):
             return ()

@@ -15,7 +15,7 @@ from ..ir import hlo_types
 from ..report import CollectivePart, SourcePosition
 from .source_from_users import by_computation
 
-STEPS = 4
+MAX_STEPS = 4
 """From the vector to its pieces: the end of it, where it is asynchronous, the cut, the change of shape."""
 
 RESHAPES = ("bitcast", "reshape")
@@ -39,7 +39,7 @@ def _pieces(computation: Computation, members: list[Instruction]) -> dict[Instru
     found: dict[Instruction, list[Instruction]] = {member: [] for member in members}
     reached = {member.name: (member, member) for member in members}
     uses = Uses(computation)
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         users = uses.users_of(reached)
         farther: dict[str, tuple[Instruction, Instruction]] = {}
         for name, (member, instruction) in reached.items():

@@ -23,7 +23,7 @@ RENDEZVOUS = "_xla_host_transfer_rendezvous"
 """The frontend attribute that a send and its recv have in common."""
 
 DEVICES_OF_SLICE = 100_000
-MOST_MEMBERS = 1 << 20
+MAX_MEMBERS = 1 << 20
 """More devices than this are taken for a broken text."""
 
 _PRODUCT = re.compile(r"\{([\d,]+)\}x\{([\d,:]+)\}", re.ASCII)
@@ -98,7 +98,7 @@ def _groups(target: str) -> Groups:
     for part in product[2].split(","):
         first, _, last = part.partition(":")
         start, stop = _id(first), _id(last or first)
-        if stop - start + len(places) >= MOST_MEMBERS:
+        if stop - start + len(places) >= MAX_MEMBERS:
             return ()
         places += range(start, stop + 1)
     return tuple(tuple(each * DEVICES_OF_SLICE + place for each in slices) for place in places)

@@ -19,8 +19,7 @@ from ..report import Collective, CollectivePart, Kind, Origin, SourcePosition
 from .combiner import parts_of
 from .context import AnalysisContext
 from .dcn_transfers import RENDEZVOUS, Transfer, slices_of, transfer_of
-from .op_name import direction_of
-from .origin import origin_of
+from .origin import direction_of, origin_of
 from .participants import Participants, participants_of
 from .source_from_users import UserPositions, users_with_positions
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.hlo.uses import Uses
 from ..report import Pass, SourcePosition
-from .op_name import direction_of
+from .origin import direction_of
 
-FARTHEST = 4
+MAX_STEPS = 4
 """Steps that are followed through instructions that have no position either: copies, tuples, conversions."""
 
 
@@ -54,7 +54,7 @@ def _users(computation: Computation, members: list[Instruction]) -> dict[Instruc
     reached: dict[Instruction, frozenset[str]] = {member: frozenset({member.name}) for member in members}
     found: dict[Instruction, list[Instruction]] = {}
     uses = Uses(computation)
-    for _ in range(FARTHEST):
+    for _ in range(MAX_STEPS):
         users = uses.users_of(frozenset().union(*reached.values()))
         farther: dict[Instruction, frozenset[str]] = {}
         for member, names in reached.items():

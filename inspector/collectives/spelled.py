@@ -9,7 +9,7 @@ from ..ir.types import ArrayType
 from ..report import Collective, Report
 from ..units import plural
 
-MOST_TYPES = 2
+MAX_TYPES = 2
 """Operands of one collective that are spelled out."""
 
 _ARGUMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\]|\.\w+)*")
@@ -52,5 +52,5 @@ def source_text(collective: Collective, report: Report) -> str:
 
 
 def _several(types: tuple[ArrayType, ...]) -> str:
-    shown = ", ".join(map(str, types[:MOST_TYPES]))
-    return shown if len(types) <= MOST_TYPES else f"{shown}, … {len(types)} in all"
+    shown = ", ".join(map(str, types[:MAX_TYPES]))
+    return shown if len(types) <= MAX_TYPES else f"{shown}, … {len(types)} in all"

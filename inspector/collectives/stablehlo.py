@@ -11,7 +11,7 @@ from ..ir import mlir_types
 from ..report import Collective, SourcePosition
 from .context import AnalysisContext
 from .hlo import REDUCTIONS
-from .op_name import direction_of
+from .origin import direction_of
 from .participants import Participants
 
 CUSTOM_CALL = "stablehlo.custom_call"

@@ -14,7 +14,7 @@ from ...parsers.hlo import ArrayShape, Instruction
 from ...parsers.hlo.types import HloType
 from ..ir.hlo_types import leaves
 
-LARGEST_WINDOW = 1 << 20
+MAX_WINDOW = 1 << 20
 """Positions of output times kernel along one dimension that are looked at one by one."""
 
 _LABELS = re.compile(r"(\w+)_(\w+)->(\w+)")
@@ -82,7 +82,7 @@ def _meetings(
     image: int, kernel: int, result: int, stride: int, before: int, image_dilation: int, kernel_dilation: int
 ) -> int:
     """How often an element of the image and one of the kernel meet, along one dimension."""
-    if kernel * result > LARGEST_WINDOW:
+    if kernel * result > MAX_WINDOW:
         return kernel * result
     meetings = 0
     for at in range(kernel):

@@ -10,7 +10,7 @@ import re
 
 from ...parsers.hlo import HloModule, Instruction
 from ..capture.model import Capture
-from ..collectives.op_name import direction_of
+from ..collectives.origin import direction_of
 from ..ir import hlo_types
 from ..ir.derived import derived
 from ..ir.program import Program
@@ -18,7 +18,7 @@ from ..ir.stage import ParsedStage
 from ..report import LiveValue, PeakMemory, SourcePosition
 from .places import machine_of
 
-MOST = 1000
+MAX_VALUES = 1000
 """Values that are kept, the largest first."""
 
 _VALUE = re.compile(rb"^\s+(?P<name>[^\s{]+)\{(?P<index>[\d,\s]*)\}:\s(?P<size>\d{1,18}) bytes", re.MULTILINE)
@@ -62,7 +62,7 @@ def _made_by(listed: bytes, module: HloModule | None) -> tuple[LiveValue, ...]:
         if int(match["size"]):
             made_by = known.get(name) or (None if module is None else _renamed(name, module))
             found.append(_value(name, match["index"].decode(), int(match["size"]), made_by))
-    return tuple(sorted(found, key=lambda value: -value.bytes)[:MOST])
+    return tuple(sorted(found, key=lambda value: -value.bytes)[:MAX_VALUES])
 
 
 def _instructions(module: HloModule) -> dict[str, Instruction]:

@@ -13,7 +13,7 @@ from ..ir.program import Program
 from ..targets.chips import Chip, chip_of_kind
 from ..targets.target import wraps
 
-MOST_PAIRS = 1 << 16
+MAX_PAIRS = 1 << 16
 """Pairs of devices whose ways are followed for one estimate."""
 
 LinkOfChip = tuple[int, int, int, tuple[int, ...]]
@@ -173,7 +173,7 @@ class Machine:
     def _detour(self, islands: Sequence[Sequence[Device]]) -> Detour:
         torus = Torus(self.shape, self.closed)
         ring = load_of((pair for island in islands for pair in ring_pairs(island)), torus)
-        if sum(len(island) ** 2 for island in islands) > MOST_PAIRS:
+        if sum(len(island) ** 2 for island in islands) > MAX_PAIRS:
             return Detour(ring, None)
         return Detour(ring, load_of((pair for island in islands for pair in all_pairs(island)), torus).busiest)
 

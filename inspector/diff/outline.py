@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from ...parsers.source import Span
 from ..capture.model import CaptureError
-from ..collectives.op_name import last_components
+from ..collectives.origin import last_components
 from ..collectives.spelled import argument_of, types_text
 from ..collectives.stage import collectives_of
 from ..ir.program import Program

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ...parsers.hlo import Computation, HloModule, Instruction
 from .execution import MIRRORED, count
 
-MOST_STEPS = 150
+MAX_STEPS = 150
 """Most instructions that are looked at for one value: a counter is a few steps away, or it is none."""
 
 TRANSPARENT = frozenset({"copy", "bitcast", "convert", "reshape", "opt-barrier", "broadcast", "copy-done"})
@@ -64,7 +64,7 @@ def _test(condition: Computation, module: HloModule) -> Test | None:
     """The comparison that a condition's result is, looked for through fusions and copies."""
     root = condition.root
     environment: Environment = {0: Carried(None)}
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         if root is None or root.opcode == "compare":
             break
         evaluation = _Evaluation(module, environment)
@@ -89,7 +89,7 @@ def _test(condition: Computation, module: HloModule) -> Test | None:
 class _Evaluation:
     """What instructions give, in terms of constants and of what their computation's parameters stand for."""
 
-    def __init__(self, module: HloModule, environment: Environment, steps: int = MOST_STEPS) -> None:
+    def __init__(self, module: HloModule, environment: Environment, steps: int = MAX_STEPS) -> None:
         self._module = module
         self._environment = environment
         self._steps = steps

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ...parsers.mlir import names
 from ..catalog.spellings import PRIMITIVES
-from ..collectives.op_name import last_components, merged_parts
+from ..collectives.origin import last_components, merged_parts
 from ..ir.def_use import forward
 from ..ir.derived import derived
 from ..ir.program import Program
@@ -25,10 +25,10 @@ from .table import propagated
 PASSING = frozenset({"transpose", "convert", "reshape", "sharding_constraint", "optimization_barrier"})
 """Operations that only hand on what is moved."""
 
-FARTHEST = 3
-"""Of those, how many in a row are followed."""
+MAX_STEPS = 3
+"""Operations in a row that are followed through those."""
 
-MOST_OPERATIONS = 16
+MAX_OPERATIONS = 16
 """Operations of one collective, merged from several, that are looked at."""
 
 
@@ -51,7 +51,7 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
         return ()
     rows, confidence = _rows(stage, flow, text, collective)
     found = []
-    for row in rows[:MOST_OPERATIONS]:
+    for row in rows[:MAX_OPERATIONS]:
         cause = CollectiveContext(flow, row, collective, confidence).cause()
         if cause.effect == "own":
             elsewhere = _at_a_user(flow, flow.results(row), collective, confidence)
@@ -78,9 +78,9 @@ def _at_a_user(
     """
     frame = collective.source.frame
     found: list[tuple[tuple[bool, bool], CollectiveCause]] = []
-    for users in forward(flow, moved, FARTHEST, lambda row: _passes(flow, row)):
+    for users in forward(flow, moved, MAX_STEPS, lambda row: _passes(flow, row)):
         met = [(node, row) for node, rows in users.items() for row in rows]
-        for node, row in met[:MOST_OPERATIONS]:
+        for node, row in met[:MAX_OPERATIONS]:
             context = CollectiveContext(flow, row, collective, confidence)
             cause = context.cause()
             if cause.effect != "own" and context.is_about(node):
@@ -98,7 +98,7 @@ def _passes(flow: Dataflow, row: int) -> bool:
 
 def _at_a_source(flow: Dataflow, row: int, collective: Collective, confidence: Confidence) -> CollectiveCause | None:
     """The cause at what the only operand comes from: compilers move a change of shape behind what does not need it."""
-    for _ in range(FARTHEST):
+    for _ in range(MAX_STEPS):
         (node, *others) = flow.operands(row) or (None,)
         if node is None or others or node.kind != "result":
             return None

@@ -204,7 +204,7 @@ class CollectiveContext:
 BACKWARD = "transpose("
 """What JAX has in the names of operations of the backward pass."""
 
-FARTHEST = 24
+MAX_STEPS = 24
 """Operations between a gradient and the output that it becomes: an optimizer's."""
 
 
@@ -217,7 +217,7 @@ def is_gradient(flow: Dataflow, row: int) -> bool:
     if not found or BACKWARD not in found[0]:
         return False
     returned = set(flow.returned)
-    ways = forward(flow, flow.results(row), FARTHEST, lambda user: _keeps_elements(flow, user))
+    ways = forward(flow, flow.results(row), MAX_STEPS, lambda user: _keeps_elements(flow, user))
     return any(not returned.isdisjoint(reached) for reached in ways)
 
 

@@ -22,10 +22,10 @@ from .held import SHARED, Held, Value, join, same_axes, value_of, without
 
 Reading = Literal["types", "values"]
 
-DEEPEST = 100
+MAX_DEPTH = 100
 """Bodies nested deeper are taken as opaque: only a crafted program has them."""
 
-MOST_CALLS = 100_000
+MAX_CALLS = 100_000
 """Calls that are followed; of a crafted program the rest is opaque."""
 
 
@@ -108,7 +108,7 @@ class _Walker:
         where: ShardMap | None,
     ) -> Sequence[Value]:
         bodies = {name: body for name, body in equation.bodies if 0 < body < len(self.program.jaxprs)}
-        if self.depth > DEEPEST or len(self.known) > MOST_CALLS:
+        if self.depth > MAX_DEPTH or len(self.known) > MAX_CALLS:
             bodies = {}
         if equation.shard_map is not None and bodies:
             return self._shard_map(
