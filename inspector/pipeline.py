@@ -17,9 +17,9 @@ from .findings.policy import EVERYTHING, Policy
 from .ir.derived import derived
 from .ir.program import Program
 from .ir.stage import ParsedStage
-from .message_places import placed_messages
 from .report import Collective, Report, StageSummary
 from .report.cost import FunctionCost
+from .selection.message_places import placed_messages
 from .shardings.requested import contradictions
 from .shardings.table import borders
 from .values.probed import divergences, place_probes

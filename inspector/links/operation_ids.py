@@ -88,6 +88,20 @@ EquationNumber = tuple[int, int]
 """The index of a jaxpr, and that of an equation in it."""
 
 
+def operations_at(program: Program, stage: ParsedStage, offset: int) -> tuple[int, ...]:
+    """The numbers of the operations that what stands at an offset of any stage comes from, or became."""
+    if stage.jaxpr is not None:
+        return operations_of(program, stage.jaxpr, offset)
+    return tags_at(stage, stage.source.line_around(offset))
+
+
+def spans_of_operations(program: Program, stage: ParsedStage, operations: Sequence[int]) -> tuple[Span, ...]:
+    """Where any stage has operations with these numbers."""
+    if stage.jaxpr is not None:
+        return spans_of_equations(program, stage.jaxpr, operations)
+    return spans_of_tags(stage, operations)
+
+
 def operations_of(program: Program, text: JaxprText, offset: int) -> tuple[int, ...]:
     """The numbers of the operations that the equation at an offset of the printed jaxpr became.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -11,9 +11,8 @@ from ...parsers.source import Frame, Span
 from ..catalog.spellings import PRIMITIVES
 from ..collectives.stage import collectives_of
 from ..ir.jaxpr_text import EquationPlace, JaxprText
-from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from ..links.operation_ids import operations_of, spans_of_equations, spans_of_tags, tags_at
+from ..links.operation_ids import operations_at, spans_of_equations, spans_of_operations, tags_at
 from ..links.source_positions import frames_at, spans_of
 from ..report import Collective, CollectiveCause, Confidence, Conflict, Finding, Report, ShardedValue, Why
 from ..shardings.collective_causes import causes_of
@@ -85,20 +84,6 @@ def linked(report: Report, place: Place, stage: ParsedStage) -> Linked:
     return found
 
 
-def _operations(program: Program, stage: ParsedStage, offset: int) -> tuple[int, ...]:
-    """The numbers of the operations of the StableHLO that what stands at an offset belongs to."""
-    if stage.jaxpr is not None:
-        return operations_of(program, stage.jaxpr, offset)
-    return tags_at(stage, stage.source.line_around(offset))
-
-
-def _exactly(program: Program, operations: Sequence[int], stage: ParsedStage) -> tuple[Span, ...]:
-    """What operations with these numbers are in a stage."""
-    if stage.jaxpr is not None:
-        return spans_of_equations(program, stage.jaxpr, operations)
-    return spans_of_tags(stage, operations)
-
-
 def _placed(report: Report, place: Place, stage: ParsedStage) -> Linked:
     match place:
         case SourceLine(file, line):
@@ -113,8 +98,8 @@ def _placed(report: Report, place: Place, stage: ParsedStage) -> Linked:
             collective = next((c for c in here if c.span.start <= offset < c.span.end), None)
             if collective is not None:
                 return Linked(place, stack or collective.source.stack, *_around(report, collective, stage))
-            known = () if origin is None or origin is stage else _operations(report.program, origin, offset)
-            exact = _exactly(report.program, known, stage)
+            known = () if origin is None or origin is stage else operations_at(report.program, origin, offset)
+            exact = spans_of_operations(report.program, stage, known)
             spans = exact or (() if origin is stage else _first_known(stage, stack))
             around = _of_line(report, stack[0]) if stack else ()
             return Linked(place, stack, None, around, spans, "exact" if exact else "name" if spans else "none")

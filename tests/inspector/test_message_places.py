@@ -9,7 +9,7 @@ import pytest
 from shardscope.inspector.capture.model import Capture, Message
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.ir.program import Program
-from shardscope.inspector.message_places import placed_messages
+from shardscope.inspector.selection.message_places import placed_messages
 
 from tests.conftest import SampleCapture
 

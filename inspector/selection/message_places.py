@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..parsers.source import Frame
-from .capture.model import Message
-from .collectives.source_from_users import users_with_positions
-from .ir.derived import derived
-from .ir.jaxpr_text import JaxprText
-from .ir.program import Program
-from .ir.stage import ParsedStage
-from .report import PlacedMessage, SourcePosition
+from ...parsers.source import Frame
+from ..capture.model import Message
+from ..collectives.source_from_users import users_with_positions
+from ..ir.derived import derived
+from ..ir.jaxpr_text import JaxprText
+from ..ir.program import Program
+from ..ir.stage import ParsedStage
+from ..report import PlacedMessage, SourcePosition
 
 STAGES = ("hlo-before", "hlo-spmd", "hlo")
 """Modules that a message of the compiler may be about, in the order in which they are asked."""
