@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,6 +35,11 @@ class Column:
     importance: int = 0
     align: Literal["left", "right"] = "left"
     where: Literal["everywhere", "documents", "screen"] = "everywhere"
+
+
+def titled(*titles: str, right: Collection[str] = ()) -> tuple[Column, ...]:
+    """The columns of a table that only documents have; those of numbers are aligned to the `right`."""
+    return tuple(Column(title, align="right" if title in right else "left") for title in titles)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from ....parsers.errors import Problem
 from ...capture.model import PHASES, Failure, Message, Value
 from ...report import PlacedMessage, Report
 from ...units import format_bytes, format_seconds, plural
-from ..table import Cell, Column, Detail, Piece, Role, Row, Table
+from ..table import Cell, Column, Detail, Piece, Role, Row, Table, titled
 
 MOST = 12
 """Arguments, and outputs, that a document lists."""
@@ -121,7 +121,7 @@ def stages(report: Report) -> Table:
     return Table(
         id="stages",
         title="Stages",
-        columns=(Column("stage"), *(Column(name, align="right") for name in ("instructions", "size", "time"))),
+        columns=titled("stage", "instructions", "size", "time", right=("instructions", "size", "time")),
         rows=tuple(rows),
         heading="Stages" if rows else "",
     )

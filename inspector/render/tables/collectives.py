@@ -8,7 +8,7 @@ from ...report import Collective, Report, UncountedCommunication
 from ...shardings.collective_causes import causes_of
 from ...units import format_bytes, format_seconds
 from ..collective_rows import CollectiveRow, rows_of, total_seconds
-from ..table import Cell, Column, Detail, Piece, Row, Table, axes_cell
+from ..table import Cell, Column, Detail, Piece, Row, Table, axes_cell, titled
 from ..why_lines import cause_line, remedy_line
 
 TITLES = {
@@ -150,7 +150,7 @@ def causes(report: Report) -> Table:
     return Table(
         id="causes",
         title="Why they are there",
-        columns=(Column("collectives"), Column("because")),
+        columns=titled("collectives", "because"),
         rows=tuple(Row((_what(rows), "\n".join(lines)), lines) for lines, rows in ordered),
         heading="Why they are there" if ordered else "",
         most=20,

@@ -21,7 +21,7 @@ from ..change_rows import (
     inside_rows,
 )
 from ..collective_rows import SHORT_PASS, cause_text, total_wire
-from ..table import Cell, Column, Piece, Role, Row, Table
+from ..table import Cell, Column, Piece, Role, Row, Table, titled
 
 ROLES: dict[str, Role] = {"added": "added", "removed": "removed", "changed": "changed", "regrouped": "aside"}
 
@@ -88,11 +88,11 @@ def _concerns(found: Diff) -> Table:
         Row((Piece(what, "removed" if kind == "added" else "added"), message), kind)
         for kind, what, message in concern_rows(found)
     ]
-    return Table("concerns", "Findings", (Column(""), Column("")), tuple(rows), heading="Findings", most=MOST)
+    return Table("concerns", "Findings", titled("", ""), tuple(rows), heading="Findings", most=MOST)
 
 
 def _facts(id: str, title: str, rows: Sequence[tuple[str, str]], unit: str) -> Table:
-    columns, cells = (Column(""), Column("")), tuple(map(Row, rows))
+    columns, cells = titled("", ""), tuple(map(Row, rows))
     return Table(id, title, columns, cells, heading=title, most=MOST, unit=unit)
 
 
@@ -101,7 +101,7 @@ def verdicts_table(verdicts: Sequence[Verdict]) -> Table:
     return Table(
         id="checks",
         title="Checks",
-        columns=(Column(""), Column("function"), Column("")),
+        columns=titled("", "function", ""),
         rows=tuple(Row((word(each), each.name, summary(each)), each) for each in verdicts),
         heading="Checks",
         empty_text="Nothing was checked.",
@@ -113,7 +113,7 @@ def budgets_table(verdict: Verdict) -> Table:
     return Table(
         id="budgets",
         title="Budgets",
-        columns=(Column("over budget"), Column("there is")),
+        columns=titled("over budget", "there is"),
         rows=tuple(Row((each.budget.text, each.found), each) for each in verdict.broken),
         unit="budget",
     )

@@ -9,7 +9,7 @@ from ...report import Collective, LiveValue, PeakMemory, Report
 from ...report.cost import Estimate, FunctionCost, Term
 from ...units import format_bytes, format_count, format_seconds
 from ..collective_rows import SHORT_PASS
-from ..table import Column, Piece, Row, Table
+from ..table import Piece, Row, Table, titled
 
 
 def term_text(term: Term) -> str:
@@ -37,14 +37,7 @@ def cost(report: Report) -> Table:
     return Table(
         id="cost",
         title="Cost",
-        columns=(
-            Column("est.", align="right"),
-            Column("kind"),
-            Column("axes"),
-            Column("over"),
-            Column("formula"),
-            Column("with"),
-        ),
+        columns=titled("est.", "kind", "axes", "over", "formula", "with", right=("est.",)),
         rows=tuple(_formula_row(*key, collective) for key, collective in distinct.items()),
         heading="" if found is None else _heading(found),
         above=() if found is None else (roofline_line(found),),
@@ -106,13 +99,7 @@ def memory(report: Report) -> Table:
     return Table(
         id="memory",
         title="Memory",
-        columns=(
-            Column("alive at the peak", align="right"),
-            Column(""),
-            Column("type"),
-            Column("pass"),
-            Column("from"),
-        ),
+        columns=titled("alive at the peak", "", "type", "pass", "from", right=("alive at the peak",)),
         rows=tuple(_memory_row(key, values) for key, values in ordered),
         heading="" if account is None else f"Memory per device{_verdict(peak)}",
         above=() if account is None else (" · ".join(known) or "the compiler does not say",),

@@ -10,7 +10,7 @@ from ...capture.protocol.values import Apart, Reference, Timing
 from ...report import Divergence, ProbedValue, Report
 from ...selection.selection import ProbePlace
 from ...units import format_seconds, plural
-from ..table import Cell, Column, Piece, Row, Table, axes_cell
+from ..table import Cell, Column, Piece, Row, Table, axes_cell, titled
 
 LONGEST_VALUES = 60
 
@@ -81,11 +81,8 @@ def times(report: Report) -> Table:
     return Table(
         id="times",
         title="Measured times",
-        columns=(
-            Column(""),
-            *(Column(name, align="right") for name in ("runs", "shortest", "longest", "skew")),
-            Column("latest"),
-            Column("from"),
+        columns=titled(
+            "", "runs", "shortest", "longest", "skew", "latest", "from", right=("runs", "shortest", "longest", "skew")
         ),
         rows=tuple(rows),
         heading=f"Measured times in {runs} runs, a device's waiting for the others included" if rows else "",
@@ -162,15 +159,7 @@ def divergences(report: Report) -> Table:
     return Table(
         id="divergences",
         title="Divergences",
-        columns=(
-            Column(""),
-            Column("type"),
-            Column("over"),
-            Column("said by"),
-            Column("devices"),
-            Column("iteration"),
-            Column("from"),
-        ),
+        columns=titled("", "type", "over", "said by", "devices", "iteration", "from"),
         rows=tuple(Row(_divergence_cells(found, report.script), found) for found in first),
         heading="Declared the same on all devices, but different" if first else "",
         notes=lambda: [Piece(words, "aside")] if rest else [],
@@ -203,14 +192,7 @@ def reference(report: Report) -> Table:
     return Table(
         id="reference",
         title="One device",
-        columns=(
-            Column(""),
-            Column("when"),
-            Column("iteration"),
-            Column("device at"),
-            Column("off by"),
-            Column("from"),
-        ),
+        columns=titled("", "when", "iteration", "device at", "off by", "from"),
         rows=tuple(Row(_apart_cells(apart, value, report.script), apart) for apart, value in pairs),
         heading="" if found is None else _heading(found),
         empty_text="" if found is None else _empty(found),
