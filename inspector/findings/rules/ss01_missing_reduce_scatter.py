@@ -37,7 +37,7 @@ def check(report: Report) -> Iterator[Finding]:
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Iterator[Finding]:
     equation, source = place.equation, flow.source(place)
     axes, type = equation.axes or (), equation.outputs[number].type
-    compiled = next(compiled_as(report, "all-reduce", axes, type, source), None)
+    compiled = compiled_as(report, "all-reduce", axes, type, source)
     if is_compiled(report) and (compiled is None or compiled.fused_form is not None):
         return  # the compiler made a reduce-scatter of it, or needs nothing of it
     parts = math.prod(axis_sizes(report, flow, place)[axis] for axis in block.axes)

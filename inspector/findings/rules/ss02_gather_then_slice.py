@@ -29,7 +29,7 @@ def check(report: Report) -> Iterator[Finding]:
 def _written(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Iterator[Finding]:
     equation, source = place.equation, flow.source(place)
     axes, type = equation.axes or (), equation.outputs[number].type
-    compiled = next(compiled_as(report, "all-gather", axes, type, source), None)
+    compiled = compiled_as(report, "all-gather", axes, type, source)
     if is_compiled(report) and compiled is None:
         return
     (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)

@@ -48,7 +48,7 @@ def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> I
         if not any(found.dimension(flow, [(value, dim)], parts) == gathered for dim in dims):
             return
     reductions = tuple(dict.fromkeys(use.place for use in found.ends))
-    compiled = next(compiled_as(report, "all-gather", axes, equation.outputs[number].type, flow.source(place)), None)
+    compiled = compiled_as(report, "all-gather", axes, equation.outputs[number].type, flow.source(place))
     if not is_compiled(report) or compiled is not None:
         yield _found(report, flow, place, number, reductions, compiled)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain
 
 from ....parsers.errors import ParseError
 from ....parsers.hlo import Instruction
@@ -91,8 +90,8 @@ def saving(*collectives: Collective | None, times: int | None = 1, combined: boo
 
 def compiled_as(
     report: Report, kind: Kind, axes: Iterable[str], type: str, source: SourcePosition
-) -> Iterator[Collective]:
-    """The collectives of the compiled program of that kind, axes and shape, from that line if any says so.
+) -> Collective | None:
+    """The collective of the compiled program of that kind, axes and shape, from that line if any says so.
 
     A compiler may widen element types, and make one collective of several, with the line of one of them. Where none has
     that shape, those that have as many elements: a TPU's compiler keeps the blocks of a gather apart.
@@ -104,7 +103,7 @@ def compiled_as(
     lines = {(frame.file, frame.line) for frame in source.stack[:1]}
     here = [c for c in found if _lines(c) & lines]
     # One that stands alone on another line is another one.
-    yield from here or [c for c in found if is_combined(c) or not c.source.stack]
+    return next(iter(here or [c for c in found if is_combined(c) or not c.source.stack]), None)
 
 
 def sum_compiled_as(report: Report, flow: Flow, place: EquationPlace, number: int) -> Collective | None:
@@ -112,8 +111,8 @@ def sum_compiled_as(report: Report, flow: Flow, place: EquationPlace, number: in
     equation, source = place.equation, flow.source(place)
     axes, type = equation.axes or (), equation.outputs[number].type
     whole = flow.type_of(At(place.jaxpr, equation.inputs[number])) or type
-    scattered = compiled_as(report, "reduce-scatter", axes, type, source) if equation.primitive in SCATTERS else ()
-    return next(chain(scattered, compiled_as(report, "all-reduce", axes, whole, source)), None)
+    scattered = compiled_as(report, "reduce-scatter", axes, type, source) if equation.primitive in SCATTERS else None
+    return scattered or compiled_as(report, "all-reduce", axes, whole, source)
 
 
 def is_combined(collective: Collective) -> bool:
