@@ -40,30 +40,30 @@ def opened(shardscope: Shardscope, path: str, *arguments: str, **options: str) -
     return report
 
 
-def test_a_saved_capture(shardscope: Shardscope, capture: Capture, tmp_path: Path, no_jax: dict[str, str]) -> None:
+def test_a_saved_capture(shardscope: Shardscope, shardscope_process: Shardscope, no_jax: dict[str, str]) -> None:
     """What is opened says what the run itself said."""
     saved = shardscope("run", "psum", "--format", "json", "--save", "psum.shardscope")
-    again = opened(shardscope, "psum.shardscope", **no_jax)
+    again = opened(shardscope_process, "psum.shardscope", **no_jax)
     assert again == json.loads(saved.stdout)
 
 
 @pytest.mark.parametrize("stage", ["hlo", "hlo-before", "stablehlo", "sdy"])
 def test_a_single_text(
-    shardscope: Shardscope, capture: Capture, tmp_path: Path, stage: str, no_jax: dict[str, str]
+    shardscope_process: Shardscope, capture: Capture, tmp_path: Path, stage: str, no_jax: dict[str, str]
 ) -> None:
     found = capture.stage(stage)
     assert found is not None
     (tmp_path / "text").write_bytes(found.source.data)
-    report = opened(shardscope, "text", **no_jax)
+    report = opened(shardscope_process, "text", **no_jax)
     (only,) = report["stages"]  # type: ignore[misc]
     assert only["name"] == stage
     assert only["problems"] == []
 
 
-def test_standard_input(shardscope: Shardscope, capture: Capture) -> None:
+def test_standard_input(shardscope_process: Shardscope, capture: Capture) -> None:
     found = capture.stage("hlo")
     assert found is not None
-    done = shardscope("open", "-", "--format", "json", input=found.source.data)
+    done = shardscope_process("open", "-", "--format", "json", input=found.source.data)
     report = json.loads(done.stdout)
     assert len(report["collectives"]) == found.source.text().count("channel_id=")
 

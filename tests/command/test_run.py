@@ -60,8 +60,8 @@ def test_json_of_a_script(shardscope: Shardscope, script: Path) -> None:
     assert b"hello from the script" not in done.stdout + done.stderr
 
 
-def test_text_of_a_sample(shardscope: Shardscope) -> None:
-    done = shardscope("run", "matmul_reduce_scatter", "--no-live")
+def test_text_of_a_sample(shardscope_process: Shardscope) -> None:
+    done = shardscope_process("run", "matmul_reduce_scatter", "--no-live")
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 0
     assert lines[0].startswith("matmul_reduce_scatter.py:matmul")
@@ -105,17 +105,17 @@ def test_failures_are_told_and_exit_as_documented(
     assert done.stderr == b""
 
 
-def test_a_process_that_dies(shardscope: Shardscope, tmp_path: Path) -> None:
+def test_a_process_that_dies(shardscope_process: Shardscope, tmp_path: Path) -> None:
     (tmp_path / "dies.py").write_text("import os\n\ndef fn():\n    os.abort()\n")
-    done = shardscope("run", "dies.py:fn", "--format", "json")
+    done = shardscope_process("run", "dies.py:fn", "--format", "json")
     assert done.returncode == 4
     failure = json.loads(done.stdout)["failure"]
     assert failure["kind"] == "died"
     assert "SIGABRT" in failure["message"]
 
 
-def test_usage_errors_of_the_command_itself(shardscope: Shardscope) -> None:
-    assert shardscope("run").returncode == 2
+def test_usage_errors_of_the_command_itself(shardscope: Shardscope, shardscope_process: Shardscope) -> None:
+    assert shardscope_process("run").returncode == 2
     assert shardscope("dance").returncode == 2
     assert shardscope("run", "psum", "--devices", "0").returncode == 2
 
