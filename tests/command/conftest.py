@@ -28,13 +28,14 @@ def shardscope(tmp_path: Path) -> Shardscope:
             for name, stream in (("stdin", stdin), ("stdout", stdout), ("stderr", stderr)):
                 patch.setattr(sys, name, stream)
             try:
-                status = main(arguments)
+                status: object = main(arguments)
             except SystemExit as ending:
-                assert isinstance(ending.code, int)
                 status = ending.code
-        written = [stream.detach() for stream in (stdout, stderr)]
-        assert all(isinstance(each, io.BytesIO) for each in written)
-        return subprocess.CompletedProcess(arguments, status, *(each.getvalue() for each in written))
+        out, err = (stream.detach() for stream in (stdout, stderr))
+        assert isinstance(out, io.BytesIO)
+        assert isinstance(err, io.BytesIO)
+        assert isinstance(status, int)
+        return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
 
     return run
 
