@@ -100,8 +100,8 @@ def record(
         compiled, devices = _compile(lowered, channel, workspace, topology)
         subject.set_devices(devices)
         if topology is None:
-            channel.send(Arguments(values.with_actual(described[0], compiled.input_shardings)))
-            channel.send(Outputs(values.with_actual(described[1], compiled.output_shardings)))
+            channel.send(Arguments(values.with_actual(described[0], values.compiled_shardings(compiled, "input"))))
+            channel.send(Outputs(values.with_actual(described[1], values.compiled_shardings(compiled, "output"))))
         memory = _memory(compiled)
         if memory is not None:
             channel.send(memory)

@@ -15,6 +15,7 @@ import numpy as np
 from ...protocol import values
 from ...protocol.values import Apart, Compared, Difference, Probe, Reference, Shard
 from ..program.avals import type_text
+from ..program.values import compiled_shardings
 from . import live
 from .digests import has_bits, plain
 from .probing import Prober
@@ -50,7 +51,7 @@ class Probed:
         self.room = MOST_BYTES
         self._shown = census(compiled.as_text())
         self._traced = traced
-        self._outputs = _shardings(compiled)
+        self._outputs = tuple(compiled_shardings(compiled, "output"))
         self._arrays: dict[str, Any] = {}
         self._results: tuple[Any, ...] = ()
 
@@ -235,14 +236,6 @@ def _window(shape: tuple[int, ...], asked: tuple[int, ...]) -> tuple[tuple[int, 
 
 def _digest(array: Any) -> str:
     return hashlib.blake2b(np.ascontiguousarray(array).reshape(-1).view(np.uint8), digest_size=8).hexdigest()
-
-
-def _shardings(compiled: Any) -> tuple[Any, ...]:
-    """Those of the results; none where the program has others beside them, as one that writes to Refs has."""
-    try:
-        return tuple(jax.tree.leaves(compiled.output_shardings))
-    except ValueError:
-        return ()
 
 
 def _alone(leaf: Any, device: Any) -> Any:

@@ -47,9 +47,16 @@ def describe_results(call: Traceable) -> tuple[Value, ...]:
     )
 
 
-def with_actual(values: tuple[Value, ...], shardings: Any) -> tuple[Value, ...]:
-    """The same with what `compiled.input_shardings` or `output_shardings` say; unchanged where those are of others."""
-    leaves = jax.tree.leaves(shardings, is_leaf=lambda leaf: leaf is None)
+def compiled_shardings(compiled: Any, side: str) -> list[Any]:
+    """Those of the `input` or `output`; none where others are beside them, as in a program that writes to Refs."""
+    try:
+        return list(jax.tree.leaves(getattr(compiled, f"{side}_shardings"), is_leaf=lambda leaf: leaf is None))
+    except ValueError:
+        return []
+
+
+def with_actual(values: tuple[Value, ...], leaves: list[Any]) -> tuple[Value, ...]:
+    """The same with the shardings of the compiled program; unchanged where those are of others."""
     if len(leaves) != len(values):
         return values
     return tuple(replace(value, actual=spec_text(leaf)) for value, leaf in zip(values, leaves, strict=True))
