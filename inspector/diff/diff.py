@@ -9,7 +9,7 @@ from typing import Literal
 from ..report import Report
 from . import matching
 from .keys import FINDING_RULES, FindingKey, IntermediateChange, intermediate_changes
-from .outline import Border, Counted, Outline, Transfer, Work, common_stages, outline, total_wire
+from .outline import Border, CollectiveSignature, Counted, Outline, Transfer, common_stages, outline, total_wire
 from .pairing import Pair, pair_up
 from .regrouping import Regrouping
 
@@ -73,7 +73,7 @@ class FindingChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class Metric:
     """A number that differs; None on the side that does not have it."""
 
     name: str
@@ -96,9 +96,9 @@ class Diff:
     borders: tuple[BorderChange, ...]
     insides: tuple[IntermediateChange, ...]
     findings: tuple[FindingChange, ...]
-    sizes: tuple[Amount, ...]
-    costs: tuple[Amount, ...]
-    opcodes: tuple[Amount, ...]
+    sizes: tuple[Metric, ...]
+    costs: tuple[Metric, ...]
+    opcodes: tuple[Metric, ...]
 
     @property
     def communication_differs(self) -> bool:
@@ -173,11 +173,13 @@ def _regrouped(each: Regrouping) -> Change:
     return Change("regrouped" if each.exact else "changed", each.count, befores, afters, what)
 
 
-def _differing(ones: Sequence[Work], others: Sequence[Work]) -> tuple[str, ...]:
+def _differing(ones: Sequence[CollectiveSignature], others: Sequence[CollectiveSignature]) -> tuple[str, ...]:
     """The fields whose values are others on the other side."""
     sides = (ones, others)
     return tuple(
-        f.name for f in fields(Work) if len({frozenset(getattr(each, f.name) for each in side) for side in sides}) > 1
+        f.name
+        for f in fields(CollectiveSignature)
+        if len({frozenset(getattr(each, f.name) for each in side) for side in sides}) > 1
     )
 
 
@@ -201,7 +203,7 @@ def _layout(border: Border | None) -> tuple[str, str | None] | None:
     return None if border is None else (border.type, border.spec)
 
 
-def _is_worth_telling(amount: Amount) -> bool:
+def _is_worth_telling(amount: Metric) -> bool:
     """Estimates that differ by less than one in a thousand are the same."""
     one, other = amount.before, amount.after
     return one is None or other is None or abs(one - other) >= 1e-3 * max(abs(one), abs(other))
@@ -209,7 +211,7 @@ def _is_worth_telling(amount: Amount) -> bool:
 
 def _amounts(
     before: Mapping[str, float], after: Mapping[str, float], missing: float | None = None
-) -> tuple[Amount, ...]:
+) -> tuple[Metric, ...]:
     names = dict.fromkeys((*before, *after))
-    found = (Amount(name, before.get(name, missing), after.get(name, missing)) for name in names)
+    found = (Metric(name, before.get(name, missing), after.get(name, missing)) for name in names)
     return tuple(amount for amount in found if amount.before != amount.after)

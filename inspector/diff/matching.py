@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable
 
-from .outline import Counted, Transfer, Work
+from .outline import CollectiveSignature, Counted, Transfer
 from .pairing import Pair, Rule, Unambiguous, pair_up
 from .regrouping import Regrouping, regroup
 
@@ -38,7 +38,7 @@ def _line(one: Transfer) -> Hashable:
     return (one.place.frames[0], one.place.direction) if one.place.frames[0] != ("", "") else None
 
 
-def _at_line(*told: Callable[[Work], Hashable]) -> Callable[[Transfer], Hashable]:
+def _at_line(*told: Callable[[CollectiveSignature], Hashable]) -> Callable[[Transfer], Hashable]:
     def key(one: Transfer) -> Hashable:
         line = _line(one)
         return None if line is None else (line, *(each(one.work) for each in told))
@@ -46,11 +46,11 @@ def _at_line(*told: Callable[[Work], Hashable]) -> Callable[[Transfer], Hashable
     return key
 
 
-def _kind(work: Work) -> Hashable:
+def _kind(work: CollectiveSignature) -> Hashable:
     return work.kind, work.reduction
 
 
-def _axes(work: Work) -> Hashable:
+def _axes(work: CollectiveSignature) -> Hashable:
     """Over which axes; for groups that none form, who talks to whom."""
     return work.partners if work.axes is None else work.axes
 

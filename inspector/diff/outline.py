@@ -25,7 +25,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class CollectiveSignature:
     """What a collective does: two with the same work are the same communication, wherever they stand.
 
     Bytes are per device and execution. `dtypes` are those that travel, sorted; shapes are left out, since compilers
@@ -80,7 +80,7 @@ class Transfer:
     `operands` are in the order of the text; empty where not all of them are known.
     """
 
-    work: Work
+    work: CollectiveSignature
     place: Place
     origin: Origin = field(compare=False)
     types: str = field(compare=False)
@@ -180,7 +180,7 @@ def outline(report: Report, stage: ParsedStage) -> Outline:
 
 
 def _transfer(collective: Collective, report: Report, lines: Lines) -> Transfer:
-    work = Work(
+    work = CollectiveSignature(
         kind=collective.kind,
         reduction=collective.reduction,
         axes=None if collective.axes is None else tuple(map(str, collective.axes)),

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..units import format_bytes, format_seconds, plural
-from .diff import Amount, BorderChange, Change, FindingChange
+from .diff import BorderChange, Change, FindingChange, Metric
 from .keys import IntermediateChange
-from .outline import Border, Counted, Transfer, Work
+from .outline import Border, CollectiveSignature, Counted, Transfer
 
 MULTIPLE = 10
 """What grew so many times over is told as a multiple, not in percent."""
@@ -115,7 +115,7 @@ def _carried(side: Counted) -> tuple[int, int] | None:
     )
 
 
-def axes_words(work: Work) -> str:
+def axes_words(work: CollectiveSignature) -> str:
     """`x, y`; groups that no axes form are said to be so."""
     if work.axes is None:
         return "groups of no axes"
@@ -129,7 +129,7 @@ def bytes_delta(before: float | None, after: float | None) -> str:
     return _signed(round(after - before), format_bytes)
 
 
-def amount_text(amount: Amount, *, seconds: bool = False) -> str:
+def amount_text(amount: Metric, *, seconds: bool = False) -> str:
     """`1 MiB → 2 MiB (+100 %)`."""
     sides = (amount.before, amount.after)
     one, other = (
@@ -179,7 +179,7 @@ def finding_text(change: FindingChange) -> tuple[str, str]:
     return f"{kind}: {times}{found.rule} {found.slug}, {where}".rstrip(", "), found.message
 
 
-def opcode_words(amounts: Sequence[Amount], most: int) -> str:
+def opcode_words(amounts: Sequence[Metric], most: int) -> str:
     """`fusion +3, copy −1`, the largest first, and how many more there are."""
     ordered = sorted(amounts, key=lambda amount: -abs(_count_delta(amount)))
     listed = ", ".join(f"{amount.name} {_signed(_count_delta(amount), str)}" for amount in ordered[:most])
@@ -192,7 +192,7 @@ def transfer_text(transfer: Transfer) -> str:
     return transfer.types + ("" if runs == "1" else f" × {runs}")
 
 
-def _count_delta(amount: Amount) -> int:
+def _count_delta(amount: Metric) -> int:
     return round((amount.after or 0) - (amount.before or 0))
 
 
@@ -205,12 +205,12 @@ def size_text(size: float | None) -> str:
     return "none" if size is None else format_bytes(round(size))
 
 
-def _largest(work: Work) -> int | None:
+def _largest(work: CollectiveSignature) -> int | None:
     known = [size for size in (work.bytes_in, work.bytes_out) if size is not None]
     return max(known, default=None)
 
 
-def _times(work: Work) -> str:
+def _times(work: CollectiveSignature) -> str:
     return "?" if work.executions is None else str(work.executions)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ..diff.diff import Amount, Change, ChangeKind, Diff
+from ..diff.diff import Change, ChangeKind, Diff, Metric
 from ..diff.wording import (
     SIGNS,
     amount_text,
@@ -141,6 +141,6 @@ def amount_rows(found: Diff) -> list[tuple[str, str]]:
     return rows + ([("operations", opcode_words(found.opcodes, MOST_OPCODES))] if found.opcodes else [])
 
 
-def _comparable(costs: Sequence[Amount]) -> Iterable[Amount]:
+def _comparable(costs: Sequence[Metric]) -> Iterable[Metric]:
     """Of the times that only one side has, as one target's whose figures are known, only the whole."""
     return (each for each in costs if each.name == "estimated" or None not in (each.before, each.after))

@@ -19,7 +19,7 @@ from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.diff.diff import compare_outlines, diff
 from shardscope.inspector.diff.headline import headline
 from shardscope.inspector.diff.matching import match
-from shardscope.inspector.diff.outline import Counted, Operand, Outline, Place, Transfer, Work
+from shardscope.inspector.diff.outline import CollectiveSignature, Counted, Operand, Outline, Place, Transfer
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json.diff import diff_json_schema, diff_to_json
 from shardscope.inspector.render.markdown import diff_to_markdown
@@ -103,7 +103,7 @@ def test_texts_of_different_stages_cannot_be_compared(edited: Edited) -> None:
 
 
 works = st.builds(
-    Work,
+    CollectiveSignature,
     st.sampled_from(("all-reduce", "all-gather")),
     st.none(),
     st.sampled_from((("x",), ("y",))),
@@ -139,7 +139,7 @@ def test_every_collective_is_paired_once(before: Counted, after: Counted) -> Non
         assert counts == dict(side)
     # What is the same on both sides is never called a change: as many pairs as the multisets have in common.
     same = sum(p.count for p in pairs if p.before is not None and p.after is not None and p.before.work == p.after.work)
-    tallies: list[Counter[Work]] = [Counter(), Counter()]
+    tallies: list[Counter[CollectiveSignature]] = [Counter(), Counter()]
     for tally, side in zip(tallies, (before, after), strict=True):
         for transfer, count in side:
             tally[transfer.work] += count
@@ -149,7 +149,7 @@ def test_every_collective_is_paired_once(before: Counted, after: Counted) -> Non
 def carrying(kind: str, *sizes: int, to: int = 1) -> Transfer:
     """A collective of arrays of so many elements, each result `to` times as large, that nothing is known of."""
     size = 4 * sum(sizes)
-    work = Work(kind, "sum", ("x",), ("f32",), size, size * to, size, 1, is_async=False)  # type: ignore[arg-type]
+    work = CollectiveSignature(kind, "sum", ("x",), ("f32",), size, size * to, size, 1, is_async=False)  # type: ignore[arg-type]
     carried = tuple(Operand("f32", each, each * to) for each in sizes)
     return Transfer(work, Place((("", ""),), "", "unknown"), "unknown", "", "", operands=carried)
 
