@@ -36,8 +36,9 @@ def test_every_value_has_its_instruction_and_size(trained: Capture) -> None:
     assert {value.op_name for value in arguments} <= {value.path for value in trained.arguments}
     for value in peak.alive:
         assert value.type, value
-        if value.type.startswith("f32["):
-            dims = [int(size) for size in value.type[4:-1].split(",") if size]
+        type = str(value.type)
+        if type.startswith("f32["):
+            dims = [int(size) for size in type[4:-1].split(",") if size]
             elements = 1
             for size in dims:
                 elements *= size
