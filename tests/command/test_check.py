@@ -59,7 +59,7 @@ def test_a_golden(shardscope: Shardscope, kept: Path) -> None:
         {"schema": "shardscope.check/1", "passed": False, "checks": [document]}
     )
     assert [change["change"] for change in document["changes"]["changes"]] == ["removed"]
-    assert "| **FAILED** | before.shardscope |" in shardscope(*again, "--format", "markdown").stdout.decode()
+    assert "| **failed** | before.shardscope |" in shardscope(*again, "--format", "markdown").stdout.decode()
     assert shardscope(*check, "--update").returncode == 0
     assert shardscope(*check).returncode == 0
 

@@ -135,7 +135,7 @@ def test_every_value_is_sharded_as_it_should(name: str, report: dict[str, Report
     found: dict[str, set[str | None]] = {}
     for value in (*report[name].shardings, *values(report[name].program)):
         if value.role not in ("shard_map input", "constraint"):
-            shape = value.type.partition("[")[2]
+            shape = str(value.type).partition("[")[2]
             for key in (value.name, f"{value.name} [{shape}"):
                 found.setdefault(key, set()).add(value.spec)
     assert {key: found.get(key) for key in expected} == {key: {spec} for key, spec in expected.items()}
