@@ -8,25 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...parsers.hlo import HloModule, Instruction
 from ...parsers.mlir import names
 from ..catalog.spellings import PRIMITIVES
 from ..collectives.origin import last_components, merged_parts
+from ..ir.array_sharding import ArraySharding
 from ..ir.def_use import forward
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tag_of_location, tags_in
-from ..report import Collective, CollectiveCause, Confidence
+from ..report import Collective, CollectiveCause, Confidence, MovedDimension, SourcePosition
 from .collective_context import BACKWARD, CollectiveContext
 from .dataflow import Dataflow, Node
-from .explained import wording_of
+from .explained import why_axis, wording_of
+from .recorded import sharding_at
+from .spelled import as_spec, from_sdy
 from .table import propagated
+from .why import overlap
 
 PASSING = frozenset({"transpose", "convert", "reshape", "sharding_constraint", "optimization_barrier"})
 """Operations that only hand on what is moved."""
 
+HANDED_ON = frozenset(
+    {"copy", "copy-start", "copy-done", "bitcast", "convert", "transpose", "all-gather", "all-gather-start"}
+    | {"all-gather-done", "all-to-all", "collective-permute", "collective-permute-start", "collective-permute-done"}
+)
+"""Opcodes of HLO that hand on a value, to other devices or in another layout."""
+
 MAX_STEPS = 3
 """Operations in a row that are followed through those."""
+
+MAX_HANDED_ON = 8
+"""Instructions in a row that hand on a value to an output."""
 
 MAX_OPERATIONS = 16
 """Operations of one collective, merged from several, that are looked at."""
@@ -50,11 +64,13 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
     if stage is None or flow is None or text is None or text.dialect != "hlo" or not is_inserted(collective):
         return ()
     rows, confidence = _rows(stage, flow, text, collective)
+    rows = [row for row in rows if not _returns(flow, row)]
     found = []
     for row in rows[:MAX_OPERATIONS]:
         cause = CollectiveContext(flow, row, collective, confidence).cause()
         if cause.effect == "own":
             elsewhere = _at_a_user(flow, flow.results(row), collective, confidence)
+            elsewhere = elsewhere or _at_an_output(flow, text, collective)
             elsewhere = elsewhere or (_at_a_source(flow, row, collective, confidence) if not cause.value else None)
             cause = elsewhere or cause
         found.append(cause)
@@ -64,9 +80,72 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
             for index in range(len(flow.function.arguments))
             if wording_of(flow).places.argument(index) == collective.op_name
         ]
-        cause_there = _at_a_user(flow, arguments, collective, "name")
+        cause_there = _at_a_user(flow, arguments, collective, "name") or _at_an_output(flow, text, collective)
         found += [] if cause_there is None else [cause_there]
     return tuple(found)
+
+
+def _at_an_output(flow: Dataflow, text: ParsedStage, collective: Collective) -> CollectiveCause | None:
+    """The cause at an output whose requested sharding is not that of the value which becomes it."""
+    returned, wording, axes = flow.returned, wording_of(flow), collective.axes or ()
+    for number in _outputs_of(text, collective):
+        node = returned[number] if number < len(returned) else None
+        before, after = (None if each is None else _placed(flow, each) for each in (node, Node("output", -1, number)))
+        if node is None or before is None or after is None or len(before.dims) != len(after.dims):
+            continue
+        for dim, (own, other) in enumerate(zip(before.dims, after.dims, strict=True)):
+            moved = [axis for axis in own.axes if any(overlap(axis, each) for each in axes)]
+            if moved and own.axes != other.axes:
+                made_by, place = wording.places.operation(node.row) if node.kind == "result" else (None, None)
+                return CollectiveCause(
+                    effect="reshard",
+                    operation=f"output {wording.places.output(number)}",
+                    rule=None,
+                    place=place or SourcePosition(),
+                    value=f"operand {wording.name(node)} dim {dim}",
+                    before=as_spec(before),
+                    after=as_spec(after),
+                    origins=tuple(why_axis(flow, node, axis) for axis in moved),
+                    against=(),
+                    needed=False,
+                    confidence="exact",
+                    moved=MovedDimension(True, made_by or wording.name(node), made_by, dim),
+                )
+    return None
+
+
+def _placed(flow: Dataflow, node: Node) -> ArraySharding | None:
+    sharding = sharding_at(flow, node)
+    try:
+        return None if sharding is None else from_sdy(sharding, flow.module.meshes).closed()
+    except ValueError:
+        return None
+
+
+def _outputs_of(text: ParsedStage, collective: Collective) -> Sequence[int]:
+    """The numbers of the program's outputs that a collective's result becomes, copies aside."""
+    module = text.hlo
+    entry = None if module is None else module.entry
+    root = None if entry is None else entry.root
+    if module is None or entry is None or root is None or collective.computation != entry.name:
+        return ()
+    found = []
+    for number, name in enumerate(root.operands if root.opcode == "tuple" else (root.name,)):
+        for _ in range(MAX_HANDED_ON):
+            instruction = entry.instruction(name)
+            if name == collective.name or instruction is None or not _hands_on(module, instruction):
+                break
+            name = next(iter(instruction.operands), "")
+        if name == collective.name:
+            found.append(number)
+    return found
+
+
+def _hands_on(module: HloModule, instruction: Instruction) -> bool:
+    """Whether an instruction, or each of those that it is fused from, only hands on a value."""
+    called = [module.computation(name) for name in instruction.callees.get("calls", ())]
+    inside = [each.opcode for body in called if body is not None for each in body.instructions]
+    return {instruction.opcode} <= HANDED_ON or (bool(inside) and {*inside} - {"parameter"} <= HANDED_ON)
 
 
 def _at_a_user(
@@ -79,7 +158,7 @@ def _at_a_user(
     frame = collective.source.frame
     found: list[tuple[tuple[bool, bool], CollectiveCause]] = []
     for users in forward(flow, moved, MAX_STEPS, lambda row: _passes(flow, row)):
-        met = [(node, row) for node, rows in users.items() for row in rows]
+        met = [(node, row) for node, rows in users.items() for row in rows if not _returns(flow, row)]
         for node, row in met[:MAX_OPERATIONS]:
             context = CollectiveContext(flow, row, collective, confidence)
             cause = context.cause()
@@ -90,6 +169,10 @@ def _at_a_user(
         if found:
             break
     return min(found, key=lambda item: item[0], default=(None, None))[1]
+
+
+def _returns(flow: Dataflow, row: int) -> bool:
+    return flow.rows[row].name.rpartition(".")[2] == "return"
 
 
 def _passes(flow: Dataflow, row: int) -> bool:

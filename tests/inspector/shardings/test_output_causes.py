@@ -1,0 +1,50 @@
+"""A collective that is there for the requested sharding of an output says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import CollectiveCause
+from shardscope.inspector.shardings.collective_causes import causes_of
+
+PROGRAM = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+def on(*axes): return NamedSharding(mesh, P(*axes))
+def step(v):
+    return jnp.cos(v), {"w": jnp.sin(v)}
+fn = jax.jit(step, out_shardings=(None, {"w": OUT}))
+inputs = (jax.ShapeDtypeStruct((16, 16), jnp.float32, sharding=on("x", "y")),)
+"""
+
+
+def causes(tmp_path: Path, out: str) -> list[CollectiveCause]:
+    script = tmp_path / "script.py"
+    script.write_text(PROGRAM.replace("OUT", out))
+    *_, final = capture(Request(f"{script}:fn", live=False))
+    assert final.failure is None, final.failure
+    report = inspect(final)
+    collectives = [each for each in report.collectives if each.stage == "hlo"]
+    found = [causes_of(report.program, each) for each in collectives]
+    assert all(found), "each collective has a cause"
+    return [cause for causes in found for cause in causes]
+
+
+@pytest.mark.parametrize(("out", "after"), [("on()", "P(None, None)"), ('on(None, "y")', "P(None, 'y')")])
+def test_the_output_is_the_cause(tmp_path: Path, out: str, after: str) -> None:
+    found = causes(tmp_path, out)
+    assert found
+    assert {(cause.effect, cause.operation, cause.before) for cause in found} == {
+        ("reshard", "output result[1]['w']", "P('x', 'y')")
+    }
+    assert {cause.after for cause in found} == {after}
+    assert all(origin.origin.name == "v" for cause in found for origin in cause.origins)  # type: ignore[union-attr]
+
+
+def test_without_the_request_nothing_is_communicated(tmp_path: Path) -> None:
+    """The compiler's answer to the program without it."""
+    assert causes(tmp_path, "None") == []
