@@ -28,6 +28,9 @@ from .variance.variables import variance_of
 COMMUNICATING = ("stablehlo", "hlo")
 """The stages whose collectives are listed: what the user wrote, and what runs."""
 
+PARTITIONED = "hlo-spmd"
+"""What stands for the latter where the backend refused the program, or has not compiled it yet."""
+
 
 def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
     """Everything that can be said of what was recorded so far, with the findings that are wanted.
@@ -46,7 +49,7 @@ def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
         collectives=tuple(
             collective
             for stage in program.stages
-            if stage.name in COMMUNICATING
+            if stage.name in COMMUNICATING or (stage.name == PARTITIONED and program.stage("hlo") is None)
             for collective in _estimated(stage, context_of(program), machine_of(program))
         ),
         uncounted=uncounted_communication(program),

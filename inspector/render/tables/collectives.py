@@ -13,6 +13,7 @@ from ..why_lines import cause_line, remedy_line
 
 TITLES = {
     "hlo": "Collectives in the compiled program",
+    "hlo-spmd": "Collectives after partitioning, before the backend compiles them",
     "stablehlo": "Collectives in StableHLO, before partitioning",
 }
 """The stages whose collectives are listed, the preferred one first."""
@@ -32,8 +33,9 @@ def key_of(collective: Collective) -> Key:
 
 
 def programs(report: Report) -> list[str]:
-    """The stages whose collectives can be listed."""
-    return [stage for stage in TITLES if report.capture.stage(stage) is not None]
+    """The stages whose collectives can be listed; the partitioned program only where there is no compiled one."""
+    there = [stage for stage in TITLES if report.capture.stage(stage) is not None]
+    return [stage for stage in there if stage != "hlo-spmd" or "hlo" not in there]
 
 
 def collectives(
