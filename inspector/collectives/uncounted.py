@@ -20,14 +20,14 @@ _DEVICE_OF_COPY = re.compile(r"PyTreeDef\(\((?:[^,()]|\([^()]*\))+(?:, (?:[^,()]
 _DEVICE_OF_SIGNAL = re.compile(r"PyTreeDef\([\[(](?:\*|\([^()]*\)), (?:\*|\([^()]*\)), \*, (?!None)")
 """Semaphore, its transforms, the increment, the device."""
 
-_TARGET = re.compile(rb'custom_call_target="([^"]*)"')
+_TARGET = re.compile(r'custom_call_target="([^"]*)"')
 
 _KERNELS = ("tpu_custom_call", "mosaic_gpu", "triton_kernel_call", "__gpu$xla.gpu.triton")
 _HARMLESS = re.compile(
     r"__cublas|__cudnn|__onednn|__hipblas|cu(?:blas|dnn|solver|fft|sparse|_)|hip|lapack|blas|ducc|fft|Sharding|SPMD|xla\.|xla_"
     r"|TopK|ApproxTopK|PartialReduce|AllocateBuffer|Move[Tt]o|annotate_device|PadToStatic|SliceToDynamic|ConvertLayout"
-    r"|LayoutConstraint|RngBitGenerator|X64|Assume|inspect_sharding|Qr|Householder|Eigh|Cholesky|LuDecomposition|Lu|Triangular"
-    r"|PinToDevice|Pin|Unpin|Bitcast|ProductOfElementaryHouseholderReflectors|InspectSharding|HostCompute|Eigen|Erf|Topk"
+    r"|LayoutConstraint|RngBitGenerator|X64|Assume|inspect_sharding|Qr|Householder|Eigh|Cholesky|Lu|Triangular"
+    r"|Pin|Unpin|Bitcast|ProductOfElementaryHouseholderReflectors|InspectSharding|HostCompute|Eigen|Erf|Topk"
 )
 """Beginnings of the targets of calls that stay on their device, or are collectives already."""
 
@@ -91,8 +91,8 @@ def _unknown_calls(stage: ParsedStage, with_kernels: bool) -> tuple[UncountedCom
         return ()
     found: dict[UncountedCommunication, None] = {}
     for instruction in module.with_opcode({"custom-call"}):
-        target = _TARGET.search(instruction.text.encode())
-        name = "" if target is None else target[1].decode("utf-8", "replace")
+        target = _TARGET.search(instruction.text)
+        name = "" if target is None else target[1]
         is_known_kernel = name.startswith(_KERNELS)
         if _HARMLESS.match(name) or (is_known_kernel and not with_kernels):
             continue

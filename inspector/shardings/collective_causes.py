@@ -12,18 +12,16 @@ from ...parsers.hlo import HloModule, Instruction
 from ...parsers.mlir import names
 from ..catalog.spellings import PRIMITIVES
 from ..collectives.origin import last_components, merged_parts
-from ..ir.array_sharding import ArraySharding
 from ..ir.def_use import forward
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tag_of_location, tags_in
 from ..report import Collective, CollectiveCause, Confidence, MovedDimension, SourcePosition
-from .collective_context import BACKWARD, CollectiveContext
+from .collective_context import BACKWARD, CollectiveContext, placed_at
 from .dataflow import Dataflow, Node
 from .explained import why_axis, wording_of
-from .recorded import sharding_at
-from .spelled import as_spec, from_sdy
+from .spelled import as_spec
 from .table import propagated
 from .why import overlap
 
@@ -90,7 +88,7 @@ def _at_an_output(flow: Dataflow, text: ParsedStage, collective: Collective) -> 
     returned, wording, axes = flow.returned, wording_of(flow), collective.axes or ()
     for number in _outputs_of(text, collective):
         node = returned[number] if number < len(returned) else None
-        before, after = (None if each is None else _placed(flow, each) for each in (node, Node("output", -1, number)))
+        before, after = (None if each is None else placed_at(flow, each) for each in (node, Node("output", -1, number)))
         if node is None or before is None or after is None or len(before.dims) != len(after.dims):
             continue
         for dim, (own, other) in enumerate(zip(before.dims, after.dims, strict=True)):
@@ -112,14 +110,6 @@ def _at_an_output(flow: Dataflow, text: ParsedStage, collective: Collective) -> 
                     moved=MovedDimension(True, made_by or wording.name(node), made_by, dim),
                 )
     return None
-
-
-def _placed(flow: Dataflow, node: Node) -> ArraySharding | None:
-    sharding = sharding_at(flow, node)
-    try:
-        return None if sharding is None else from_sdy(sharding, flow.module.meshes).closed()
-    except ValueError:
-        return None
 
 
 def _outputs_of(text: ParsedStage, collective: Collective) -> Sequence[int]:

@@ -98,7 +98,7 @@ class CollectiveContext:
         self, effect: Effect, cut: _Cut | None, against: Sequence[_Cut], origins: Sequence[_Cut]
     ) -> CollectiveCause:
         name, place = self.wording.places.operation(self.row)
-        sharding = None if cut is None else self._sharding(cut.node)
+        sharding = None if cut is None else placed_at(self.flow, cut.node)
         after = None
         if effect == "reshard" and cut is not None and sharding is not None:
             after = as_spec(self._without_axes(sharding, cut, against))
@@ -150,7 +150,7 @@ class CollectiveContext:
         return self._local_size(cut.node) not in {*sizes, sum(sizes)}, not cut.is_operand
 
     def _local_size(self, node: Node) -> int | None:
-        type, sharding = self._type(node), self._sharding(node)
+        type, sharding = self._type(node), placed_at(self.flow, node)
         if type is None or sharding is None or None in type.dims or len(type.dims) != len(sharding.dims):
             return None
         return math.prod(sharding.local_shape([dim for dim in type.dims if dim is not None]))
@@ -164,13 +164,6 @@ class CollectiveContext:
             case _:
                 return None
         return type if isinstance(type, TensorType) else None
-
-    def _sharding(self, node: Node) -> ArraySharding | None:
-        sharding = sharding_at(self.flow, node)
-        try:
-            return None if sharding is None else from_sdy(sharding, self.flow.module.meshes).closed()
-        except ValueError:
-            return None
 
     def _cuts(self) -> Iterator[_Cut]:
         factors = ((), ()) if self.rule is None else (self.rule.operands, self.rule.results)
@@ -199,6 +192,15 @@ class CollectiveContext:
 
     def _is_reduced(self, factors: tuple[str, ...]) -> bool:
         return self.rule is not None and not set(factors).isdisjoint(self.rule.reduction)
+
+
+def placed_at(flow: Dataflow, node: Node) -> ArraySharding | None:
+    """How propagation left a value; None where it says nothing, or what cannot be placed."""
+    sharding = sharding_at(flow, node)
+    try:
+        return None if sharding is None else from_sdy(sharding, flow.module.meshes).closed()
+    except ValueError:
+        return None
 
 
 BACKWARD = "transpose("

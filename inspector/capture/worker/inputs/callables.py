@@ -61,12 +61,12 @@ def trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trace
         found = _traced_in_wrapper(inner, *given)
         if found is not None:
             return found
-    found = _with_a_jit(function, inner, given)
+    found = _with_a_jit(inner, given)
     own = inspect.unwrap(inner, stop=_is_jit) if hasattr(inner, "__wrapped__") else inner
     return trace(own, *given) if _is_jit(own) and _hands_on(found.traced.jaxpr.jaxpr) else found
 
 
-def _with_a_jit(function: Any, inner: Any, given: Arguments) -> Traceable:
+def _with_a_jit(inner: Any, given: Arguments) -> Traceable:
     """Trace a function that has no jit of its own."""
     fitting = wrappers.fitting_jit(given)
     if fitting is not None:
