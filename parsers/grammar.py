@@ -80,10 +80,15 @@ class Grammar:
     def _problem(self, text: str, error: UnexpectedTerminalError) -> Problem:
         source = Source("text", text.encode("utf-8", "replace"))
         span = Span(*(len(text[:offset].encode("utf-8", "replace")) for offset in (error.start, error.end)))
-        found = repr(text[error.start : error.end][:40]) if error.start < len(text) else "end of the text"
+        found = repr(_shown(text[error.start : error.end][:40])) if error.start < len(text) else "end of the text"
         spelled = self._machine.tables.spelled
         expected = sorted(_words(name, spelled.get(name)) for name in error.expected)
         return Problem(f"unexpected {found}", source, span, tuple(expected))
+
+
+def _shown(text: str) -> str:
+    """The text with a replacement character for each half of a pair that stands alone."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def lark_of(name: str, **options: Any) -> Lark:

@@ -55,7 +55,8 @@ def read_instruction(text: bytes) -> Reading:
 def problem_in(text: bytes) -> Problem | None:
     """What is wrong with a text that should be a whole instruction; its place is in that text."""
     try:
-        _HLO.parse(text.decode("utf-8", "replace"), "instruction")
+        # A byte that is no UTF-8 stays one byte, so that what is behind it keeps its place.
+        _HLO.parse(text.decode("utf-8", "surrogateescape"), "instruction")
     except ParseError as error:
         expected = error.problem.expected
         if "word" in expected:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from shardscope.parsers.source import Source, Span
 
@@ -17,6 +19,14 @@ SCRAPS = (
     *(b"\n", b"\n\n", b"\n  ", b"\n}", b"/*", b"*/", b"//", b"\x00", b"\xff\xfe", "é".encode()),
     *(b"ENTRY", b"ROOT ", b"HloModule", b"mesh[", b"<=", b"{{{{{{{{", b"}}}}}}}}", b"(((((((("),
 )
+
+
+_FOLDER = re.compile(rb'"(?:/[^"/\n]+)+/(?=[^"/\n]+")')
+
+
+def portable(paths: Iterable[Path]) -> list[bytes]:
+    """The texts without the folders of source files: a seed does the same damage to them in any checkout."""
+    return [_FOLDER.sub(b'"/', path.read_bytes()) for path in paths]
 
 
 def damaged(chance: random.Random, text: bytes, other: bytes) -> bytes:

@@ -255,3 +255,12 @@ def test_nothing_is_left_out() -> None:
             except ParseError:
                 continue
             assert untold(module) == []
+
+
+def test_bytes_that_are_no_text_do_not_move_places() -> None:
+    broken = b"  %a = f32[8]{0\xbd\xa5\x9d\xdd x}"
+    module = parse_module(Source("t", PRINTED.encode().replace(b"  %a = f32[8]{0} parameter(0)", broken)))
+    (problem,) = module.problems
+    assert problem.span.end <= module.source.data.index(broken) + len(broken)
+    assert str(problem).encode()
+    assert untold(module) == []

@@ -15,7 +15,7 @@ from shardscope.parsers.hlo import HloModule, parse_module
 from shardscope.parsers.hlo.problems import MOST_PROBLEMS
 from shardscope.parsers.source import Source
 
-from ..damage import SCRAPS, SEEDS, damaged_line, damaged_texts, is_linear, repeated
+from ..damage import SCRAPS, SEEDS, damaged_line, damaged_texts, is_linear, portable, repeated
 from .coverage import untold
 from .test_nested import with_nested
 
@@ -51,7 +51,7 @@ def look_at_everything(module: HloModule) -> None:
 @pytest.fixture(scope="module")
 def texts(corpus: list[Path]) -> list[bytes]:
     """Short texts of the corpus, printed in all ways."""
-    found = [path.read_bytes() for path in sorted(corpus) if path.suffix != ".mlir"]
+    found = portable(path for path in sorted(corpus) if path.suffix != ".mlir")
     return [text for text in found if text.startswith(b"HloModule ") and len(text) < 9000][::7]
 
 

@@ -26,7 +26,7 @@ from shardscope.parsers.mlir import (
 from shardscope.parsers.mlir.value_rows import value_rows
 from shardscope.parsers.source import Source
 
-from ..damage import SCRAPS, SEEDS, damaged_line, damaged_texts, is_linear, repeated
+from ..damage import SCRAPS, SEEDS, damaged_line, damaged_texts, is_linear, portable, repeated
 from ..pieces import mlir_pieces
 
 OF_ANNOTATIONS = [name for name, member in vars(Annotations).items() if isinstance(member, property)]
@@ -114,7 +114,7 @@ def look_at_annotations(annotations: Annotations) -> None:
 @pytest.fixture(scope="module")
 def texts(corpus: list[Path]) -> list[bytes]:
     """Short texts of the corpus, printed in all ways."""
-    found = [path.read_bytes() for path in sorted(corpus) if path.suffix == ".mlir"]
+    found = portable(path for path in sorted(corpus) if path.suffix == ".mlir")
     return [text for text in found if len(text) < 9000][::3]
 
 
