@@ -82,8 +82,7 @@ def frames(monkeypatch: pytest.MonkeyPatch, warmth: Warmth) -> Captured:
 SAMPLES = {sample.name: sample.path for sample in samples()}
 
 
-@pytest.mark.parametrize("name", ["fsdp_tp:grad", "psum:psum", "moe:loss"])
-@pytest.mark.parametrize("live", [True, False])
+@pytest.mark.parametrize(("name", "live"), [("fsdp_tp:grad", True), ("psum:psum", True), ("moe:loss", False)])
 def test_samples(frames: Captured, name: str, live: bool) -> None:
     sample, _, function = name.partition(":")
     request = Request(f"{SAMPLES[sample]}:{function}", live=live)
