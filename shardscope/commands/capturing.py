@@ -67,7 +67,17 @@ def add_capture_options(parser: argparse.ArgumentParser, *, one_target: bool = T
         metavar="TYPE",
         help="an argument's type and PartitionSpec, as in f32[8,16]@x,y; or a JSON object or list of such",
     )
-    parser.add_argument("--inputs", metavar="NAME", help="the name, in the script, of the arguments or what makes them")
+    parser.add_argument(
+        "--inputs",
+        metavar="NAME",
+        help="the name, in the script, of the arguments or of what makes them; other.py:NAME in another file",
+    )
+    parser.add_argument(
+        "--mesh", type=_mesh, default=(), metavar="x=4,y=2", help="run under jax.set_mesh with a mesh of these axes"
+    )
+    parser.add_argument(
+        "--context", metavar="NAME", help="run under this mesh, or context manager, of the script: see jax.set_mesh"
+    )
     parser.add_argument("--devices", type=_positive, metavar="N", help="how many fake CPU devices (default: as needed)")
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
     parser.add_argument("--timeout", type=float, metavar="S", help="give up on a capture after so many seconds")
@@ -78,6 +88,13 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is no number of devices")
     return number
+
+
+def _mesh(text: str) -> tuple[tuple[str, int], ...]:
+    axes = [part.partition("=") for part in text.split(",")]
+    if not all(name.strip() and size.strip().isdecimal() and int(size) for name, _, size in axes):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected the names and sizes of its axes, as in x=4,y=2")
+    return tuple((name.strip(), int(size)) for name, _, size in axes)
 
 
 def request_of(
@@ -97,6 +114,8 @@ def request_of(
         function=located(function),
         args=tuple(options.arg),
         inputs=options.inputs,
+        mesh=options.mesh,
+        context=options.context,
         devices=options.devices or (said.devices if chosen == "cpu" else None),
         target=chosen,
         python=python or options.python or settings.python,

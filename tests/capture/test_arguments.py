@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -212,3 +213,51 @@ def test_reduced_and_unreduced_arguments(captured: Captured) -> None:
     assert capture.failure is None, capture.failure
     asked = [value.spec for value in capture.arguments]
     assert asked == ["P('x', None, reduced={'y'})", "P('x', None, unreduced={'y'})"]
+
+
+UNDER_MESH = """
+    import jax, jax.numpy as jnp, numpy as np
+    from jax.sharding import Mesh, PartitionSpec as P
+    mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("x", "y"))
+    def fn(a):
+        return jax.lax.with_sharding_constraint(a * 2, P("x", "y"))
+    def main():
+        {around}
+            fn(inputs[0])
+    inputs = (np.ones((8, 8), np.float32),)
+    def make():
+        return jax.make_mesh((2, 4), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("around", "options", "sizes"),
+    [
+        ("with mesh:", {}, (4, 2)),
+        ("with jax.set_mesh(mesh):", {}, (4, 2)),
+        ("with open('f'), jax.set_mesh(mesh):", {}, (4, 2)),
+        ("jax.set_mesh(mesh)\n        if True:", {}, (4, 2)),
+        ("with mesh:", {"mesh": (("x", 2), ("y", 4))}, (2, 4)),
+        ("if True:", {"context": "mesh"}, (4, 2)),
+        ("if True:", {"context": "make"}, (2, 4)),
+    ],
+)
+def test_mesh_of_the_context(captured: Captured, around: str, options: dict[str, Any], sizes: tuple[int, int]) -> None:
+    capture = captured(UNDER_MESH.format(around=around), live=False, **options)
+    assert capture.failure is None, capture.failure
+    lowered = capture.stage("stablehlo")
+    assert lowered is not None
+    assert f'["x"={sizes[0]}, "y"={sizes[1]}]'.encode() in lowered.source.data
+
+
+def test_a_mesh_that_is_nowhere_is_asked_for(captured: Captured) -> None:
+    capture = captured(UNDER_MESH.format(around="with open('f'):"), live=False)
+    assert capture.failure is not None
+    assert "--context" in (capture.failure.hint or "")
+
+
+def test_inputs_from_another_file(captured: Captured, tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("import numpy as np\ndef make(): return np.ones(3), 2\n")
+    capture = captured(SCRIPT.format(default=1), inputs=f"{tmp_path / 'other.py'}:make", live=False)
+    assert types(capture) == [("a", "f32[3]", None), ("b", "i32[]", None)]
+    assert "did you mean make?" in told(captured(SCRIPT.format(default=1), inputs=f"{tmp_path / 'other.py'}:mak"))

@@ -16,7 +16,9 @@ class Request:
     Arguments:
         function: `script.py:fn`, `package.module:fn`, with attributes (`script.py:Model.step`).
         args: one specification per positional argument, as in `f32[8,16]@x,y` (see `arg_spec.py`).
-        inputs: the name, in the script, of the arguments or of a function that makes them.
+        inputs: the name, in the script, of the arguments or of a function that makes them; `other.py:make` in a file.
+        mesh: names and sizes of the mesh that it runs under.
+        context: the name, in the script, of that mesh, of a context manager, or of a function that makes either.
         devices: how many fake CPU devices; None for as many as the script turns out to need.
         target: what to compile for, as `inspector/targets/target.py` reads it.
         python: the interpreter that captures; None for the one that runs shardscope.
@@ -39,6 +41,8 @@ class Request:
     function: str
     args: tuple[str, ...] = ()
     inputs: str | None = None
+    mesh: tuple[tuple[str, int], ...] = ()
+    context: str | None = None
     devices: int | None = None
     target: str = "cpu"
     python: str | None = None

@@ -187,6 +187,11 @@ def is_about_divisibility(message: str) -> bool:
     return "divisible" in message or "evenly divide" in message
 
 
+def needs_mesh(message: str) -> bool:
+    """Whether an error says that there is no mesh in the context."""
+    return "requires a non-empty mesh in context" in message or ("context mesh" in message and "empty" in message)
+
+
 def wanted(message: str, line: str, count: int) -> int | None:
     """The number of devices that would have avoided an error; None where the error is not about their number.
 

@@ -99,6 +99,12 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
     elif failures.is_about_divisibility(message) and _device_count() == chosen_devices:
         hint = f"if the script takes all {chosen_devices} devices that there are, try fewer with --devices"
         failure = replace(failure, hint=hint)
+    elif failures.needs_mesh(message):
+        failure = replace(
+            failure,
+            hint="--context NAME runs it under a mesh of the script, --mesh x=4,y=2 under one of these axes; "
+            "shardscope trace runs the script itself",
+        )
     elif "RESOURCE_EXHAUSTED" in message and channel.phase == "compile":
         failure = replace(
             failure, hint="one device does not hold it: spread it over more of them, or compute more of it anew"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,14 @@ from .channel import Channel
 from .inputs import callables, wrappers
 from .inputs.arguments import find_arguments
 from .inputs.callables import Traceable
+from .inputs.context import enter_context
 from .inputs.resolve import Resolved
 from .patches import Overriding
 from .probes import live, watching
 from .program import avals, jaxpr_facts, structure, values
 from .program.jaxpr_facts import Table
 from .simulated.topology import Topology
-from .subject import KnownSubject, meshes_in_jaxpr, meshes_in_shardings
+from .subject import KnownSubject, meshes_in_context, meshes_in_jaxpr, meshes_in_shardings
 
 OLDEST_JAX = (0, 7, 1)
 
@@ -60,8 +61,12 @@ def record(
         channel.tell("warning", problem)
 
     channel.enter("arguments")
-    args, kwargs = find_arguments(request, found) if given is None else given
-    with _warnings_as_messages(channel):
+    with ExitStack() as context:
+        if given is None:
+            enter_context(request, found, context, channel)
+            subject.add_meshes(meshes_in_context())
+        args, kwargs = find_arguments(request, found) if given is None else given
+        context.enter_context(_warnings_as_messages(channel))
         channel.enter("trace")
         started = time.perf_counter()
         call = callables.trace(found.function, args, kwargs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import platform
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import CellType, MethodType
@@ -111,14 +112,19 @@ def meshes_in_namespace(namespace: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def meshes_in_context() -> Iterator[Any]:
-    """The mesh that `jax.set_mesh` has set."""
-    for name in ("get_mesh", "get_abstract_mesh"):
+    """The mesh that `jax.set_mesh` has set, and that of `with mesh:`."""
+    getters = [getattr(jax.sharding, name, None) for name in ("get_mesh", "get_abstract_mesh")]
+    for getter in (*getters, _entered_mesh):
         try:
-            mesh = getattr(jax.sharding, name)()
-        except (AttributeError, ValueError):
+            mesh = getter()  # type: ignore[misc]
+        except (AttributeError, TypeError, ValueError):
             continue
         if mesh is not None and mesh.axis_names:
             yield mesh
+
+
+def _entered_mesh() -> Any:
+    return sys.modules["jax._src.mesh"].thread_resources.env.physical_mesh
 
 
 def meshes_in_function(function: Any) -> Iterator[Any]:

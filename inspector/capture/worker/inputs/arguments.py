@@ -10,7 +10,7 @@ from ...protocol.request import Request, UsageError
 from ..subject import meshes_in_context, meshes_in_function, meshes_in_namespace
 from . import arg_spec, callables
 from .callables import Arguments
-from .resolve import Resolved
+from .resolve import Resolved, attribute
 
 MARK = "shardscope_inputs"
 """The attribute that `@shardscope.inputs(…)` sets."""
@@ -25,7 +25,7 @@ def find_arguments(request: Request, found: Resolved) -> Arguments:
     if request.args:
         return tuple(arg_spec.read_argument(text, _mesh_finder(found)) for text in request.args), {}
     if request.inputs is not None:
-        return _evaluate(_lookup(request.inputs, found), found)
+        return _evaluate(attribute(request.inputs, found, "--inputs"), found)
     if (marked := _marked(found.function)) is not None:
         return _evaluate(marked, found)
     signature = callables.signature_of(found.function)
@@ -47,16 +47,6 @@ def find_arguments(request: Request, found: Resolved) -> Arguments:
 def _marked(function: Any) -> Any:
     inner, _, _ = callables.unwrap(function)
     return getattr(function, MARK, getattr(inner, MARK, None))
-
-
-def _lookup(name: str, found: Resolved) -> Any:
-    for owner in (found.module, found.owner):
-        value = owner
-        for part in name.split("."):
-            value = getattr(value, part, None)
-        if value is not None:
-            return value
-    raise UsageError(f"--inputs {name}: {found.module.__name__} has no {name!r}")
 
 
 def _evaluate(value: Any, found: Resolved) -> Arguments:

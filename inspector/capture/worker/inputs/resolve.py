@@ -6,6 +6,7 @@ import ast
 import difflib
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Iterable
@@ -84,12 +85,32 @@ def resolve(function: str) -> Resolved:
             value = getattr(owner, name)
         except AttributeError:
             where = place if owner is module else f"{type(owner).__name__} in {place}"
-            raise UsageError(f"{where} has no {name!r}", _suggest(name, owner)) from None
+            raise UsageError(f"{where} has no {name!r}", _local(name, owner, place) or _suggest(name, owner)) from None
     if not callable(value):
         raise UsageError(
             f"{dotted} in {place} is not a function but of type {type(value).__name__}", _suggest("", owner)
         )
     return Resolved(value, dotted.rpartition(".")[2], owner, module)
+
+
+def attribute(name: str, found: Resolved, option: str) -> Any:
+    """What an option names: in the script, in the object that has the function, or in another file, `other.py:make`.
+
+    Raises:
+        UsageError: there is no such file or name. What the file raises passes through.
+    """
+    place, name = split_function(name) if ":" in name else ("", name)
+    if place:
+        find_script(f"{place}:{name}")
+        module = _import_file(Path(place).resolve()) if is_file(place) else _import_module(place)
+    for owner in (module,) if place else (found.module, found.owner):
+        value = owner
+        for part in name.split("."):
+            value = getattr(value, part, None)
+        if value is not None:
+            return value
+    where = place or found.module.__name__
+    raise UsageError(f"{option} {name}: {where} has no {name!r}", _suggest(name, module if place else found.module))
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -148,6 +169,13 @@ def _suggest(name: str, owner: Any) -> str | None:
     own = owner.__name__ if isinstance(owner, ModuleType) else None
     functions = [n for n in public if callable(v := getattr(owner, n, None)) and own in (None, _module_of(v))]
     return f"it has {', '.join(functions[:12])}" if functions else None
+
+
+def _local(name: str, owner: Any, place: str) -> str | None:
+    code = getattr(inspect.unwrap(owner) if callable(owner) else owner, "__code__", None)
+    if code is None or name not in (*code.co_varnames, *code.co_cellvars):
+        return None
+    return f"it is local to {owner.__name__}; run the script as it is: shardscope trace --match {name} {place}"
 
 
 def _module_of(value: Any) -> str | None:

@@ -1,0 +1,113 @@
+"""The mesh that a function runs under: named on the command line, or the one under which its script calls it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
+from types import ModuleType
+from typing import Any
+
+import jax
+from jax.sharding import AbstractMesh, AxisType, Mesh
+
+from ...protocol.request import Request, UsageError
+from ..channel import Channel
+from ..patches import text_of
+from ..subject import meshes_in_context
+from .resolve import Resolved, attribute
+
+SETTERS = ("set_mesh", "use_mesh", "use_abstract_mesh")
+"""Functions of `jax` and `jax.sharding` that put a mesh into the context."""
+
+
+def enter_context(request: Request, found: Resolved, stack: ExitStack, channel: Channel) -> None:
+    """Enter the mesh that the request names, else the one that is around a call of the function in its script.
+
+    Raises:
+        UsageError: the script has no such name, or it is neither a mesh nor a context manager.
+    """
+    if request.mesh:
+        names, sizes = zip(*request.mesh, strict=True)
+        stack.enter_context(_set_mesh(jax.make_mesh(sizes, names, axis_types=(AxisType.Auto,) * len(sizes))))
+    if request.context is not None:
+        stack.enter_context(_manager(request.context, attribute(request.context, found, "--context")))
+    if request.mesh or request.context is not None or any(meshes_in_context()):
+        return
+    for node, manager in _around_calls(found):
+        place = f"{found.module.__file__}:{node.lineno}"
+        channel.tell("info", f"runs under {ast.unparse(node)}, as where the script calls it", place)
+        stack.enter_context(manager)
+
+
+def _manager(name: str, value: Any) -> AbstractContextManager[Any]:
+    if isinstance(value, Mesh):
+        return _set_mesh(value)
+    if isinstance(value, AbstractMesh):
+        return jax.sharding.use_abstract_mesh(value)  # type: ignore[no-any-return]
+    if isinstance(value, AbstractContextManager) or hasattr(value, "__enter__"):
+        return value  # type: ignore[no-any-return]
+    if callable(value):
+        return _manager(name, value())
+    raise UsageError(
+        f"--context {name} is of type {type(value).__name__}",
+        "name a mesh of the script, a context manager, or a function that returns one of them",
+    )
+
+
+def _set_mesh(mesh: Any) -> AbstractContextManager[Any]:
+    setter = getattr(jax, "set_mesh", None) or jax.sharding.use_mesh
+    return setter(mesh)  # type: ignore[no-any-return]
+
+
+def _around_calls(found: Resolved) -> Iterator[tuple[ast.expr, AbstractContextManager[Any]]]:
+    """What puts a mesh of the script's globals into the context around its first call of the function."""
+    try:
+        tree = ast.parse(text_of(found.module.__file__ or ""))
+    except (OSError, SyntaxError, ValueError, TypeError):
+        return
+    for scope in ast.walk(tree):
+        if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module | ast.With) and _calls(
+            scope, found.name
+        ):
+            for node in _expressions(scope):
+                if (manager := _mesh_manager(node, found.module)) is not None:
+                    yield node, manager
+                    return
+
+
+def _expressions(scope: ast.AST) -> list[ast.expr]:
+    """The context managers of a `with`, or the calls that stand alone in a function."""
+    if isinstance(scope, ast.With):
+        return [item.context_expr for item in scope.items]
+    body: list[ast.stmt] = getattr(scope, "body", [])
+    return [statement.value for statement in body if isinstance(statement, ast.Expr) and _is_setter(statement.value)]
+
+
+def _calls(scope: ast.AST, name: str) -> bool:
+    return any(
+        isinstance(node, ast.Call) and name in (getattr(node.func, "id", None), getattr(node.func, "attr", None))
+        for node in ast.walk(scope)
+    )
+
+
+def _is_setter(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", None)) in SETTERS
+
+
+def _mesh_manager(node: ast.expr, module: ModuleType) -> AbstractContextManager[Any] | None:
+    """The context manager of `mesh` or `jax.set_mesh(mesh)`, where the names are the script's globals."""
+    if isinstance(node, ast.Call):
+        mesh = _value(node.args[0], module) if _is_setter(node) and len(node.args) == 1 else None
+        setter = _value(node.func, module)
+        is_mesh = isinstance(mesh, Mesh | AbstractMesh) and callable(setter)
+        return setter(mesh) if is_mesh else None
+    mesh = _value(node, module)
+    return mesh if isinstance(mesh, Mesh) else None
+
+
+def _value(node: ast.expr, module: ModuleType) -> Any:
+    """What a name, with attributes, stands for among a module's globals; None where it is anything else."""
+    if isinstance(node, ast.Name):
+        return getattr(module, node.id, None)
+    return getattr(_value(node.value, module), node.attr, None) if isinstance(node, ast.Attribute) else None
