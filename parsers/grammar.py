@@ -54,10 +54,13 @@ class Grammar:
         self._actions = actions
         self._placed = placed
 
-    def parse(self, text: str, start: str | None = None) -> Any:
-        """The meaning of a text as the rule `start`; raises ParseError with positions relative to the text."""
+    def parse(self, text: str, start: str | None = None, offset: int = 0) -> Any:
+        """The meaning of a text as the rule `start`; raises ParseError with positions relative to the text.
+
+        Tokens are placed as in a longer text, in which this one is at an offset.
+        """
         try:
-            return Parse(self._machine, start).text(text, self._placed)
+            return Parse(self._machine, start).text(text, self._placed, offset)
         except UnexpectedTerminalError as error:
             problem = self._problem(text, error)
         except ValueError as error:

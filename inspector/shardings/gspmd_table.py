@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ...parsers.errors import ParseError, readable
 from ...parsers.hlo import Instruction
-from ...parsers.mlir import Argument, Operation, Result, frames, names
+from ...parsers.mlir import Operation, Parameter, frames, names
 from ...parsers.mlir.lists import unquote
 from ...parsers.sharding_syntax import gspmd
 from ...parsers.sharding_syntax.mesh import MeshSyntax
@@ -157,7 +157,7 @@ def _of_stablehlo(stage: ParsedStage, known: _Known, only_constraints: bool) -> 
         span = Span(main.span.start, main.span.start + 1)
         by_path = {value.path: value for value in (*known.arguments, *known.outputs)}
 
-        def row(parameter: Argument | Result, role: Role, text: str, name: str) -> ShardedValue:
+        def row(parameter: Parameter, role: Role, text: str, name: str) -> ShardedValue:
             sharding = readable(lambda: parameter.annotations.gspmd_sharding)
             layout = known.layout(mlir_types.array_type(parameter.type), sharding)
             asked = known.requested(by_path.get(name))

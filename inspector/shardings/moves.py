@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...parsers.errors import readable
-from ...parsers.mlir import PropagationStep, Result, ValueRef
+from ...parsers.mlir import Parameter, PropagationStep, ValueRef
 from ...parsers.mlir.lists import entries
 from ...parsers.mlir.sdy_parser import parse_propagation
 from ...parsers.sharding_syntax.mesh import AxisRef
@@ -150,7 +150,7 @@ def moves_of(flow: Dataflow) -> Moves:
     return Moves(flow)
 
 
-def _propagation(result: Result) -> tuple[PropagationStep, ...]:
+def _propagation(result: Parameter) -> tuple[PropagationStep, ...]:
     return readable(lambda: result.annotations.propagation) or ()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...parsers.errors import ParseError, readable
-from ...parsers.mlir import Argument, MlirType, Operation, OtherType, Result
+from ...parsers.mlir import MlirType, Operation, OtherType, Parameter
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ...parsers.source import Span
@@ -118,7 +118,7 @@ class _Maker:
             yield self._parameter(node, result, f"result {number}", name, span, returned.get(name))
 
     def _parameter(
-        self, node: Node, parameter: Argument | Result, text: str, name: str, span: Span, value: Value | None
+        self, node: Node, parameter: Parameter, text: str, name: str, span: Span, value: Value | None
     ) -> ShardedValue:
         role: Role = "argument" if node.kind == "argument" else "output"
         type = readable(lambda: parameter.type) or OtherType(parameter.type_text)

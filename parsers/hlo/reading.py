@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..errors import ParseError, Problem
@@ -36,8 +37,7 @@ class Reading(NamedTuple):
 def read_module(data: bytes, start: int, end: int) -> tuple[Header | None, list[Section]]:
     """The header of a module, if there is one, and its computations, by their places; raises ParseError."""
     header, computations = _parsed(data, start, end, "module")
-    sections = [section for computation in computations for section in _sections(computation, start)]
-    return header and _header(data, start, *header), sections
+    return header and _header(data, *header), [section for sections in computations for section in sections]
 
 
 def read_instruction(text: bytes) -> Reading:
@@ -45,7 +45,7 @@ def read_instruction(text: bytes) -> Reading:
     found: _Statement = _parsed(text, 0, len(text), "instruction")
     inside = Span(found.call.start + 1, found.call.end - 1)
     operands = () if found.opcode.encode() in LITERAL else tuple(_operands(found.call.parts[1:-1]))
-    call = Call(_text(text, inside), operands, _texts(text, 0, found.attributes), True)
+    call = Call(_text(text, inside), operands, _texts(text, found.attributes), True)
     type_text = _text(text, Span(*found.type)).encode()
     return Reading(
         (text, found.name.removeprefix("%").encode(), type_text, found.opcode.encode()), call, any(found.bodies)
@@ -67,7 +67,7 @@ def problem_in(text: bytes) -> Problem | None:
 
 def read_attributes(text: bytes) -> Mapping[str, str]:
     """Attributes as text, by key; raises ParseError."""
-    return _texts(text, 0, _parsed(text, 0, len(text), "attributes"))
+    return _texts(text, _parsed(text, 0, len(text), "attributes"))
 
 
 def read_tables(text: bytes) -> Mapping[str, Mapping[int, str]]:
@@ -80,43 +80,17 @@ def read_tables(text: bytes) -> Mapping[str, Mapping[int, str]]:
 
 def _parsed(data: bytes, start: int, end: int, rule: str) -> Any:
     # One character for each byte: so all places are those of bytes.
-    return _HLO.parse(data[start:end].decode("latin-1"), rule)
+    return _HLO.parse(data[start:end].decode("latin-1"), rule, start)
 
 
-def _header(
-    data: bytes, offset: int, word: Token, name: Token | None, attributes: Sequence[Any], tables: Sequence[Any]
-) -> Header:
-    end = (attributes[-1][1] if attributes else name or word).end + offset
+def _header(data: bytes, word: Token, name: Token | None, attributes: Sequence[Any], tables: Sequence[Any]) -> Header:
+    end = (attributes[-1][1] if attributes else name or word).end
     place = Span(end, end)
     if tables:
         title, rows = tables[-1]
-        place = Span(tables[0][0].start + offset, (rows[-1][1] if rows else title).end + offset)
-    found = _texts(data, offset, attributes)
-    return Header(Span(word.start + offset, place.end), name.text.removeprefix("%") if name else "", found, place)
-
-
-def _sections(computation: _Computation, offset: int) -> list[Section]:
-    """A computation and all that are nested in it."""
-    found = []
-    bodies = [computation.body]
-    while bodies:
-        body = bodies.pop()
-        nested = [each for statement in body.statements for each in statement.bodies]
-        bodies += nested
-        whole = computation if body is computation.body else _Computation("", False, body.start, body.end, body)
-        found.append(
-            Section(
-                whole.name,
-                whole.is_entry,
-                Span(whole.start + offset, whole.end + offset),
-                Span(body.start + 1 + offset, body.end - 1 + offset),
-                tuple(Span(each.start + offset, each.end + offset) for each in body.statements),
-                tuple(Span(each.start + offset, each.end + offset) for each in nested),
-                is_nested=body is not computation.body,
-                is_valid=True,
-            )
-        )
-    return sorted(found, key=lambda section: section.span)
+        place = Span(tables[0][0].start, (rows[-1][1] if rows else title).end)
+    found = _texts(data, attributes)
+    return Header(Span(word.start, place.end), name.text.removeprefix("%") if name else "", found, place)
 
 
 def _operands(pieces: Sequence[Any]) -> Iterator[Operand]:
@@ -143,8 +117,8 @@ _WORDS = ("'<='", "device ids", "name", "percent name", "transposed", "word end"
 _ELEMENT = re.compile(r"(?:#[0-9]{1,9})+")
 
 
-def _texts(data: bytes, offset: int, attributes: Sequence[tuple[str, _Piece]]) -> dict[str, str]:
-    return {key: _text(data, Span(value.start + offset, value.end + offset)) for key, value in attributes}
+def _texts(data: bytes, attributes: Sequence[tuple[str, _Piece]]) -> dict[str, str]:
+    return {key: _text(data, Span(value.start, value.end)) for key, value in attributes}
 
 
 def _text(data: bytes, place: Span) -> str:
@@ -162,21 +136,12 @@ class _Piece(NamedTuple):
 
 
 class _Body(NamedTuple):
-    """The statements of a computation, braces included."""
+    """A computation as one is that is written in an instruction, braces included, and those that are written in it."""
 
     start: int
     end: int
-    statements: Sequence[_Statement]
-
-
-class _Computation(NamedTuple):
-    """A computation with a header, and all of it with the attributes behind it."""
-
-    name: str
-    is_entry: bool
-    start: int
-    end: int
-    body: _Body
+    section: Section
+    nested: Sequence[_Body]
 
 
 class _Statement(NamedTuple):
@@ -219,11 +184,35 @@ def _instruction(
     return _Statement(name.text, (equal.end, opcode.start), opcode.text, call, attributes, start, end)
 
 
+def _body(opening: Token, *rest: Any) -> _Body:
+    *statements, closing = rest
+    nested = [body for statement in statements for body in statement.bodies]
+    section = Section(
+        name="",
+        is_entry=False,
+        span=Span(opening.start, closing.end),
+        body=Span(opening.end, closing.start),
+        statements=tuple(Span(each.start, each.end) for each in statements),
+        nested=tuple(body.section.span for body in nested),
+        is_nested=True,
+        is_valid=True,
+    )
+    return _Body(opening.start, closing.end, section, nested)
+
+
 def _computation(
     entry: Token | None, name: Token, _signature: None, body: _Body, attributes: Sequence[tuple[str, _Piece]]
-) -> _Computation:
-    end = attributes[-1][1].end if attributes else body.end
-    return _Computation(name.text.removeprefix("%"), entry is not None, (entry or name).start, end, body)
+) -> list[Section]:
+    """A computation and all that are nested in it."""
+    place = Span((entry or name).start, attributes[-1][1].end if attributes else body.end)
+    plain = name.text.removeprefix("%")
+    found = [replace(body.section, name=plain, is_entry=entry is not None, span=place, is_nested=False)]
+    waiting = [*body.nested]
+    while waiting:
+        inner = waiting.pop()
+        waiting += inner.nested
+        found.append(inner.section)
+    return sorted(found, key=attrgetter("span"))
 
 
 _HLO = Grammar(
@@ -236,7 +225,7 @@ _HLO = Grammar(
         "row": lambda number, value: (number.text, value),
         "computation": _computation,
         "signature": lambda *_: None,
-        "body": lambda opening, *rest: _Body(opening.start, rest[-1].end, rest[:-1]),
+        "body": _body,
         "instruction": _instruction,
         "call": _piece("call"),
         "name": lambda name: name,

@@ -72,8 +72,8 @@ class Parse:
         self._states = [machine.tables.starts[start or next(iter(machine.tables.starts))]]
         self._values: list[object] = []
 
-    def text(self, text: str, placed: bool) -> object:
-        """The meaning of a whole text; with `placed`, actions of terminals take Tokens.
+    def text(self, text: str, placed: bool, offset: int = 0) -> object:
+        """The meaning of a whole text; with `placed`, actions of terminals take Tokens, counted from an offset.
 
         Raises UnexpectedTerminalError.
         """
@@ -96,7 +96,7 @@ class Parse:
             if state is None:
                 raise UnexpectedTerminalError(start, position, self._expected())
             action = terminals.get(kind)
-            token: str | Token = Token(kind, match[0], start) if placed else match[0]
+            token: str | Token = Token(kind, match[0], offset + start) if placed else match[0]
             values.append(token if action is None else action(token))
             states.append(state)
         if position < len(text):

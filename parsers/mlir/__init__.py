@@ -5,13 +5,12 @@ from .function import Function, function_around
 from .locations import CallSiteLoc, FileLoc, FusedLoc, Location, NameLoc, UnknownLoc, frames, names
 from .module import MlirModule, parse_module
 from .operation import Block, Operation
-from .parameters import Argument, Result
+from .parameters import Parameter
 from .sdy import DimensionSharding, Origin, Origins, PropagationStep, Sharding, ShardingRule, ValueRef
 from .types import MlirType, OtherType, TensorType, parse_type
 
 __all__ = [
     "Annotations",
-    "Argument",
     "Block",
     "CallSiteLoc",
     "DimensionSharding",
@@ -26,8 +25,8 @@ __all__ = [
     "Origin",
     "Origins",
     "OtherType",
+    "Parameter",
     "PropagationStep",
-    "Result",
     "Sharding",
     "ShardingRule",
     "TensorType",

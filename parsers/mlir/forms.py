@@ -14,7 +14,7 @@ from typing import Any
 
 from ..grammar import Grammar
 from ..lalr import Token
-from .template import FUNCTION, OPERATION, Place, completed, placeholders
+from .template import FUNCTION, OPERATION, Lifting, Place, completed, placeholders
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,35 +60,16 @@ class OperationForm:
     location: Place | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionForm:
-    """What the text of a function behind `func.func` says."""
-
-    name: Place
-    parameters: Place
-    results: Place | None = None
-    visibility: Place | None = None
-    attributes: Place | None = None
-    location: Place | None = None
-
-    def as_operation(self) -> OperationForm:
-        """The function as an operation without operands."""
-        keyed = (("sym_visibility", self.visibility), ("sym_name", self.name))
-        return OperationForm(
-            keyed=tuple((key, place) for key, place in keyed if place is not None),
-            dictionaries=() if self.attributes is None else (self.attributes,),
-            location=self.location,
-        )
-
-
 # An alias for a type; the types of dialects have a dot in their names.
 _ALIAS = re.compile(r"[!#][A-Za-z_]\w*+(?![\w.<])")
 
 
 @lru_cache(maxsize=16384)
-def operation_form(template: str) -> OperationForm:
-    """The form of an operation's text; raises ParseError with a place in the template."""
-    form: OperationForm = completed(_GRAMMAR.parse(template, "operation"), template, OPERATION)
+def operation_form(template: str, lifting: Lifting = OPERATION) -> OperationForm:
+    """The form of an operation's text, or with `FUNCTION` of a function's header; raises ParseError with a place in
+    the template."""
+    rule = "function" if lifting is FUNCTION else "operation"
+    form: OperationForm = completed(_GRAMMAR.parse(template, rule), template, lifting)
     types = form.signature
     return replace(
         form,
@@ -101,13 +82,6 @@ def operation_form(template: str) -> OperationForm:
 def parameter_form(template: str) -> ParameterForm:
     """The form of one parameter or result; raises ParseError with a place in the template."""
     form: ParameterForm = completed(_GRAMMAR.parse(template, "parameter"), template, OPERATION)
-    return form
-
-
-@lru_cache(maxsize=1024)
-def function_form(template: str) -> FunctionForm:
-    """The form of a function's header; raises ParseError with a place in the template."""
-    form: FunctionForm = completed(_GRAMMAR.parse(template, "function"), template, FUNCTION)
     return form
 
 
@@ -181,18 +155,15 @@ def _parameter(*parts: _Atom | OperationForm) -> ParameterForm:
     return ParameterForm(name, atoms[-1].place, attributes, others.location)
 
 
-def _function(*parts: _Atom | OperationForm) -> FunctionForm:
+def _function(*parts: _Atom | OperationForm) -> OperationForm:
+    """A function without operands, whose parameters and results are positional."""
     atoms = [part for part in parts if isinstance(part, _Atom)]
     others = _merged(*(part for part in parts if isinstance(part, OperationForm)))
     symbol = next(place for place, atom in enumerate(atoms) if atom.word.startswith("@"))
-    return FunctionForm(
-        name=atoms[symbol].place,
-        parameters=atoms[symbol + 1].place,
-        results=next((atoms[i + 1].place for i, atom in enumerate(atoms) if atom.word == "->"), None),
-        visibility=atoms[0].place if symbol else None,
-        attributes=next(iter(others.dictionaries), None),
-        location=others.location,
-    )
+    names = ("sym_visibility", "sym_name") if symbol else ("sym_name",)
+    keyed = tuple((name, atom.place) for name, atom in zip(names, atoms, strict=False))
+    listed = (atom.place for atom in atoms[symbol + 1 :] if atom.word != "->")
+    return replace(others, keyed=keyed, positional=tuple(listed))
 
 
 _TERMINALS = (

@@ -10,15 +10,8 @@ from functools import cached_property
 from ..errors import ParseError, readable
 from ..source import Span
 from .lists import symbol
-from .operation import Operation
-from .parameters import (
-    Argument,
-    Result,
-    function_arguments,
-    function_results,
-    generic_arguments,
-    generic_results,
-)
+from .operation import Block, Operation
+from .parameters import Parameter, function_parameters, generic_parameters
 from .statement import FUNCTION
 from .text import nests_around
 
@@ -57,42 +50,41 @@ class Function:
         return readable(lambda: self.operation.attributes) or {}
 
     @cached_property
-    def arguments(self) -> tuple[Argument, ...]:
+    def arguments(self) -> tuple[Parameter, ...]:
         """Its arguments; without names if it is only declared."""
         return readable(self.read_arguments) or ()
 
     @cached_property
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[Parameter, ...]:
         """Its results."""
         return readable(self.read_results) or ()
 
-    def read_arguments(self) -> tuple[Argument, ...]:
+    def read_arguments(self) -> tuple[Parameter, ...]:
         """Its arguments; raises ParseError."""
-        operation, start = self.operation, self.span.start
-        try:
-            if not operation.head.is_quoted:
-                return function_arguments(operation.text, start, operation.statement)
-            blocks = [block for region in operation.regions for block in region.blocks]
-            named = blocks[0].arguments if blocks else ()
-            return generic_arguments(operation.text, start, operation.attributes, named)
-        except ParseError as error:
-            raise operation.text.placed(error, start) from None
+        return self._read(results=False)
 
-    def read_results(self) -> tuple[Result, ...]:
+    def read_results(self) -> tuple[Parameter, ...]:
         """Its results; raises ParseError."""
+        return self._read(results=True)
+
+    def _read(self, *, results: bool) -> tuple[Parameter, ...]:
         operation, start = self.operation, self.span.start
         try:
             if not operation.head.is_quoted:
-                return function_results(operation.text, start, operation.statement)
-            return generic_results(operation.text, start, operation.attributes)
+                return function_parameters(operation.text, start, operation.statement, results=results)
+            named = self._entry.arguments if self._entry and not results else ()
+            return generic_parameters(operation.text, start, operation.attributes, named, results=results)
         except ParseError as error:
             raise operation.text.placed(error, start) from None
 
     @property
     def body(self) -> tuple[Operation, ...]:
         """The operations in its first block; none if it is only declared."""
-        blocks = [block for region in self.operation.regions for block in region.blocks]
-        return blocks[0].operations if blocks else ()
+        return self._entry.operations if self._entry else ()
+
+    @property
+    def _entry(self) -> Block | None:
+        return next((block for region in self.operation.regions for block in region.blocks), None)
 
 
 def function_around(operation: Operation) -> Function | None:

@@ -18,7 +18,7 @@ from .annotations import Annotations
 from .collectives import parse_channel, parse_groups, parse_pairs
 from .lists import entries
 from .locations import Location
-from .parameters import Argument, function_arguments, label, region_arguments
+from .parameters import Parameter, function_parameters, label, region_arguments
 from .scan import span_at, spans_in
 from .statement import FUNCTION, Head, Statement, read_head, read_statement, result_names
 from .structure import BlockNode, Nest, RegionNode, Run, nest_at
@@ -199,17 +199,17 @@ class Block:
         return self._label[0]
 
     @property
-    def arguments(self) -> tuple[Argument, ...]:
+    def arguments(self) -> tuple[Parameter, ...]:
         """Its arguments, listed in its label or by the operation."""
         return self._label[1]
 
     @cached_property
-    def _label(self) -> tuple[str, tuple[Argument, ...]]:
+    def _label(self) -> tuple[str, tuple[Parameter, ...]]:
         operation = self.region.operation
         if self.node.label is not None:
             return label(operation.text, self.node.label)
         if operation.name == FUNCTION and not operation.head.is_quoted:
-            return "", function_arguments(operation.text, operation.span.start, operation.statement)
+            return "", function_parameters(operation.text, operation.span.start, operation.statement, results=False)
         return "", region_arguments(operation.text, operation.span.start, operation.statement)
 
     @property

@@ -14,7 +14,7 @@ from ..source import Span
 from .annotations import Annotation, Annotations
 from .function import Function
 from .operation import Operation
-from .parameters import Argument, Result, label
+from .parameters import Parameter, label
 from .patterns import OPERATIONS, USE, for_bytes
 from .scan import spans_in
 from .statement import FUNCTION
@@ -99,7 +99,7 @@ def _parameters(operation: Operation) -> None:
         _read_parameters((*function.read_arguments(), *function.read_results()))
 
 
-def _read_parameters(parameters: Iterable[Argument | Result]) -> None:
+def _read_parameters(parameters: Iterable[Parameter]) -> None:
     distinct = {(each.type_text, each.attributes_text): each for each in parameters}
     for parameter in distinct.values():
         _ = parameter.type

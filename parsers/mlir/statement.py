@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..errors import ParseError
 from ..source import Source, Span
 from . import template
-from .forms import OperationForm, function_form, operation_form, unread_form
+from .forms import OperationForm, operation_form, unread_form
 from .lists import entries
 from .patterns import HEAD_PARTS, STRING, for_bytes
 from .template import Filled, Place, lift
@@ -162,7 +162,7 @@ def read_statement(source: Source, head: Head, pieces: Sequence[Span]) -> Statem
     is_function = head.name == FUNCTION and not head.is_quoted
     filled = lift(template.FUNCTION if is_function else template.OPERATION, line.text)
     try:
-        form = function_form(filled.template).as_operation() if is_function else operation_form(filled.template)
+        form = operation_form(filled.template, filled.lifting)
     except ParseError as error:
         if is_understood(head.name):
             raise line.of_source(filled.of_text(error)) from None

@@ -8,7 +8,6 @@ from typing import Any
 
 from shardscope.parsers.mlir import (
     Annotations,
-    Argument,
     CallSiteLoc,
     DimensionSharding,
     FileLoc,
@@ -18,8 +17,8 @@ from shardscope.parsers.mlir import (
     NameLoc,
     Operation,
     Origins,
+    Parameter,
     PropagationStep,
-    Result,
     Sharding,
     ShardingRule,
     UnknownLoc,
@@ -122,7 +121,7 @@ def interpreted(module: MlirModule, operation: Operation) -> Attributes:
     return found
 
 
-def parameters(key: str, listed: Iterable[Argument | Result], text: MlirText) -> Attributes:
+def parameters(key: str, listed: Iterable[Parameter], text: MlirText) -> Attributes:
     """The attributes of a function's arguments or results, if there are any."""
     each = []
     for parameter in listed:

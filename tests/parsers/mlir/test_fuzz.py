@@ -15,10 +15,9 @@ import pytest
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.mlir import (
     Annotations,
-    Argument,
     MlirModule,
     Operation,
-    Result,
+    Parameter,
     frames,
     names,
     parse_module,
@@ -95,14 +94,13 @@ def look_at(operation: Operation) -> None:
                     look_at_parameter(argument)
 
 
-def look_at_parameter(parameter: Argument | Result) -> None:
+def look_at_parameter(parameter: Parameter) -> None:
     with suppress(ParseError):
         assert str(parameter.type) is not None
     with suppress(ParseError):
         look_at_annotations(parameter.annotations)
-    if isinstance(parameter, Argument):
-        with suppress(ParseError):
-            names(parameter.location)
+    with suppress(ParseError):
+        names(parameter.location)
 
 
 def look_at_annotations(annotations: Annotations) -> None:
