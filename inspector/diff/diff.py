@@ -8,7 +8,7 @@ from typing import Literal
 
 from ..report import Report
 from . import matching
-from .keys import FINDING_RULES, FindingKey, IntermediateChange, intermediate_changes
+from .keys import FINDING_RULES, FindingKey, IntermediateSharding, intermediate_changes
 from .outline import Border, CollectiveSignature, Counted, Outline, Transfer, common_stages, outline, total_wire
 from .pairing import Pair, pair_up
 from .regrouping import Regrouping
@@ -56,23 +56,6 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class BorderChange:
-    """An argument or output that is sharded otherwise, has another type, came or went."""
-
-    before: Border | None
-    after: Border | None
-
-
-@dataclass(frozen=True, slots=True)
-class FindingChange:
-    """`count` findings that are `added` or `removed`."""
-
-    kind: Literal["added", "removed"]
-    key: FindingKey
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class Metric:
     """A number that differs; None on the side that does not have it."""
 
@@ -85,6 +68,9 @@ class Metric:
 class Diff:
     """All that differs; `changes` are those of communication, the largest first.
 
+    `borders` are arguments and outputs that are sharded otherwise, have another type, came or went. `insides` are
+    values of one line whose sharding changed in the same way; of constraints, also those that came or went.
+    `findings` are on one side only.
     `same` is how many collectives are the same on both sides, `unmistakable` are those of them that are there once.
     """
 
@@ -93,9 +79,9 @@ class Diff:
     changes: tuple[Change, ...]
     same: int
     unmistakable: tuple[tuple[Transfer, Transfer], ...]
-    borders: tuple[BorderChange, ...]
-    insides: tuple[IntermediateChange, ...]
-    findings: tuple[FindingChange, ...]
+    borders: tuple[Pair[Border], ...]
+    insides: tuple[Pair[IntermediateSharding], ...]
+    findings: tuple[Pair[FindingKey], ...]
     sizes: tuple[Metric, ...]
     costs: tuple[Metric, ...]
     opcodes: tuple[Metric, ...]
@@ -120,6 +106,7 @@ def compare_outlines(before: Outline, after: Outline) -> Diff:
     """Compare two outlines of the same stage."""
     pairs, regroupings = matching.match(before.transfers, after.transfers)
     same = [pair for pair in pairs if _change(pair) is None]
+    findings = pair_up(before.findings, after.findings, FINDING_RULES)
     changes = [change for change in (*map(_change, pairs), *map(_regrouped, regroupings)) if change is not None]
     return Diff(
         before=before,
@@ -129,7 +116,7 @@ def compare_outlines(before: Outline, after: Outline) -> Diff:
         unmistakable=tuple(_unmistakable(same, before, after)),
         borders=tuple(_border_changes(before.borders, after.borders)),
         insides=intermediate_changes(before.insides, after.insides),
-        findings=tuple(_finding_changes(before, after)),
+        findings=tuple(pair for pair in findings if pair.before is None or pair.after is None),
         sizes=_amounts(before.sizes, after.sizes),
         costs=tuple(amount for amount in _amounts(before.costs, after.costs) if _is_worth_telling(amount)),
         opcodes=_amounts(before.opcodes, after.opcodes, missing=0),
@@ -143,15 +130,6 @@ def _unmistakable(
     for pair in same:
         if pair.before is not None and pair.after is not None and pair.before in once[0] and pair.after in once[1]:
             yield pair.before, pair.after
-
-
-def _finding_changes(before: Outline, after: Outline) -> Iterator[FindingChange]:
-    for pair in pair_up(before.findings, after.findings, FINDING_RULES):
-        match pair:
-            case Pair(None, FindingKey() as key, count):
-                yield FindingChange("added", key, count)
-            case Pair(FindingKey() as key, None, count):
-                yield FindingChange("removed", key, count)
 
 
 def _change(pair: Pair[Transfer]) -> Change | None:
@@ -183,7 +161,7 @@ def _differing(ones: Sequence[CollectiveSignature], others: Sequence[CollectiveS
     )
 
 
-def _border_changes(before: Sequence[Border], after: Sequence[Border]) -> list[BorderChange]:
+def _border_changes(before: Sequence[Border], after: Sequence[Border]) -> list[Pair[Border]]:
     """By name; what has no namesake, by its place among the arguments or outputs, since names may have changed."""
     found = []
     for role in ("argument", "output"):
@@ -195,7 +173,7 @@ def _border_changes(before: Sequence[Border], after: Sequence[Border]) -> list[B
             known = {each.name: each for each in ones}
             pairs = [(known.get(each.name), each) for each in others]
             pairs += [(each, None) for each in ones if each.name not in names]
-        found += [BorderChange(one, other) for one, other in pairs if _layout(one) != _layout(other)]
+        found += [Pair(one, other, 1) for one, other in pairs if _layout(one) != _layout(other)]
     return found
 
 

@@ -113,11 +113,11 @@ def _besides(found: Diff) -> Iterator[str]:
     for amount in found.sizes:
         if amount.name == "aliased" and (amount.after or 0) < (amount.before or 0):
             yield f"donation lost: {size_text(amount.after or 0)} reused instead of {size_text(amount.before)}"
-    for sign, kind in (("new", "added"), ("gone", "removed")):
+    for sign, side in (("new", "after"), ("gone", "before")):
         rules = Counter[str]()
         for change in found.findings:
-            if change.kind == kind:
-                rules[f"{change.key.rule} {change.key.finding.slug}"] += change.count
+            if (key := getattr(change, side)) is not None:
+                rules[f"{key.rule} {key.finding.slug}"] += change.count
         if rules:
             listed = ", ".join(rule if count == 1 else f"{count}× {rule}" for rule, count in rules.items())
             yield f"{sign}: {listed}"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Frame
 from ..ir.program import Program
 from ..report import Finding, Report, Role
 from ..shardings.table import values
-from .pairing import Rule, pair_up
+from .pairing import Pair, Rule, pair_up
 
 Line = tuple[str, str]
 """The function, and the text of the line without its comment; both empty where nothing is known."""
@@ -91,15 +91,6 @@ class IntermediateSharding:
     where: str = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class IntermediateChange:
-    """`count` values of one line whose sharding changed in the same way; constraints may be added or removed."""
-
-    before: IntermediateSharding | None
-    after: IntermediateSharding | None
-    count: int
-
-
 def intermediate_shardings(report: Report, lines: Lines) -> tuple[tuple[IntermediateSharding, int], ...]:
     """Those at constraints, at shard_maps and of the results of operations, each with how often it is there."""
     counted: Counter[IntermediateSharding] = Counter()
@@ -129,20 +120,19 @@ INTERMEDIATE_RULES: tuple[Rule[IntermediateSharding], ...] = (
 
 def intermediate_changes(
     before: tuple[tuple[IntermediateSharding, int], ...], after: tuple[tuple[IntermediateSharding, int], ...]
-) -> tuple[IntermediateChange, ...]:
+) -> tuple[Pair[IntermediateSharding], ...]:
     """Values that are sharded differently, and constraints that were added or removed, equal ones as one change.
 
     What else is on one side only is other code, whose collectives and outputs say what it does.
     """
-    counted: dict[Hashable, tuple[IntermediateChange, int]] = {}
+    counted: dict[Hashable, Pair[IntermediateSharding]] = {}
     for pair in pair_up(before, after, INTERMEDIATE_RULES):
-        one, other = pair.before, pair.after
-        present = other or one
-        if present is None or (one is not None and other is not None and one.spec == other.spec):
+        one, other, present = pair.before, pair.after, pair.present
+        if one is not None and other is not None and one.spec == other.spec:
             continue
         if (one is None or other is None) and present.role != "constraint":
             continue
         key = (present.role, present.line, *(None if side is None else side.spec for side in (one, other)))
-        first, count = counted.get(key, (IntermediateChange(one, other, 0), 0))
-        counted[key] = (first, count + pair.count)
-    return tuple(IntermediateChange(first.before, first.after, count) for first, count in counted.values())
+        first = counted.get(key, Pair(one, other, 0))
+        counted[key] = replace(first, count=first.count + pair.count)
+    return tuple(counted.values())

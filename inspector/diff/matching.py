@@ -17,22 +17,6 @@ from .regrouping import Regrouping, regroup
 _DTYPE = re.compile(r"\w+\[")
 
 
-def _same(one: Transfer) -> Hashable:
-    return one
-
-
-def _same_line(one: Transfer) -> Hashable:
-    return one.work, one.place.frames[0], one.place.direction
-
-
-def _same_direction(one: Transfer) -> Hashable:
-    return one.work, one.place.direction
-
-
-def _same_work(one: Transfer) -> Hashable:
-    return one.work
-
-
 def _line(one: Transfer) -> Hashable:
     """The line, where one is known; what nothing is known of stands at no place that another could be at."""
     return (one.place.frames[0], one.place.direction) if one.place.frames[0] != ("", "") else None
@@ -91,7 +75,12 @@ def _of_kind(one: Transfer) -> Hashable:
     return _kind(one.work), _axes(one.work), one.place.direction
 
 
-SAME: tuple[Rule[Transfer], ...] = (_same, _same_line, _same_direction, _same_work)
+SAME: tuple[Rule[Transfer], ...] = (
+    lambda one: one,
+    lambda one: (one.work, one.place.frames[0], one.place.direction),
+    lambda one: (one.work, one.place.direction),
+    lambda one: one.work,
+)
 
 LOOSE: tuple[Rule[Transfer] | Unambiguous[Transfer], ...] = (
     _at_line(_kind, _axes),

@@ -26,6 +26,13 @@ class Pair(Generic[T]):
     after: T | None
     count: int
 
+    @property
+    def present(self) -> T:
+        """What is after; of what went, what was before."""
+        found = self.before if self.after is None else self.after
+        assert found is not None
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Unambiguous(Generic[T]):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ..units import format_bytes, format_seconds, plural
-from .diff import BorderChange, Change, FindingChange, Metric
-from .keys import IntermediateChange
+from .diff import Change, Metric
+from .keys import FindingKey, IntermediateSharding
 from .outline import Border, CollectiveSignature, Counted, Transfer
+from .pairing import Pair
 
 MULTIPLE = 10
 """What grew so many times over is told as a multiple, not in percent."""
@@ -141,42 +142,44 @@ def amount_text(amount: Metric, *, seconds: bool = False) -> str:
     return f"{one} → {other}"
 
 
-def border_text(change: BorderChange) -> str:
+def border_text(change: Pair[Border]) -> str:
     """`f32[8,4] P('x') → f32[8,4] P(None)`."""
     one, other = change.before, change.after
     if one is None or other is None:
-        present = other or one
-        assert present is not None
-        return f"{'new' if one is None else 'gone'}: {_layout(present)}"
+        return f"{_sign(change)}: {_layout(change.present)}"
     if one.type == other.type:
         return f"{one.type} {one.spec or '?'} → {other.spec or '?'}"
     return f"{_layout(one)} → {_layout(other)}"
 
 
-def border_name(change: BorderChange) -> str:
+def border_name(change: Pair[Border]) -> str:
     """`argument params['w']`, as it is named after the change."""
-    present = change.after or change.before
-    return "" if present is None else f"{present.role} {present.name}"
+    return f"{change.present.role} {change.present.name}"
 
 
-def inside_text(change: IntermediateChange) -> tuple[str, str]:
+def inside_text(change: Pair[IntermediateSharding]) -> tuple[str, str]:
     """What it is and where, and what became of it: `dot_general, line 3 f`, `2× P('x') → P(None)`."""
-    one, other = change.before, change.after
-    present = other or one
-    assert present is not None
+    one, other, present = change.before, change.after, change.present
     what = present.name if present.role == "value" or present.name == present.role else f"{present.role} {present.name}"
-    times = f"{change.count}× " if change.count > 1 else ""
-    if one is None or other is None:
-        return f"{what}, {present.where}".rstrip(", "), f"{'new' if one is None else 'gone'}: {present.spec or '?'}"
-    return f"{what}, {present.where}".rstrip(", "), f"{times}{one.type} {one.spec or '?'} → {other.spec or '?'}"
+    became = f"{_sign(change)}: {present.spec or '?'}"
+    if one is not None and other is not None:
+        became = f"{_repeated(change)}{one.type} {one.spec or '?'} → {other.spec or '?'}"
+    return f"{what}, {present.where}".rstrip(", "), became
 
 
-def finding_text(change: FindingChange) -> tuple[str, str]:
+def finding_text(change: Pair[FindingKey]) -> tuple[str, str]:
     """Which finding, new or gone, and what it says: `new: SS01 missing-reduce-scatter, line 3 f`, `…`."""
-    times = f"{change.count}× " if change.count > 1 else ""
-    kind = "new" if change.kind == "added" else "gone"
-    found, where = change.key.finding, change.key.where
-    return f"{kind}: {times}{found.rule} {found.slug}, {where}".rstrip(", "), found.message
+    found, where = change.present.finding, change.present.where
+    return f"{_sign(change)}: {_repeated(change)}{found.rule} {found.slug}, {where}".rstrip(", "), found.message
+
+
+def _sign(change: Pair[Any]) -> str:
+    """Of what is on one side only."""
+    return "new" if change.before is None else "gone"
+
+
+def _repeated(change: Pair[Any]) -> str:
+    return f"{change.count}× " if change.count > 1 else ""
 
 
 def opcode_words(amounts: Sequence[Metric], most: int) -> str:

@@ -121,7 +121,7 @@ def _several(types: Iterable[str]) -> str:
 
 def concern_rows(found: Diff) -> list[tuple[str, str, str]]:
     """Findings: whether `added` or `removed`, which, and what they say."""
-    return [(change.kind, *finding_text(change)) for change in found.findings]
+    return [("removed" if change.after is None else "added", *finding_text(change)) for change in found.findings]
 
 
 def border_rows(found: Diff) -> list[tuple[str, str]]:

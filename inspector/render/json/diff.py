@@ -12,9 +12,10 @@ from ...check.budget import Broken
 from ...check.verdict import Verdict
 from ...diff import diff
 from ...diff.headline import headline
-from ...diff.keys import IntermediateSharding
+from ...diff.keys import FindingKey, IntermediateSharding
 from ...diff.outline import Outline
 from ...diff.outline import Transfer as OutlineTransfer
+from ...diff.pairing import Pair
 from ...diff.wording import differences
 from .shaped import encoded, schema_of, shaped
 
@@ -204,10 +205,10 @@ def _inside(one: IntermediateSharding | None) -> Inside | None:
     return None if one is None else shaped(Inside, one, place=one.where)
 
 
-def _finding(change: diff.FindingChange) -> FindingChange:
-    key = change.key
+def _finding(change: Pair[FindingKey]) -> FindingChange:
+    key, kind = change.present, "removed" if change.after is None else "added"
     axes = list(map(str, key.axes))
-    return shaped(FindingChange, key.finding, change=change.kind, count=change.count, axes=axes, place=key.where)
+    return shaped(FindingChange, key.finding, change=kind, count=change.count, axes=axes, place=key.where)
 
 
 class OverBudget(Struct, frozen=True):
