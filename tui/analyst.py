@@ -84,10 +84,7 @@ class Analyst:
         self._post = post
         self._policy = policy
         self._improve = improve
-        self._program: Program | None = None
-        self._rest: Program | None = None
-        self._wanted: tuple[Report, str, Place | None] | None = None
-        self._asked: dict[str, Analyst.Asked] = {}
+        self._waiting: dict[str, Analyst.Asked] = {}
         self._awake = threading.Condition()
         self._over = False
 
@@ -103,53 +100,42 @@ class Analyst:
 
     def report(self, program: Program) -> None:
         """Ask for the report on a program."""
+        rest = self.Asked("rest", lambda: self.Reported(inspect(program, self._policy)), self._post)
         with self._awake:
-            self._program = program
+            self._waiting.pop("rest", None)
+            if _is_large(program):
+                self._waiting["rest"] = rest
+                first = self.Asked("report", lambda: self.Reported(first_look(program), whole=False), self._post)
+                self._waiting["report"] = first
+            else:
+                self._waiting["report"] = rest
             self._awake.notify()
 
     def view(self, report: Report, stage: str, place: Place | None) -> None:
         """Ask for a stage with what is linked to a place."""
-        with self._awake:
-            self._wanted = (report, stage, place)
-            self._awake.notify()
+        self.ask(self.Asked("view", lambda: self.Viewed(view_of(report, stage, place)), self._post))
 
     def ask(self, asked: Asked) -> None:
         """Ask for what a pane wants; what is to be shown at once goes first."""
         with self._awake:
-            self._asked[asked.kind] = asked
+            self._waiting[asked.kind] = asked
             self._awake.notify()
 
-    def _next(self) -> tuple[Callable[[], Message], Callable[[Message], object]] | None:
-        """What is to be done, and who takes the answer; waits for it. None when all is over."""
+    def _next(self) -> Asked | None:
+        """What is to be done; waits for it. None when all is over."""
         with self._awake:
             # After a first look, what is asked for because of it goes before the rest.
             self._awake.wait_for(
-                lambda: self._over or self._program or self._wanted or self._asked,
-                timeout=None if self._rest is None else PATIENCE,
+                lambda: self._over or self._waiting.keys() - {"rest"},
+                timeout=PATIENCE if "rest" in self._waiting else None,
             )
-            if self._over:
-                return None
-            if self._program is not None:
-                program, self._program = self._program, None
-                self._rest = program if _is_large(program) else None
-                if self._rest is not None:
-                    return lambda: self.Reported(first_look(program), whole=False), self._post
-                return lambda: self.Reported(inspect(program, self._policy)), self._post
-            if self._wanted is not None:
-                wanted, self._wanted = self._wanted, None
-                return lambda: self.Viewed(view_of(*wanted)), self._post
-            if self._asked:
-                asked = self._asked.pop(next(iter(self._asked)))
-                return asked.work, asked.post
-            assert self._rest is not None
-            rest, self._rest = self._rest, None
-            return lambda: self.Reported(inspect(rest, self._policy)), self._post
+            return None if self._over else self._waiting.pop(min(self._waiting, key=_turn))
 
     def _run(self) -> None:
-        while (found := self._next()) is not None:
-            work, post = found
+        while (asked := self._next()) is not None:
+            post = asked.post
             try:
-                answer = work()
+                answer = asked.work()
             except Exception as error:
                 answer, post = self.Broke(f"{type(error).__name__}: {error}"), self._post
             if not self._over:
@@ -170,6 +156,11 @@ class Analyst:
             answer = self.Broke(f"{type(error).__name__}: {error}")
         if not self._over:
             self._post(answer)
+
+
+def _turn(kind: str) -> int:
+    """Which of several kinds is done first."""
+    return {"report": 0, "view": 1, "rest": 3}.get(kind, 2)
 
 
 def _is_large(program: Program) -> bool:

@@ -62,18 +62,6 @@ class CollectivesPane(Vertical):
         """The one that a row is about."""
         return next((row[0] for row in self._rows if key_of(row[0]) == key), None)
 
-    def watch_report(self) -> None:
-        self._fill()
-
-    def watch_wanted(self) -> None:
-        self._fill()
-
-    def watch_by_bytes(self) -> None:
-        self._fill()
-
-    def watch_unfolded(self) -> None:
-        self._fill()
-
     def watch_linked(self) -> None:
         """Show which rows belong to what is selected, and put the cursor on one of them."""
         table, linked = self.table, self.linked
@@ -119,6 +107,8 @@ class CollectivesPane(Vertical):
         self.table.show(rows_of(shown, axis_hues(report.meshes), keys))
         self.count = len(self._row_of)
         self.watch_linked()
+
+    watch_report = watch_wanted = watch_by_bytes = watch_unfolded = _fill
 
 
 def _summary(report: Report, program: str, shown: Table) -> Content:

@@ -39,8 +39,7 @@ class CursorView(ScrollView, can_focus=True):
     def watch_cursor(self) -> None:
         self.refresh()
 
-    def watch_linked(self) -> None:
-        self.refresh()
+    watch_linked = watch_cursor
 
     def action_move(self, by: int) -> None:
         """Move the cursor up or down."""

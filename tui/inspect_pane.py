@@ -117,15 +117,6 @@ class InspectPane(VerticalScroll, can_focus=True):
         self.scroll_home(animate=False)
         self.draw()
 
-    def watch_linked(self) -> None:
-        self.draw()
-
-    def watch_line(self) -> None:
-        self.draw()
-
-    def on_resize(self) -> None:
-        self.draw()
-
     def action_window(self, down: int, right: int) -> None:
         """Show another part of large arrays."""
         self._window = self._window.moved(down, right)
@@ -135,6 +126,8 @@ class InspectPane(VerticalScroll, can_focus=True):
         """Write it anew, for the space that there is."""
         width = max(self.scrollable_content_region.width, NARROWEST)
         self.query_one("#inspect-text", Static).update(Content("\n").join(self._lines(width)))
+
+    watch_linked = watch_line = on_resize = draw
 
     def _lines(self, width: int) -> Iterator[Content]:
         linked = self.linked

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from functools import partial
+from typing import ClassVar, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -27,18 +28,19 @@ from .analyst import Analyst
 from .painted import columns_of, data, rows_of
 from .row_table import RowTable
 
-FILTERS: Mapping[str, tuple[str, ...]] = {
-    "all values": (),
-    "arguments and outputs": ("argument", "output"),
-    "constraints and shard_maps": ("constraint", "shard_map input", "shard_map output"),
-    "intermediate values": ("value",),
-    "not as asked": (),
-    "in conflict": (),
-}
-"""What can be listed, in the order in which the key goes through it."""
+T = TypeVar("T")
 
-NOT_AS_ASKED = "not as asked"
 IN_CONFLICT = "in conflict"
+
+FILTERS: Mapping[str, Callable[[ShardedValue], bool]] = {
+    "all values": lambda value: True,
+    "arguments and outputs": lambda value: value.role in ("argument", "output"),
+    "constraints and shard_maps": lambda value: value.role in ("constraint", "shard_map input", "shard_map output"),
+    "intermediate values": lambda value: value.role == "value",
+    "not as asked": lambda value: value.agrees is False,
+    IN_CONFLICT: lambda value: True,
+}
+"""What can be listed, in the order in which the key goes through it; conflicts are looked for when they are wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +56,8 @@ def chosen(
     found: Sequence[ShardedValue], choice: Choice, met: frozenset[int] = frozenset()
 ) -> list[tuple[int, ShardedValue]]:
     """The values that are listed, with their numbers among all; `met` are the numbers of those in conflict."""
-    roles = FILTERS[choice.shown]
-    listed = [
-        (number, value)
-        for number, value in enumerate(found)
-        if (not roles or value.role in roles)
-        and (choice.shown != NOT_AS_ASKED or value.agrees is False)
-        and (choice.shown != IN_CONFLICT or number in met)
-    ]
+    wanted, all_values = FILTERS[choice.shown], choice.shown != IN_CONFLICT
+    listed = [(n, value) for n, value in enumerate(found) if wanted(value) and (all_values or n in met)]
     if choice.by_bytes:
         listed.sort(key=lambda item: -(item[1].replicated_bytes or 0))
     return listed
@@ -106,32 +102,10 @@ class ShardingsPane(Vertical):
     count = reactive(0)
 
     @dataclass
-    class Read(Message):
-        """The values of a report have been read."""
+    class Answered(Message):
+        """What was asked of the analyst is known, and can be taken in."""
 
-        report: Report
-        values: tuple[ShardedValue, ...]
-
-    @dataclass
-    class Prepared(Message):
-        """What ways back need has been read: those of the last value."""
-
-        ways: tuple[Why, ...]
-
-    @dataclass
-    class Met(Message):
-        """Which of some values, by number, are in conflict."""
-
-        values: tuple[ShardedValue, ...]
-        numbers: frozenset[int]
-
-    @dataclass
-    class Stepped(Message):
-        """The steps of the propagation have been read, and one may go in a direction."""
-
-        report: Report
-        replay: Replay
-        direction: int
+        take: Callable[[], None]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -157,28 +131,30 @@ class ShardingsPane(Vertical):
                 self._replay = None
                 self.choice = replace(self.choice, step=None)
             self._fill()
-            self._ask("values", lambda: self.Read(report, values(report.program)))
+            self._ask("values", lambda: values(report.program), partial(self._have_read, report))
 
-    def watch_choice(self) -> None:
-        self._fill()
+    def _ask(self, kind: str, work: Callable[[], T], take: Callable[[T], None]) -> None:
+        def answer() -> Message:
+            found = work()
+            return self.Answered(lambda: take(found))
 
-    def _ask(self, kind: str, work: Callable[[], Message]) -> None:
-        self.post_message(Analyst.Asked(f"shardings: {kind}", work, self.post_message))
+        self.post_message(Analyst.Asked(f"shardings: {kind}", answer, self.post_message))
 
-    @on(Read)
-    def _have_read(self, event: Read) -> None:
+    @on(Answered)
+    def _answered(self, event: Answered) -> None:
         event.stop()
-        if event.report is self.report:
-            self._values, self._met = (*event.report.shardings, *event.values), None
+        event.take()
+
+    def _have_read(self, report: Report, found: tuple[ShardedValue, ...]) -> None:
+        if report is self.report:
+            self._values, self._met = (*report.shardings, *found), None
             self._fill()
             # What makes the first way back slow in a large program is read before it is asked for.
-            self._ask("ways", lambda: self.Prepared(_last_ways(event.report, event.values)))
+            self._ask("ways", lambda: _last_ways(report, found), lambda ways: None)
 
-    @on(Met)
-    def _have_met(self, event: Met) -> None:
-        event.stop()
-        if event.values is self._values:
-            self._met = event.numbers
+    def _have_met(self, found: tuple[ShardedValue, ...], numbers: frozenset[int]) -> None:
+        if found is self._values:
+            self._met = numbers
             self._fill()
 
     def action_order(self) -> None:
@@ -201,14 +177,12 @@ class ShardingsPane(Vertical):
         elif not self._reads_steps:
             self._reads_steps = True
             self._fill()
-            self._ask("steps", lambda: self.Stepped(report, replay_of(flow), direction))
+            self._ask("steps", lambda: replay_of(flow), partial(self._have_steps, report, direction))
 
-    @on(Stepped)
-    def _have_steps(self, event: Stepped) -> None:
-        event.stop()
-        if event.report is self.report:
-            self._replay, self._reads_steps = event.replay, False
-            self._step(event.replay, event.direction)
+    def _have_steps(self, report: Report, direction: int, replay: Replay) -> None:
+        if report is self.report:
+            self._replay, self._reads_steps = replay, False
+            self._step(replay, direction)
 
     def _step(self, replay: Replay, direction: int) -> None:
         steps = (BEFORE, *replay.steps)
@@ -226,13 +200,15 @@ class ShardingsPane(Vertical):
             return
         if choice.shown == IN_CONFLICT and self._met is None:
             found = self._values
-            self._ask("conflicts", lambda: self.Met(found, in_conflict(report.program, found)))
+            self._ask("conflicts", lambda: in_conflict(report.program, found), partial(self._have_met, found))
         listed = chosen(self._values, choice, self._met or frozenset())
         self.count = len(self._values)
         self.query_one("#shardings-summary", Static).update(self._summary(report, choice, len(listed)))
         shown, table = values_at(report, listed[:MOST_ROWS], choice.step), self.query_one(RowTable)
         table.columns = columns_of(shown)
         table.show(rows_of(shown, {}, [number for number, _ in listed[:MOST_ROWS]]))
+
+    watch_choice = _fill
 
     def _summary(self, report: Report, choice: Choice, count: int) -> Content:
         if not self._values:

@@ -91,12 +91,6 @@ class StagePane(Vertical):
         """The text."""
         return self.query_one("#stage-text", TextView)
 
-    def watch_capture(self) -> None:
-        self._refresh()
-
-    def watch_stage(self) -> None:
-        self._refresh()
-
     def watch_linked(self, linked: Linked | None) -> None:
         """Show which lines belong to what is selected, and bring the first one into view."""
         view = self.view
@@ -128,3 +122,5 @@ class StagePane(Vertical):
         self.query_one("#stage-notice").display = not there
         if not there:
             self.query_one("#stage-notice-text", Static).update(notice(self.capture))
+
+    watch_capture = watch_stage = _refresh

@@ -126,17 +126,8 @@ class TextView(CursorView):
     def count(self) -> int:
         return self.index.count
 
-    def watch_marks(self) -> None:
-        self._changed()
-
-    def watch_needle(self) -> None:
-        self._changed()
-
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        self._widen()
-
-    def on_resize(self) -> None:
         self._widen()
 
     def notify_style_update(self) -> None:
@@ -180,10 +171,14 @@ class TextView(CursorView):
         self._widen()
         self.refresh()
 
+    watch_marks = watch_needle = _changed
+
     def _widen(self) -> None:
         """Let the text scroll as far sideways as the longest line that was in view so far."""
         top = self.scroll_offset.y
         self._widen_to(*range(top, min(top + self.scrollable_content_region.height, self.index.count)))
+
+    on_resize = _widen
 
     def _widen_to(self, *lines: int) -> None:
         widest = max((end - start for start, end in map(self.index.span, lines)), default=0)

@@ -33,12 +33,6 @@ class TitleBar(Widget):
         self._began = time.monotonic()
         self._timer: Timer = self.set_interval(PERIOD, self.refresh, pause=True)
 
-    def watch_capture(self) -> None:
-        self._tick()
-
-    def watch_analysing(self) -> None:
-        self._tick()
-
     def _tick(self) -> None:
         if not self.is_mounted:
             return
@@ -47,6 +41,8 @@ class TitleBar(Widget):
         else:
             self._timer.pause()
             self.refresh()
+
+    watch_capture = watch_analysing = _tick
 
     def render(self) -> Content:
         state = self._state()
