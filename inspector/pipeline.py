@@ -21,7 +21,7 @@ from .report import Collective, Report, StageSummary
 from .report.cost import FunctionCost
 from .selection.message_places import placed_messages
 from .shardings.requested import contradictions
-from .shardings.table import borders
+from .shardings.table import borders, differing_from_xla
 from .values.probed import divergences, place_probes
 from .variance.variables import variance_of
 
@@ -59,7 +59,7 @@ def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
         divergences=divergences(capture, jaxpr, variance),
         cost=_cost(program),
         peak=peak_memory(program),
-        messages=(*contradictions(program, shardings), *placed_messages(program)),
+        messages=(*contradictions(program, shardings), *differing_from_xla(program), *placed_messages(program)),
     )
     return with_findings(report, policy)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...parsers.source import Span
 from ..ir.derived import derived
@@ -52,6 +52,14 @@ def _aliases(stage: ParsedStage) -> Mapping[str, int]:
         if alias is not None:
             found[alias[1].decode()] = number
     return found
+
+
+def tagged_lines(stage: ParsedStage) -> Iterator[tuple[int, bytes]]:
+    """The number of each operation in a stage of HLO with the line of an instruction that comes from it."""
+    data = stage.source.data
+    for offset, number in zip(*_columns(stage), strict=True):
+        span = stage.source.line_around(offset)
+        yield number, data[span.start : span.end]
 
 
 def spans_of_tags(stage: ParsedStage, tags: Sequence[int]) -> tuple[Span, ...]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeVar
 
 from ...parsers.errors import ParseError
 from ...parsers.garbage import collection_paused
-from ...parsers.mlir import Function, MlirModule, Operation
+from ...parsers.mlir import Function, MlirModule, Operation, Sharding
 from ...parsers.mlir.row_records import RowRecords
 from ...parsers.mlir.value_rows import ValueRow, value_rows
 from ..ir.derived import derived
@@ -40,8 +41,16 @@ class Dataflow:
         self.module = module
         self.text = function.operation.text
         self.function = function
+        self.differing: Mapping[Node, Sharding] = {}
+        """Values that the compiler sharded otherwise than is written here, and how."""
         self.derived: dict[Hashable, object] = {}
         self._notes: dict[tuple[str, int], object] = {}
+
+    def sharded_otherwise(self, differing: Mapping[Node, Sharding]) -> Dataflow:
+        """The same values, some of them with other shardings."""
+        found = copy(self)
+        found.differing, found.derived, found._notes = differing, {}, {}
+        return found
 
     @cached_property
     def rows(self) -> Sequence[ValueRow]:

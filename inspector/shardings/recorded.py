@@ -7,15 +7,21 @@ from collections.abc import Mapping
 from ...parsers.errors import ParseError, readable
 from ...parsers.mlir import Operation, Origins, Sharding, UnknownLoc, frames, names
 from ...parsers.mlir.lists import unquote
+from ...parsers.mlir.sdy import DimensionSharding
 from ...parsers.mlir.sdy_parser import parse_origins
+from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
+from ..ir.array_sharding import ArraySharding
 from ..report import SourcePosition
 from .dataflow import Dataflow, Node
+from .spelled import from_sdy
 
 _BY_ATTRIBUTE = frozenset({"sdy.sharding_constraint", "sdy.manual_computation", "sdy.reshard"})
 
 
 def sharding_at(flow: Dataflow, node: Node) -> Sharding | None:
     """The sharding of a value after propagation; None where nothing is said, which means replicated."""
+    if node in flow.differing:
+        return flow.differing[node]
     try:
         match node.kind:
             case "argument":
@@ -34,6 +40,8 @@ def sharding_at(flow: Dataflow, node: Node) -> Sharding | None:
 def shardings_at(flow: Dataflow, row: int) -> tuple[Sharding, ...]:
     """The shardings of an operation's results; constraints and shard_maps have them in attributes of their own."""
     found = flow.rows[row]
+    if flow.differing and len(found.results) == 1 and (node := Node("result", row, 0)) in flow.differing:
+        return (flow.differing[node],)
     if found.shardings is not None or found.name not in _BY_ATTRIBUTE:
         return found.shardings or ()
     return flow.noted(("shardings", row), lambda: shardings_of(flow.operation(row)))
@@ -50,6 +58,31 @@ def shardings_of(operation: Operation) -> tuple[Sharding, ...]:
         return () if annotations.target is None else (annotations.target,)
     except ParseError:
         return ()
+
+
+def array_sharding(
+    flow: Dataflow, sharding: Sharding | None, manual: tuple[str, ...], rank: int
+) -> ArraySharding | None:
+    """A sharding where it stands; a value of which nothing is said is replicated. None where no mesh is known."""
+    meshes = flow.module.meshes
+    mesh = next((mesh for mesh in meshes.values() if mesh.axes), None)
+    axes = tuple(map(AxisRef, manual))
+    try:
+        if sharding is not None and (mesh is None or _has_axes(sharding.mesh, meshes)):
+            used = {axis.name for dim in sharding.dims for axis in dim.axes}
+            return from_sdy(sharding, meshes, tuple(axis for axis in axes if axis.name not in used))
+        if mesh is None:
+            return None
+        known = {name for name, _ in mesh.axes}
+        dims = (DimensionSharding(()),) * rank
+        return ArraySharding(mesh, dims, manual=tuple(axis for axis in axes if axis.name in known))
+    except ValueError:
+        return None
+
+
+def _has_axes(mesh: str | MeshSyntax, meshes: Mapping[str, MeshSyntax]) -> bool:
+    found = meshes.get(mesh) if isinstance(mesh, str) else mesh
+    return found is not None and bool(found.axes)
 
 
 def origins_at(flow: Dataflow, node: Node) -> Origins:

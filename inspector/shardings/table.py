@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from ...parsers.errors import ParseError, readable
 from ...parsers.mlir import MlirType, Operation, OtherType, Parameter
-from ...parsers.mlir.sdy import DimensionSharding, Sharding
-from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
+from ...parsers.mlir.sdy import Sharding
+from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ...parsers.source import Span
-from ..capture.model import Value
+from ..capture.model import Message, Value
 from ..capture.propagation import has_mesh
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
@@ -21,15 +21,17 @@ from ..ir.mlir_types import array_type
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tag_of_location
-from ..report import Role, ShardedValue, SourcePosition
+from ..report import PlacedMessage, Role, ShardedValue, SourcePosition
+from ..units import plural
 from .dataflow import Dataflow, Node, dataflow_of
 from .gspmd_table import gspmd_borders, gspmd_values
 from .layout import Layout, layout_of
-from .recorded import Places, sharding_at, shardings_at, shardings_of
+from .partitioner_input import differing
+from .recorded import Places, array_sharding, sharding_at, shardings_at, shardings_of
 from .requested import requested_sharding
-from .spelled import from_sdy
 
 STAGE = "sdy"
+PARTITIONER_INPUT = "hlo-before"
 SILENT = frozenset({"sdy.constant", "stablehlo.constant", "stablehlo.return", "sdy.return", "return", "func.return"})
 """Operations whose results nobody asks about."""
 
@@ -58,9 +60,28 @@ def _has_no_shardy(program: Program) -> bool:
 
 
 def propagated(program: Program) -> tuple[ParsedStage | None, Dataflow | None]:
-    """The stage that holds the shardings after propagation, and the dataflow in it."""
-    stage = program.stage(STAGE)
-    return stage, None if stage is None else dataflow_of(stage)
+    """The stage that holds the shardings after propagation, and the dataflow in it, with what XLA made of them."""
+    stage, before = program.stage(STAGE), program.stage(PARTITIONER_INPUT)
+    return stage, None if stage is None else _flow(stage, before)
+
+
+def differing_from_xla(program: Program) -> tuple[PlacedMessage, ...]:
+    """A message where the stage's text is not what XLA's own propagation ended with: the tables follow XLA."""
+    _, flow = propagated(program)
+    if flow is None or not flow.differing:
+        return ()
+    text = (
+        f"the sdy stage propagates over the StableHLO; XLA simplifies the program first, and shards "
+        f"{plural(len(flow.differing), 'value')} otherwise: all tables show what XLA has"
+    )
+    return (PlacedMessage(Message("info", text, "propagation"), ""),)
+
+
+@derived
+def _flow(stage: ParsedStage, before: ParsedStage | None) -> Dataflow | None:
+    flow = dataflow_of(stage)
+    found = {} if flow is None or before is None else differing(stage, flow, before)
+    return flow if flow is None or not found else flow.sharded_otherwise(found)
 
 
 @derived
@@ -100,8 +121,7 @@ class _Maker:
 
     def __init__(self, flow: Dataflow, meshes: tuple[MeshSyntax, ...] = ()) -> None:
         self.flow = flow
-        self.own = {name: mesh for name, mesh in flow.module.meshes.items() if mesh.axes}
-        self.meshes = (*self.own.values(), *meshes)
+        self.meshes = (*(mesh for mesh in flow.module.meshes.values() if mesh.axes), *meshes)
         self._layouts: dict[object, Layout] = {}
         self.places = Places(flow)
 
@@ -136,9 +156,10 @@ class _Maker:
                 results, types, location = operation.results, operation.result_types, operation.statement.location
             except ParseError:
                 continue
-            got = next(iter(shardings_of(operation)), None)
+            row = flow.row_at(operation.span.start) if (flow := self.flow).differing else None
+            got = next(iter(shardings_of(operation) if row is None else shardings_at(flow, row)), None)
             name, place = self.places.at(location)
-            asked = self._sharding(target or got, manual, len(got.dims) if got else 0)
+            asked = array_sharding(self.flow, target or got, manual, len(got.dims) if got else 0)
             # JAX puts constraints that leave everything open behind each operation in a partly automatic shard_map.
             if asked is None or any(dim.axes or not dim.is_open for dim in asked.dims):
                 yield self._row("constraint", results[0], name, operation.span, types[0], got, manual, place, asked)
@@ -160,7 +181,7 @@ class _Maker:
             span = Span(row.start, row.own[-1].end)
             operands = zip(operation.operands, self.flow.operands(number), types, wanted, strict=False)
             for name, node, type, sharding in operands:
-                asked = self._sharding(sharding, row.manual, len(sharding.dims))
+                asked = array_sharding(self.flow, sharding, row.manual, len(sharding.dims))
                 got = None if node is None else sharding_at(self.flow, node)
                 yield self._row("shard_map input", name, "shard_map", span, type, got, row.manual, place, asked)
             for name, type, sharding in zip(row.results, row.types, given, strict=False):
@@ -196,26 +217,10 @@ class _Maker:
         if key not in self._layouts:
             array = array_type(type)
             rank = None if array.shape is None else len(array.shape)
-            self._layouts[key] = layout_of(array, None if rank is None else self._sharding(sharding, manual, rank))
+            self._layouts[key] = layout_of(
+                array, None if rank is None else array_sharding(self.flow, sharding, manual, rank)
+            )
         return self._layouts[key].row(STAGE, role, value, name, span, place, requested, manual)
-
-    def _sharding(self, sharding: Sharding | None, manual: tuple[str, ...], rank: int) -> ArraySharding | None:
-        """A value of which nothing is said is replicated."""
-        mesh = next(iter(self.own.values()), None)
-        try:
-            if (sharding is not None and sharding.mesh in self.own) or (sharding is not None and mesh is None):
-                axes = tuple(AxisRef(axis) for axis in manual)
-                used = {axis.name for dim in sharding.dims for axis in dim.axes}
-                return from_sdy(
-                    sharding, self.flow.module.meshes, tuple(axis for axis in axes if axis.name not in used)
-                )
-            if mesh is None:
-                return None
-            known = {name for name, _ in mesh.axes}
-            axes = tuple(AxisRef(axis) for axis in manual if axis in known)
-            return ArraySharding(mesh, (DimensionSharding(()),) * rank, manual=axes)
-        except ValueError:
-            return None
 
 
 def _targets(before: ParsedStage | None) -> dict[int, Sharding | None]:

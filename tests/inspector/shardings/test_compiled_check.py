@@ -40,3 +40,36 @@ def test_a_contradiction_is_an_internal_error() -> None:
         said = contradictions(changed)
         assert len(said) == expected
         assert all(other in text and "P('x', 'y')" in text and "result" in text for text in said)
+
+
+SIMPLIFIED = """
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto, AxisType.Auto))
+
+
+def centred(v):
+    return (v - v.sum(axis=1, keepdims=True)).reshape(256).reshape(16, 16)
+
+
+inputs = (jax.ShapeDtypeStruct((16, 16), jnp.float32, sharding=NamedSharding(mesh, P("y", "x"))),)
+"""
+
+
+def test_what_xla_simplifies_before_it_propagates(tmp_path: Path) -> None:
+    """Between the reshapes, which XLA removes, the second dimension's axis would be lost."""
+    script = tmp_path / "program.py"
+    script.write_text(SIMPLIFIED)
+    *_, found = capture(Request(f"{script}:centred", live=False))
+    report = inspect(found)
+    (output,) = (value for value in report.shardings if value.role == "output")
+    assert output.spec == found.outputs[0].actual == "P('y', 'x')"
+    assert contradictions(found) == []
+    assert any("XLA simplifies" in placed.message.text for placed in report.messages)
+    # Without what XLA says the propagation stands for itself.
+    alone = replace(found, stages=tuple(stage for stage in found.stages if not stage.name.startswith("hlo")))
+    (output,) = (value for value in inspect(alone).shardings if value.role == "output")
+    assert output.spec == "P('y', None)"
+    assert len(contradictions(alone)) == 1
