@@ -54,6 +54,11 @@ def _aliases(stage: ParsedStage) -> Mapping[str, int]:
     return found
 
 
+def tagged_places(stage: ParsedStage) -> Iterator[tuple[int, int]]:
+    """Offsets in a stage's text, each with the number of the operation that what stands there comes from."""
+    return zip(*_columns(stage), strict=True)
+
+
 def tagged_lines(stage: ParsedStage) -> Iterator[tuple[int, bytes]]:
     """The number of each operation in a stage of HLO with the line of an instruction that comes from it."""
     data = stage.source.data

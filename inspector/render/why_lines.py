@@ -87,9 +87,11 @@ def conflict_line(conflict: Conflict, report: Report) -> str:
 
 
 def sides(conflict: Conflict) -> Iterator[tuple[str, Side]]:
-    """The sides of a conflict: who won, and who lost."""
-    yield "won ", conflict.won
+    """The sides of a conflict: who won, and who lost; without a word where that is not known."""
+    if conflict.won is not None:
+        yield "won ", conflict.won
     yield from (("lost", side) for side in conflict.lost)
+    yield from (("    ", side) for side in conflict.undecided)
 
 
 def side_text(side: Side, report: Report) -> str:

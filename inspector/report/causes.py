@@ -66,7 +66,8 @@ class Side:
 class Conflict:
     """Values of an operation are cut along different axes in dimensions that belong together: a `factor` of `rule`.
 
-    `won` is how the operation's results have it, or, for a dimension that it reduces, the operand with most axes.
+    `won` is the side that the partitioned program executes the operation as, `lost` are those that it does not, and
+    `undecided` those of which its shapes do not tell.
     """
 
     operation: str
@@ -74,8 +75,9 @@ class Conflict:
     factor: str
     place: SourcePosition
     span: Span
-    won: Side
+    won: Side | None
     lost: tuple[Side, ...]
+    undecided: tuple[Side, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

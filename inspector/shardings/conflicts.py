@@ -1,10 +1,12 @@
 """Where shardings met that do not go together: operations whose values are cut differently along one dimension.
 
-Propagation leaves such values as they are, and the partitioner communicates. What the result has has won.
+Propagation leaves such values as they are, and the partitioner communicates. Which of them it kept to is in the shapes
+that it executes the operation on; where these do not decide, nothing is said to be chosen.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,15 +18,22 @@ from ..ir.derived import derived
 from ..ir.program import Program
 from ..report import Conflict, ShardedValue, Side, ValueDimension
 from .dataflow import Dataflow, Node
+from .executed import executed_sizes
 from .explained import why_axis, wording_of
 from .recorded import sharding_at
 from .table import node_of, propagated
+
+ASKING = frozenset({"sdy.sharding_constraint", "sdy.reshard"})
+"""Operations that ask for a sharding."""
 
 
 def conflicts(program: Program) -> tuple[Conflict, ...]:
     """All of them, in text order."""
     _, flow = propagated(program)
-    return () if flow is None else _conflicts(flow)
+    if flow is None:
+        return ()
+    with collection_paused():
+        return tuple(_conflict(program, flow, row, *met) for row in range(len(flow.rows)) for met in _met(flow, row))
 
 
 def conflicts_of(program: Program, value: ShardedValue) -> tuple[Conflict, ...]:
@@ -35,7 +44,7 @@ def conflicts_of(program: Program, value: ShardedValue) -> tuple[Conflict, ...]:
         return ()
     rows = dict.fromkeys((*((node.row,) if node.kind == "result" else ()), *flow.users(node)))
     met = ((row, factor, cuts) for row in rows for factor, cuts in _met(flow, row))
-    return tuple(_conflict(flow, *each) for each in met if any(side == node for side, _ in each[2]))
+    return tuple(_conflict(program, flow, *each) for each in met if any(side == node for side, _ in each[2]))
 
 
 def in_conflict(program: Program, values: Sequence[ShardedValue]) -> frozenset[int]:
@@ -54,27 +63,30 @@ def _sides(flow: Dataflow) -> frozenset[Node]:
         return frozenset(node for cuts in met for node, _ in cuts)
 
 
-@derived
-def _conflicts(flow: Dataflow) -> tuple[Conflict, ...]:
-    with collection_paused():
-        return tuple(_conflict(flow, row, *met) for row in range(len(flow.rows)) for met in _met(flow, row))
-
-
 def _met(flow: Dataflow, row: int) -> Iterator[tuple[str, list[tuple[Node, _Cut]]]]:
     """The factors along which the values of an operation are cut differently, with these values."""
     rule = flow.records.rule(flow.rows[row])
-    if rule is None:
+    # What asks for another sharding is no conflict: that is what it is there for.
+    if rule is None or flow.rows[row].name in ASKING:
         return
     operands = flow.operands(row)[: len(rule.operands)]
     nodes = [node for node in (*operands, *flow.results(row)[: len(rule.results)]) if node is not None]
     if None in operands or len(nodes) < 2:
         return
     shardings = tuple(sharding_at(flow, node) for node in nodes)
-    for factor, cuts in _meetings(rule, shardings, len(operands), flow.rows[row].manual):
+    ignored = (*flow.rows[row].manual, *_trivial_axes(flow))
+    for factor, cuts in _meetings(rule, shardings, len(operands), ignored):
         yield factor, [(nodes[cut.value], cut) for cut in cuts]
 
 
-def _conflict(flow: Dataflow, row: int, factor: str, cuts: Sequence[tuple[Node, _Cut]]) -> Conflict:
+@derived
+def _trivial_axes(flow: Dataflow) -> tuple[str, ...]:
+    """Axes of one device, along which nothing is cut."""
+    sizes = [axis for mesh in flow.module.meshes.values() for axis in mesh.axes]
+    return tuple({name for name, size in sizes if size == 1} - {name for name, size in sizes if size > 1})
+
+
+def _conflict(program: Program, flow: Dataflow, row: int, factor: str, cuts: Sequence[tuple[Node, _Cut]]) -> Conflict:
     wording = wording_of(flow)
     every = dict.fromkeys(axis for _, cut in cuts for axis in cut.axes)
     told = [
@@ -90,8 +102,35 @@ def _conflict(flow: Dataflow, row: int, factor: str, cuts: Sequence[tuple[Node, 
         )
         for node, cut in cuts
     ]
+    kept = _kept(program, flow, row, factor, [cut.axes for _, cut in cuts])
+    won = [side for side in told if kept is not None and side.axes in kept]
     name, place = wording.places.operation(row)
-    return Conflict(name, wording.rule(row) or "", factor, place, wording.span(row), told[0], tuple(told[1:]))
+    return Conflict(
+        name,
+        wording.rule(row) or "",
+        factor,
+        place,
+        wording.span(row),
+        won=won[0] if len(won) == 1 else None,
+        lost=() if kept is None else tuple(side for side in told if side not in won),
+        undecided=tuple(told) if kept is None else tuple(won) if len(won) > 1 else (),
+    )
+
+
+def _kept(program: Program, flow: Dataflow, row: int, factor: str, cuts: Sequence[Axes]) -> frozenset[Axes] | None:
+    """Which axes leave of a factor what the partitioned program executes the operation on; None where not known."""
+    rule, executed = flow.records.rule(flow.rows[row]), executed_sizes(program, flow, row).get(factor)
+    size = None if rule is None else dict(rule.sizes).get(factor)
+    mesh = next((mesh for mesh in flow.module.meshes.values() if mesh.axes), None)
+    if executed is None or size is None or mesh is None:
+        return None
+    try:
+        return frozenset(axes for axes in cuts if -(-size // math.prod(map(mesh.axis_size, axes))) == executed)
+    except ValueError:
+        return None
+
+
+Axes = tuple[AxisRef, ...]
 
 
 class _Cut(NamedTuple):
@@ -104,12 +143,12 @@ class _Cut(NamedTuple):
 
 @lru_cache(maxsize=1 << 14)
 def _meetings(
-    rule: ShardingRule, shardings: Sequence[Sharding | None], operands: int, manual: Sequence[str]
+    rule: ShardingRule, shardings: Sequence[Sharding | None], operands: int, ignored: Sequence[str]
 ) -> tuple[tuple[str, tuple[_Cut, ...]], ...]:
-    """The factors along which values of an operation are cut differently, each with the one that won and all that lost.
+    """The factors along which values of an operation are cut differently, each with a value for each way.
 
-    `shardings` are those of the operands, of which there are so many, and then of the results. In a large program most
-    operations have been met before.
+    `shardings` are those of the operands, of which there are so many, and then of the results, which come first among
+    values that are cut alike. In a large program most operations have been met before.
     """
     found: dict[str, list[_Cut]] = {}
     tensors = (*rule.operands[:operands], *rule.results)
@@ -119,12 +158,13 @@ def _meetings(
             if len(factors) == 1:
                 axes = sharding.dims[dim].axes if sharding is not None and dim < len(sharding.dims) else ()
                 # What a shard_map takes in is one device's part: along its own axes nothing is cut any more.
-                axes = tuple(axis for axis in axes if axis.name not in manual)
+                axes = tuple(axis for axis in axes if axis.name not in ignored)
                 found.setdefault(factors[0], []).append(_Cut(value, dim, axes))
     special = {*rule.need_replication, *rule.permutation}
     meetings = []
     for factor, cuts in found.items():
         if factor not in special and len({cut.axes for cut in cuts}) > 1:
-            winner = max(cuts, key=lambda cut: (cut.value >= operands, len(cut.axes)))
-            meetings.append((factor, (winner, *(cut for cut in cuts if cut.axes != winner.axes))))
+            # The result's way is told first, of operands that of most axes.
+            first = max(cuts, key=lambda cut: (cut.value >= operands, len(cut.axes)))
+            meetings.append((factor, (first, *(cut for cut in cuts if cut.axes != first.axes))))
     return tuple(meetings)

@@ -80,13 +80,21 @@ class Conflict(Struct, frozen=True):
     factor: str
     file: str | None
     line: int | None
-    won: Side
+    won: Side | None
     lost: list[Side]
+    undecided: list[Side]
 
 
 def conflict_of(found: report.Conflict) -> Conflict:
     """A conflict in its JSON shape."""
-    return shaped(Conflict, found, **at(found.place), won=_side(found.won), lost=list(map(_side, found.lost)))
+    return shaped(
+        Conflict,
+        found,
+        **at(found.place),
+        won=None if found.won is None else _side(found.won),
+        lost=list(map(_side, found.lost)),
+        undecided=list(map(_side, found.undecided)),
+    )
 
 
 def _side(side: report.Side) -> Side:

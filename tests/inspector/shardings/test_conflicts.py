@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import jax
 import pytest
+from jaxlib import _hlo
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
@@ -47,6 +49,13 @@ def split(a):
 
 
 split_inputs = (like(P("x", None), 16, 4),)
+
+
+def rows_of_both(a, b):
+    return jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P("x", None)))
+
+
+rows_of_both_inputs = like(P("x", None), 16, 32), like(P("x", None), 32, 8)
 """
 
 
@@ -58,7 +67,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def captured(script: Path, function: str) -> Program:
-    *_, found = capture(Request(f"{script}:{function}"))
+    *_, found = capture(Request(f"{script}:{function}", live=False))
     assert found.complete, found.failure
     return Program(found)
 
@@ -74,6 +83,7 @@ def test_one_axis_for_two_dimensions(script: Path) -> None:
     assert {each for value in every for each in conflicts_of(found, value)} == {conflict}
     assert (conflict.operation, conflict.rule) == ("dot_general", "ik,kj->ij")
     (lost,) = conflict.lost
+    assert conflict.won is not None
     losing = {"i": "a dim 0", "j": "b dim 1"}
     assert str(conflict.won.value) == f"%0 dot_general dim {'ij'.index(conflict.factor)}"
     assert str(lost.value) == losing[conflict.factor]
@@ -83,6 +93,31 @@ def test_one_axis_for_two_dimensions(script: Path) -> None:
     assert lines[0].endswith(f"has {conflict.factor} cut differently")
     assert "won" in lines[1]
     assert "lost" in lines[2]
+
+
+DOT = re.compile(r"= f32\[(\d+),(\d+)\]\S* dot\(f32\[(\d+),(\d+)\]\S* \S+ f32\[(\d+),(\d+)\]")
+
+
+@pytest.mark.parametrize("function", ["product", "rows_of_both"])
+def test_what_is_chosen_is_what_the_compiled_product_multiplies(script: Path, function: str) -> None:
+    found = captured(script, function)
+    partitioned = found.stage("hlo-spmd")
+    assert partitioned is not None
+    module = _hlo.hlo_module_from_text(partitioned.source.text())
+    options = _hlo.HloPrintOptions()
+    options.print_operand_shape = True
+    (sizes,) = DOT.findall(module.to_string(options))
+    executed = dict(zip("ijikkj", map(int, sizes), strict=True))
+    whole = {"product": {"i": 8, "j": 8, "k": 16}, "rows_of_both": {"i": 16, "j": 8, "k": 32}}[function]
+    (conflict,) = conflicts(found)
+    parts = whole[conflict.factor] // executed[conflict.factor]
+    assert conflict.won is not None
+    assert conflict.undecided == ()
+    assert 8 ** len(conflict.won.axes) == parts
+    assert all(8 ** len(side.axes) != parts for side in conflict.lost)
+    # What is gathered is what lost; of the product of rows it is the second operand.
+    if function == "rows_of_both":
+        assert [str(side.value) for side in conflict.lost] == ["b dim 0"]
 
 
 def test_no_conflict_where_all_agree(script: Path, sample: SampleCapture) -> None:

@@ -1,0 +1,75 @@
+"""How the partitioned program executes an operation: the size that each dimension has on one device.
+
+Where values of an operation are sharded differently, the partitioner reshards some of them; what it executes the
+operation on is in the shapes of the instruction that came out of it, which is found by the operation's number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...parsers.hlo import Computation, Instruction
+from ...parsers.mlir import ShardingRule
+from ..ir import hlo_types
+from ..ir.derived import derived
+from ..ir.program import Program
+from ..ir.stage import ParsedStage
+from ..links.operation_ids import tag_of_location, tagged_places
+from .dataflow import Dataflow
+
+STAGE = "hlo-spmd"
+"""What comes out of the partitioner."""
+
+OPCODES = {"dot_general": "dot", "broadcast_in_dim": "broadcast"}
+"""HLO's names of operations where they are others than StableHLO's, which have underscores."""
+
+
+def executed_sizes(program: Program, flow: Dataflow, row: int) -> Mapping[str, int]:
+    """The size of each factor of an operation's rule on one device, as it is executed; without those not known."""
+    stage, text = program.stage("sdy"), program.stage(STAGE)
+    if stage is None or text is None or text.hlo is None:
+        return {}
+    return _sizes(stage, text, flow, row)
+
+
+@derived
+def _sizes(stage: ParsedStage, text: ParsedStage, flow: Dataflow, row: int) -> Mapping[str, int]:
+    rule, tag = flow.records.rule(flow.rows[row]), tag_of_location(stage, flow.rows[row].location)
+    if rule is None or tag is None:
+        return {}
+    name = flow.rows[row].name.rpartition(".")[2]
+    opcode = OPCODES.get(name, name.replace("_", "-"))
+    met: dict[str, set[int]] = {}
+    for computation, instruction in _instructions(text, tag):
+        if instruction.opcode == opcode:
+            for factor, size in _of_instruction(rule, computation, instruction):
+                met.setdefault(factor, set()).add(size)
+    return {factor: next(iter(sizes)) for factor, sizes in met.items() if len(sizes) == 1}
+
+
+def _of_instruction(
+    rule: ShardingRule, computation: Computation, instruction: Instruction
+) -> Iterator[tuple[str, int]]:
+    operands = [computation.instruction(name) for name in instruction.operands]
+    types = [hlo_types.array_type(each.type) for each in (*operands, instruction) if each is not None]
+    tensors = (*rule.operands, *rule.results)
+    if len(types) != len(tensors) or len(rule.results) != 1:
+        return
+    for type, tensor in zip(types, tensors, strict=True):
+        if type.shape is not None and len(type.shape) == len(tensor):
+            yield from ((dim[0], size) for dim, size in zip(tensor, type.shape, strict=True) if len(dim) == 1)
+
+
+def _instructions(text: ParsedStage, tag: int) -> Iterator[tuple[Computation, Instruction]]:
+    for offset in _places(text).get(tag, ()):
+        instruction = None if text.hlo is None else text.hlo.instruction_at(offset)
+        if instruction is not None:
+            yield instruction.computation, instruction
+
+
+@derived
+def _places(text: ParsedStage) -> Mapping[int, tuple[int, ...]]:
+    found: dict[int, list[int]] = {}
+    for offset, number in tagged_places(text):
+        found.setdefault(number, []).append(offset)
+    return {number: tuple(offsets) for number, offsets in found.items()}
