@@ -8,6 +8,7 @@ from .capture.model import Capture
 from .collectives.context import AnalysisContext, context_of
 from .collectives.stage import collectives_in_context
 from .collectives.uncounted import uncounted_communication
+from .communication.strategies import strategies
 from .cost.collectives import with_estimates
 from .cost.peak_memory import peak_memory
 from .cost.places import Machine, machine_of
@@ -40,18 +41,20 @@ def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
     program = Program(captured) if isinstance(captured, Capture) else captured
     capture, jaxpr = program.capture, program.jaxpr
     variance = () if jaxpr is None else variance_of(jaxpr)
+    collectives = tuple(
+        collective
+        for stage in program.stages
+        if stage.name in COMMUNICATING or (stage.name == PARTITIONED and program.stage("hlo") is None)
+        for collective in _estimated(stage, context_of(program), machine_of(program))
+    )
     shardings = borders(program)
     report = Report(
         program=program,
         meshes=program.meshes,
         partitions=program.partitions,
         stages=tuple(map(summarize, program.stages)),
-        collectives=tuple(
-            collective
-            for stage in program.stages
-            if stage.name in COMMUNICATING or (stage.name == PARTITIONED and program.stage("hlo") is None)
-            for collective in _estimated(stage, context_of(program), machine_of(program))
-        ),
+        collectives=collectives,
+        communication=strategies(program, collectives),
         uncounted=uncounted_communication(program),
         shardings=shardings,
         variance=variance,

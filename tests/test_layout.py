@@ -31,6 +31,7 @@ INNER_ORDER = (
     "values",
     "collectives",
     "shardings",
+    "communication",
     "cost",
     "selection",
     "findings",

@@ -112,3 +112,11 @@ def common_name(names: Sequence[str]) -> str:
     """Names that differ in indices only as one: `layers[*]['w']`."""
     parts = zip(*(_INDEX.split(name) for name in names), strict=True)
     return "".join(part[0] if len(set(part)) == 1 else "[*]" for part in parts)
+
+
+def folded_names(names: Iterable[str]) -> list[str]:
+    """Names that differ in indices only as one, in their order: `layers[*]['w']`."""
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(_INDEX.sub("[*]", name), []).append(name)
+    return [common_name(members) for members in alike.values()]

@@ -13,10 +13,19 @@ MOST_RELATED = 4
 
 
 def counted(report: Report) -> str:
-    """`1 error, 2 warnings, 1 for information, 3 suppressed`."""
+    """`1 error, 2 warnings, 1 note, 3 suppressed`."""
     counts = Counter(each.severity for each in report.findings)
     words = [plural(counts[each], each) for each in SEVERITIES if counts[each] and each != "info"]
-    words += [f"{counts['info']} for information"] if counts["info"] else []
+    words += [plural(counts["info"], "note")] if counts["info"] else []
+    words += [f"{len(report.suppressed)} suppressed"] if report.suppressed else []
+    return ", ".join(words)
+
+
+def notes_text(report: Report) -> str:
+    """`10 notes (SS23 × 10), 2 suppressed`: what the short report counts and does not list."""
+    rules = Counter(each.rule for each in report.findings if each.severity == "info")
+    listed = ", ".join(f"{rule} × {count}" if count > 1 else rule for rule, count in rules.items())
+    words = [f"{plural(rules.total(), 'note')} ({listed})"] if rules else []
     words += [f"{len(report.suppressed)} suppressed"] if report.suppressed else []
     return ", ".join(words)
 

@@ -13,8 +13,8 @@ from ..diff.headline import headline
 from ..diff.targets import Comparison
 from ..report import Finding, Report
 from .finding_facts import fixes_shown, verdict, where
+from .overview import attention, in_order, nothing_sent, resources_text, subject_text
 from .printable import printable
-from .subject_line import subject_line
 from .table import Cell, Column, Detail, Role, Table, pieces, plain_text
 from .tables import TABLES
 from .tables.comparison import budgets_table, collectives_by_cause, diff_tables, summary, targets, word
@@ -107,7 +107,7 @@ def table_section(table: Table) -> str:
     parts += [element("p", cell(line)) for line in table.above]
     if rows:
         shown = rows[: table.most or MOST_ROWS]
-        parts.append(element("div", _grid(columns, shown), "scroll"))
+        parts.append(element("div", _grid(columns, [row.cells for row in shown]), "scroll"))
         if (more := len(rows) - len(shown)) > 0:
             parts.append(element("p", f"and {more:,} more", "aside"))
     elif table.empty_text:
@@ -151,7 +151,7 @@ AROUND = 2
 
 def report_page(report: Report) -> str:
     """One report."""
-    return page(subject_line(report).plain, _parts(report))
+    return page(subject_text(report), _parts(report))
 
 
 def report_fragment(report: Report) -> str:
@@ -192,8 +192,11 @@ def _diff_parts(found: Diff) -> Iterator[str]:
 
 
 def _parts(report: Report) -> Iterator[str]:
-    yield element("h1", text(subject_line(report).plain))
+    yield element("h1", text(subject_text(report)))
+    yield element("p", text(resources_text(report)))
     yield from _failure(report)
+    state = [*map(cell, attention(report)), *map(text, filter(None, (nothing_sent(report), in_order(report))))]
+    yield element("p", "<br>\n".join(state)) if state else ""
     for make in TABLES:
         table = make(report)
         yield _findings(table, report) if table.id == "findings" else table_section(table)

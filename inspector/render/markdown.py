@@ -12,8 +12,8 @@ from ..findings.fixes.apply import diff_of
 from ..report import Finding, Report
 from ..units import plural
 from .finding_facts import counted, facts, fixes_shown, verdict, where
+from .overview import subject_text
 from .printable import printable
-from .subject_line import subject_line
 from .table import Cell, Piece, Table, plain_text
 from .tables.collectives import collectives, programs
 from .tables.comparison import budgets_table, diff_tables, verdicts_table
@@ -62,7 +62,7 @@ def to_markdown(reports: Sequence[Report]) -> str:
 
 
 def _parts(report: Report) -> Iterator[str]:
-    yield f"### {plain(subject_line(report).plain)}"
+    yield f"### {plain(subject_text(report))}"
     failure = report.capture.failure
     if failure is not None:
         yield f"**Stopped:** {plain(failure.message)}"
@@ -135,7 +135,7 @@ def _table(shown: Table) -> str:
     """The rows, what is left out, and the notes."""
     columns, rows = shown.for_document()
     most = shown.most or MOST
-    text = table([column.title for column in columns], [tuple(map(_cell, row)) for row in rows[:most]])
+    text = table([column.title for column in columns], [tuple(map(_cell, row.cells)) for row in rows[:most]])
     more = [f"and {plural(len(rows) - most, f'more {shown.unit}')}"] if len(rows) > most else []
     return "\n\n".join([text, *more, *(plain(plain_text(note)) for note in shown.notes())])
 

@@ -39,8 +39,13 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
 """By format and what is shown, `module:function` in this folder, imported at its first use.
 
 A function takes what is shown and returns bytes or a text; with a parameter `console` it prints on that, a rich one. It
-may have the parameters `version`, of shardscope, and `around`, the number of changes whose texts are shown.
+may have the parameters `version`, of shardscope, `around`, the number of changes whose texts are shown, and `details`,
+the sections to show in full.
 """
+
+
+SECTIONS = ("findings", "collectives", "shardings", "variance", "values", "memory", "times", "messages", "stages")
+"""What `--details` may name; `tables.DETAILS` has the tables of each."""
 
 
 def formats(*kinds: Kind) -> tuple[str, ...]:

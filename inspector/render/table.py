@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ...parsers.sharding_syntax.mesh import AxisRef
@@ -75,7 +75,8 @@ class Table:
     A document prints the `heading`, the lines `above`, at most `most` rows (each a `unit`), and what `notes` returns;
     nothing where there are neither rows nor a heading. `empty_text` says why there are no rows. `selection` is what the
     screen selects for a row's value, `details` is what else is known of it. An `early` table needs no analysis.
-    `total` is what a tab counts, where that is not the number of rows.
+    `total` is what a tab counts, where that is not the number of rows. With `in_full` a document prints under each row
+    its details instead of drawing a grid.
     """
 
     id: str
@@ -93,12 +94,13 @@ class Table:
     selection: Callable[[object], object] = _itself
     details: Callable[[object], Sequence[Detail]] = _nothing
     early: bool = False
+    in_full: bool = False
 
-    def for_document(self) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
-        """The columns and the rows of cells that a document shows, however many."""
+    def for_document(self) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
+        """The columns and the rows that a document shows, however many."""
         shown = [number for number, column in enumerate(self.columns) if column.where != "screen"]
-        rows = tuple(tuple(row.cells[number] for number in shown) for row in self.rows if not row.minor)
-        return tuple(self.columns[number] for number in shown), rows
+        rows = (replace(row, cells=tuple(row.cells[n] for n in shown)) for row in self.rows if not row.minor)
+        return tuple(self.columns[number] for number in shown), tuple(rows)
 
 
 def pieces(cell: Cell) -> tuple[Piece, ...]:

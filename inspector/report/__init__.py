@@ -2,6 +2,7 @@
 
 from .causes import CollectiveCause, Conflict, Effect, ExplainedStep, MovedDimension, Side, Why
 from .collectives import Collective, CollectivePart, Kind, Origin, Pass, UncountedCommunication
+from .communication import Strategy, StrategyTotal
 from .findings import (
     SEVERITIES,
     Certainty,
@@ -67,6 +68,8 @@ __all__ = [
     "SourcePosition",
     "StageSummary",
     "StoryStep",
+    "Strategy",
+    "StrategyTotal",
     "Suppressed",
     "Suppression",
     "Trial",

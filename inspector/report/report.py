@@ -14,6 +14,7 @@ from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Capture, Dialect
 from ..ir.program import Program
 from .collectives import Collective, UncountedCommunication
+from .communication import StrategyTotal
 from .cost import FunctionCost
 from .findings import Explanation, Finding, PlacedMessage, Suppressed, Suppression
 from .shardings import ShardedValue
@@ -51,6 +52,7 @@ class Report:
     partitions: int = 1
     stages: tuple[StageSummary, ...] = ()
     collectives: tuple[Collective, ...] = ()
+    communication: tuple[StrategyTotal, ...] = ()
     uncounted: tuple[UncountedCommunication, ...] = ()
     variance: tuple[VariableVariance, ...] = ()
     shardings: tuple[ShardedValue, ...] = ()

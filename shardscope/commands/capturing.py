@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from shardscope.commands.progress import progress
 from shardscope.configuration import Found, configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import PHASES, Capture
@@ -18,9 +18,13 @@ from shardscope.inspector.render.printable import printable
 from shardscope.samples.catalogue import samples
 
 
-def watched(begun: Begun) -> Capture:
+def watched(begun: Begun, *, quiet: bool = False) -> Capture:
     """All that a capture gives, when it is over; a terminal shows meanwhile what is being done."""
-    return deque(_with_progress(begun.captures), maxlen=1).pop()
+    with progress(quiet=quiet) as tell:
+        for capture in begun.captures:
+            if capture.progress is not None:
+                tell(PHASES[capture.progress.phase])
+    return capture
 
 
 def located(function: str) -> str:
@@ -38,22 +42,6 @@ def settings_of(function: str) -> Found:
     """The settings that hold for a function: those above its script, or above the folder that one is in."""
     place, _ = split_function(function)
     return configuration_above(Path(place).parent if is_file(place) else Path())
-
-
-def _with_progress(captures: Iterator[Capture]) -> Iterator[Capture]:
-    """The captures, while a terminal shows what is being done."""
-    # The capturing process is on its way while this is imported.
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield from captures
-        return
-    with console.status("") as status:
-        for capture in captures:
-            if capture.progress is not None:
-                status.update(f"{PHASES[capture.progress.phase]} …")
-            yield capture
 
 
 def add_capture_options(parser: argparse.ArgumentParser, *, one_target: bool = True) -> None:
@@ -125,13 +113,14 @@ def request_of(
     )
 
 
-def capture_side(given: str, request: Request) -> Capture:
+def capture_side(given: str, request: Request, *, quiet: bool = False) -> Capture:
     """What is kept in a file or folder, else what a request gives."""
     if not is_kept(given):
-        return watched(begin(request))
+        return watched(begin(request), quiet=quiet)
     from shardscope.inspector.load import load
 
-    return load(given)
+    with progress(f"reading {given}", quiet=quiet):
+        return load(given)
 
 
 def is_kept(given: str) -> bool:

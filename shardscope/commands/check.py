@@ -20,6 +20,7 @@ from pathlib import Path
 from shardscope.check_settings import check_settings, folder_of, from_settings, said_of
 from shardscope.commands.capturing import add_capture_options, capture_side, complain, request_of, settings_of
 from shardscope.commands.output import add_output_options, exit_code, write, write_rendered
+from shardscope.commands.progress import progress
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
@@ -64,16 +65,17 @@ def run(options: argparse.Namespace) -> ExitCode:
     goldens = [None if check.golden is None or options.update else read_golden(str(check.golden)) for check in checks]
     verdicts, code = [], ExitCode.DONE
     for check, golden in zip(checks, goldens, strict=True):
-        captured = capture_side(check.function, check.request)
+        captured = capture_side(check.function, check.request, quiet=options.quiet)
         if (failed := exit_code(captured)) != ExitCode.DONE:
             code = max(code, complain(check.name, captured, failed))
             continue
-        verdict = judge(check.name, inspect(captured, check.policy), golden, check.budgets)
+        with progress(f"checking {check.name}", quiet=options.quiet):
+            verdict = judge(check.name, inspect(captured, check.policy), golden, check.budgets)
         if options.update and check.golden is not None:
             _update(check.golden, verdict)
         verdicts.append(verdict)
     _, render = renderer(options.format or "text", "verdicts")
-    write_rendered(render, verdicts, options.output)
+    write_rendered(render, verdicts, options)
     return max(code, ExitCode.DONE if all(verdict.passed for verdict in verdicts) else ExitCode.FINDINGS)
 
 

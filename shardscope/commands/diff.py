@@ -23,6 +23,7 @@ from pathlib import Path
 from shardscope.commands.capturing import add_capture_options, capture_side, complain, is_kept, request_of, settings_of
 from shardscope.commands.git_revision import checked_out
 from shardscope.commands.output import add_output_options, chosen_format, exit_code, write_rendered
+from shardscope.commands.progress import progress
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.request import Request, UsageError, is_file, read_overrides, split_function
@@ -73,13 +74,14 @@ def run(options: argparse.Namespace) -> ExitCode:
             request = _at_revision(request, options.before, options.git, stack)
         # Settings that say what they may not are told before anything is captured.
         policies = policy_of(settings_of(options.before)), policy_of(settings_of(after))
-        one = capture_side(options.before, request)
+        one = capture_side(options.before, request, quiet=options.quiet)
         if (failed := exit_code(one)) != ExitCode.DONE:
             return complain("A", one, failed)
-        other = capture_side(after, _request(options, after, "b"))
+        other = capture_side(after, _request(options, after, "b"), quiet=options.quiet)
         if (failed := exit_code(other)) != ExitCode.DONE:
             return complain("B", other, failed)
-        found = diff(*map(inspect, (one, other), policies))
+        with progress("comparing", quiet=options.quiet):
+            found = diff(*map(inspect, (one, other), policies))
     found = replace(
         found,
         before=_titled(found.before, [*filter(None, [options.git]), *options.with_a]),
@@ -104,7 +106,7 @@ def write_diff(found: Diff, options: argparse.Namespace) -> None:
         show_diff(found)
         return
     _, render = renderer(format, "diff")
-    write_rendered(render, found, options.output, max(options.around, 0))
+    write_rendered(render, found, options)
 
 
 def _at_revision(request: Request, given: str, revision: str, stack: ExitStack) -> Request:

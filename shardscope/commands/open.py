@@ -17,6 +17,7 @@ from shardscope.commands.output import (
     failed,
     write_report,
 )
+from shardscope.commands.progress import progress
 from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load
@@ -36,12 +37,14 @@ def run(options: argparse.Namespace) -> ExitCode:
     """Load, and show."""
     settings = configuration_above(Path())
     policy = policy_of(settings, options.select, options.ignore, options.strict)
-    capture = load(options.path, options.module)
+    with progress(f"reading {options.path}", quiet=options.quiet):
+        capture = load(options.path, options.module)
     format = chosen_format(options)
     if format == "tui":
         from shardscope.tui.app import show
 
         show(capture, policy)
         return after_screen(capture)
-    report = inspect(capture, policy)
-    return failed(write_report(report, format, options.output), report, options, settings)
+    with progress("analyzing", quiet=options.quiet):
+        report = inspect(capture, policy)
+    return failed(write_report(report, format, options), report, options, settings)

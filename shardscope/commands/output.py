@@ -14,7 +14,7 @@ from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import Capture, CaptureError, Failure
 from shardscope.inspector.render.printable import printable
-from shardscope.inspector.render.renderers import Kind, formats, renderer
+from shardscope.inspector.render.renderers import SECTIONS, Kind, formats, renderer
 from shardscope.inspector.report import SEVERITIES
 from shardscope.version import __version__
 
@@ -38,27 +38,50 @@ def add_output_options(parser: argparse.ArgumentParser, *kinds: Kind, screen: bo
     default = "tui on a terminal, else text" if screen else "text"
     choices = (*(["tui"] if screen else []), *formats(*kinds))
     parser.add_argument("--format", choices=choices, help=f"what to show it as (default: {default})")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the result to a file")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the result to a file; - is standard output")
+    parser.add_argument("-q", "--quiet", action="store_true", help="write nothing but errors; the exit status tells")
+    if "report" in kinds:
+        parser.add_argument(
+            "--details",
+            type=_sections,
+            default=(),
+            metavar="SECTIONS",
+            help=f"add sections in full to a text report, all or some of {','.join(SECTIONS)}; 'values' are those of"
+            " each device, which JSON has only then",
+        )
+        parser.add_argument(
+            "-v", "--verbose", dest="details", action="store_const", const=("all",), help="the same as --details all"
+        )
+
+
+def _sections(text: str) -> tuple[str, ...]:
+    """The names of sections, separated by commas."""
+    names = tuple(filter(None, (part.strip() for part in text.split(","))))
+    for name in names:
+        if name not in (*SECTIONS, "all"):
+            raise argparse.ArgumentTypeError(f"no section {name!r}; choose from all, {', '.join(SECTIONS)}")
+    return names
 
 
 def chosen_format(options: argparse.Namespace) -> str:
     """What the options ask for: the screen, if there is one and nothing else is said."""
     if options.format is not None:
         return str(options.format)
-    return "tui" if options.output is None and sys.stdout.isatty() and sys.stdin.isatty() else "text"
+    is_on_screen = options.output is None and not options.quiet and not getattr(options, "details", ())
+    return "tui" if is_on_screen and sys.stdout.isatty() and sys.stdin.isatty() else "text"
 
 
-def write_report(report: Report, format: str, output: str | None) -> ExitCode:
+def write_report(report: Report, format: str, options: argparse.Namespace) -> ExitCode:
     """Write a report, and tell how its capture went."""
     kind, render = renderer(format, "report", "reports")
-    write_rendered(render, report if kind == "report" else (report,), output)
+    write_rendered(render, report if kind == "report" else (report,), options)
     return exit_code(report.capture)
 
 
-def write_comparison(comparison: Comparison, format: str, output: str | None) -> ExitCode:
+def write_comparison(comparison: Comparison, format: str, options: argparse.Namespace) -> ExitCode:
     """Write reports of several targets side by side, and tell how the captures went: as the worst of them did."""
     kind, render = renderer(format, "comparison", "reports")
-    write_rendered(render, comparison if kind == "comparison" else comparison.reports, output)
+    write_rendered(render, comparison if kind == "comparison" else comparison.reports, options)
     return max(exit_code(report.capture) for report in comparison.reports)
 
 
@@ -78,10 +101,16 @@ def exit_code(capture: Capture) -> ExitCode:
             return ExitCode.DONE if capture.damage is None else ExitCode.UNREADABLE_INPUT
 
 
-def write_rendered(render: Callable[..., Any], subject: object, output: str | None, around: int = 0) -> None:
-    """Write what a renderer makes of a subject; text in the terminal's colours, or plain in a file or a pipe."""
+def write_rendered(render: Callable[..., Any], subject: object, options: argparse.Namespace) -> None:
+    """Write what a renderer makes of a subject; text in the terminal's colours, or plain in a file or a pipe.
+
+    With `--quiet` only a file is written.
+    """
+    output = None if options.output == "-" else options.output
+    if options.quiet and output is None:
+        return
     taken = signature(render).parameters
-    offered = {"version": __version__, "around": around}
+    offered = {"version": __version__, **{name: getattr(options, name, None) for name in ("around", "details")}}
     render_it = partial(render, subject, **{name: value for name, value in offered.items() if name in taken})
     if "console" not in taken:
         made = render_it()

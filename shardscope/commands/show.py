@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
-
-from rich.console import Console
 
 from shardscope.commands.capturing import watched
 from shardscope.commands.output import after_screen, chosen_format, failed, verifies, write_comparison, write_report
+from shardscope.commands.progress import progress
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.file import save
+from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import Begun
 from shardscope.inspector.diff.targets import compare
@@ -34,13 +33,13 @@ def one(begun: Begun, options: argparse.Namespace, settings: Found) -> ExitCode:
 
         last = show_live(begun, policy, verify=verifies(options, settings))
     else:
-        last = watched(begun)
+        last = watched(begun, quiet=options.quiet)
     if options.save is not None and last.subject is not None:
         save(last, options.save)
     if format == "tui":
         return after_screen(last)
-    report = _tried(inspect(last, policy), begun.request, policy, verifies(options, settings))
-    return failed(write_report(report, format, options.output), report, options, settings)
+    report = _report(last, begun.request, policy, options, settings)
+    return failed(write_report(report, format, options), report, options, settings)
 
 
 def several(captures: Iterable[Begun], options: argparse.Namespace, settings: Found) -> ExitCode:
@@ -53,25 +52,23 @@ def several(captures: Iterable[Begun], options: argparse.Namespace, settings: Fo
         at_once = list(captures)
         done = [(begun.request, last) for begun, last in zip(at_once, show_targets(at_once, policy), strict=True)]
     else:
-        done = [(begun.request, watched(begun)) for begun in captures]
+        done = [(begun.request, watched(begun, quiet=options.quiet)) for begun in captures]
     for request, last in done:
         if options.save is not None and last.subject is not None:
             path = Path(options.save)
             save(last, str(path.with_stem(f"{path.stem}.{re.sub(r'[^A-Za-z0-9]+', '-', request.target)}")))
     if format == "tui":
         return ExitCode.DONE
-    verify = verifies(options, settings)
-    reports = tuple(_tried(inspect(last, policy), request, policy, verify) for request, last in done)
+    reports = tuple(_report(last, request, policy, options, settings) for request, last in done)
     comparison = compare(tuple(request.target for request, _ in done), reports)
-    code = write_comparison(comparison, format, options.output)
+    code = write_comparison(comparison, format, options)
     return max(failed(code, report, options, settings) for report in reports)
 
 
-def _tried(report: Report, request: Request, policy: Policy, verify: bool) -> Report:
-    """The report, with why the function does not trace, or with what came of trying changes if that is wanted."""
-    improve = partial(explained_or_verified, request=request, policy=policy, verify=verify)
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        return improve(report)
-    with console.status("") as status:
-        return improve(report, tell=lambda what: status.update(f"{what} …"))
+def _report(last: Capture, request: Request, policy: Policy, options: argparse.Namespace, settings: Found) -> Report:
+    """The report, with why the function does not trace, or with what came of trying fixes if that is wanted."""
+    with progress("analyzing", quiet=options.quiet) as tell:
+        report = inspect(last, policy)
+        return explained_or_verified(
+            report, request=request, policy=policy, verify=verifies(options, settings), tell=tell
+        )

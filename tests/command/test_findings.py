@@ -35,10 +35,15 @@ def test_explain(shardscope: Shardscope) -> None:
 
 
 def test_the_text_tells_place_and_fix(shardscope: Shardscope, faulty: str) -> None:
+    fix = "fix: lax.psum_scatter(a @ b, 'x', scatter_dimension=0, tiled=True), without the slice of line 25"
     text = shardscope("open", faulty).stdout.decode()
-    assert "SS01 missing-reduce-scatter  proved  missing_reduce_scatter.py:23" in text
-    assert "fix: lax.psum_scatter(a @ b, 'x', scatter_dimension=0, tiled=True), without the slice of line 25" in text
-    assert "saves: 224 B" in text
+    (line,) = [line for line in text.splitlines() if "SS01 missing-reduce-scatter" in line]
+    assert "missing_reduce_scatter.py:23" in line
+    assert fix in text
+    assert "saves 224 B per device per step" in " ".join(text.split())
+    in_full = shardscope("open", faulty, "--details", "findings").stdout.decode()
+    assert fix in in_full
+    assert "saves: 224 B" in in_full
 
 
 def test_the_json_tells_the_place_in_the_text(shardscope: Shardscope, faulty: str) -> None:

@@ -182,7 +182,7 @@ def test_a_text_that_was_logged_and_cut_off(shardscope: Shardscope, tmp_path: Pa
     assert len(whole["collectives"]) == text.count("channel_id=")
     assert "dump.cc:55" in whole["messages"][0]["text"]
     (tmp_path / "cut").write_text("\n".join(lines[: text[: text.index("ENTRY")].count("\n") + 2]))
-    assert "none in what could be read" in shardscope("open", "cut", "--format", "text").stdout.decode()
+    assert "No collectives in what could be read" in shardscope("open", "cut", "--format", "text").stdout.decode()
 
 
 @pytest.mark.parametrize("data", [b"ML\xefR\rMLIR23", b"\n\x0bjit__lambda\x12\x06main.1\x1a\xda\x02\n"])

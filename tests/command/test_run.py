@@ -61,13 +61,14 @@ def test_json_of_a_script(shardscope: Shardscope, script: Path) -> None:
 
 
 def test_text_of_a_sample(shardscope_process: Shardscope) -> None:
-    done = shardscope_process("run", "matmul_reduce_scatter", "--no-live")
+    done = shardscope_process("run", "matmul_reduce_scatter", "--no-live", "--details", "collectives")
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 0
     assert lines[0].startswith("matmul_reduce_scatter.py:matmul")
     (row,) = [line for line in lines if "reduce-scatter" in line and "matmul" in line and "→" in line]
     assert "f32[" in row
     assert "user" in row
+    assert any(line.split()[:2] == ["100%", row.split()[0]] or "tensor parallelism" in line for line in lines)
     assert "\x1b" not in done.stdout.decode()
 
 

@@ -10,7 +10,7 @@ from shardscope.inspector.render.renderers import RENDERERS, Kind, renderer
 
 from shardscope.commands import load
 
-OFFERED = {"console", "version", "around"}
+OFFERED = {"console", "version", "around", "details"}
 
 COMMANDS: dict[str, tuple[Kind, ...]] = {
     "run": ("report", "reports"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from ...report import Report
 from ..table import Table
 from .captured import arguments, problems, stages
 from .collectives import causes, collectives
+from .communication import communication
 from .cost import cost, memory
 from .execution import devices, divergences, live, reference, times
 from .findings import findings
@@ -16,6 +17,7 @@ from .shardings import shardings, variance
 TABLES: tuple[Callable[[Report], Table], ...] = (
     findings,
     divergences,
+    communication,
     collectives,
     causes,
     cost,
@@ -30,3 +32,16 @@ TABLES: tuple[Callable[[Report], Table], ...] = (
     problems,
     stages,
 )
+
+DETAILS: Mapping[str, Sequence[Callable[[Report], Table]]] = {
+    "findings": (findings,),
+    "collectives": (collectives, causes),
+    "shardings": (shardings, arguments),
+    "variance": (variance,),
+    "values": (divergences, devices, reference, live),
+    "memory": (memory,),
+    "times": (cost, times),
+    "messages": (problems,),
+    "stages": (stages,),
+}
+"""The sections of a text report that `--details` adds, by name."""

@@ -51,6 +51,9 @@ def _left_out(inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> Iterable
 
 LEVELS: dict[str, Role] = {"error": "error", "warning": "warning", "info": "aside"}
 
+MAX_LINE = 300
+"""Characters of an entry's first line."""
+
 Entry = Failure | PlacedMessage | Problem
 
 LONGEST = 20_000
@@ -65,13 +68,14 @@ def problems(report: Report) -> Table:
         title="Problems",
         key="p",
         columns=(Column("", 7, 3), Column("what", 20, 4), Column("where", 8, 2), Column("while", 6, 1)),
-        rows=tuple(Row(_cells(entry), entry) for entry in found),
-        heading="Problems" if found else "",
+        rows=tuple(Row(_cells(entry), entry, isinstance(entry, Failure)) for entry in found),
+        heading="Messages" if any(not isinstance(entry, Failure) for entry in found) else "",
         empty_text="No problems.",
         most=40,
-        unit="problem",
+        unit="message",
         details=_details,
         early=True,
+        in_full=True,
     )
 
 
@@ -97,7 +101,7 @@ def _cells(entry: Entry) -> tuple[Cell, ...]:
         case Problem():
             line, column = entry.source.position(entry.span.start)
             text, where = entry.message, f"{entry.source.name}:{line}:{column}"
-    first = next(iter(text.strip().splitlines()), "")[:300]
+    first = next(iter(text.strip().splitlines()), "")[:MAX_LINE]
     return Piece(level, LEVELS[level]), first, where, phase
 
 
@@ -106,7 +110,9 @@ def _details(value: object) -> Sequence[Detail]:
         case Failure():
             return [Detail("hint", value.hint or ""), Detail("", value.details.strip("\n")[:LONGEST], is_code=True)]
         case PlacedMessage(message=Message() as said):
-            return [Detail("about", value.about or ""), Detail("", said.text[:LONGEST], is_code=True)]
+            rest = said.text.strip()
+            shown = [] if "\n" not in rest and len(rest) <= MAX_LINE else [Detail("", rest[:LONGEST], is_code=True)]
+            return [Detail("about", value.about or ""), *shown]
         case Problem():
             return [Detail("", str(value)[:LONGEST], is_code=True)]
     return ()

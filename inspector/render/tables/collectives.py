@@ -158,6 +158,7 @@ def causes(report: Report) -> Table:
         most=20,
         unit="cause",
         details=_details,
+        in_full=True,
     )
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from statistics import median
 
 from ...capture.model import Execution, OutputSummary
-from ...capture.protocol.values import Apart, Reference, Timing
+from ...capture.protocol.values import Apart, Probe, Reference, Timing
 from ...report import Divergence, ProbedValue, Report
 from ...selection.selection import ProbePlace
 from ...units import format_seconds, plural
-from ..table import Cell, Column, Piece, Row, Table, axes_cell, titled
+from ...values.elements import array_lines, coordinates_text
+from ..table import Cell, Column, Detail, Piece, Row, Table, axes_cell, titled
 
 LONGEST_VALUES = 60
 
@@ -122,13 +124,79 @@ def devices(report: Report) -> Table:
             Column("devices", 9, 8),
             Column("from", 8, 1),
         ),
-        rows=tuple(Row(_value_cells(value, parting, report.script), value) for value in report.probes),
+        rows=tuple(
+            Row(_value_cells(each, parting, report.script), each, minor=not each.probe.path) for each in report.probes
+        ),
         heading="Values on each device" if report.probes else "",
         empty_text=not_run(report) or "No value was looked at on each device: --probe all looks at all of them.",
-        most=200,
+        notes=lambda: _apart(report),
+        most=40,
         unit="value",
         selection=lambda value: ProbePlace(places[id(value)]),
+        details=_held,
+        in_full=True,
     )
+
+
+HEIGHT, WIDTH = 2, 8
+"""Rows and columns of an array that are shown."""
+
+MAX_HELD = 8
+"""Different values of one place that are shown."""
+
+
+def _held(value: object) -> Sequence[Detail]:
+    """What the devices hold, those with equal values together."""
+    if not isinstance(value, ProbedValue):
+        return ()
+    probe = value.probe
+    alike: dict[str, list[int]] = {}
+    for number, shard in enumerate(probe.shards):
+        alike.setdefault(f"{shard.digest} {shard.part}", []).append(number)
+    found = []
+    for numbers in list(alike.values())[:MAX_HELD]:
+        lines = "\n".join(array_lines(probe, numbers[0], HEIGHT, WIDTH))
+        found.append(Detail(_devices(probe, numbers), lines))
+    if len(alike) > MAX_HELD:
+        found.append(Detail("", f"and {len(alike) - MAX_HELD} more values"))
+    return found
+
+
+def _devices(probe: Probe, numbers: Sequence[int]) -> str:
+    """`devices 0–3 dp=0 [0:2, :]`: the coordinates that all of them have."""
+    shards = [probe.shards[number] for number in numbers]
+    common = [
+        (axis, coordinates[0])
+        for axis, coordinates in zip(
+            probe.axes, zip(*(shard.coordinates for shard in shards), strict=True), strict=False
+        )
+        if len(set(coordinates)) == 1
+    ]
+    where = coordinates_text(tuple(axis for axis, _ in common), tuple(place for _, place in common))
+    part = f"[{shards[0].part}]" if shards[0].part else ""
+    word = "device" if len(shards) == 1 else "devices"
+    return " ".join(filter(None, (word, ranges_text([shard.device for shard in shards]), where, part)))
+
+
+def ranges_text(numbers: Sequence[int]) -> str:
+    """`0–3, 8`."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
+
+
+def _apart(report: Report) -> Iterable[Piece]:
+    """A line where the program that was run for this communicates otherwise than the one that is shown."""
+    probed = report.capture.probed
+    if probed is not None and probed.shown != probed.probed:
+        kinds = sorted({*probed.shown, *probed.probed})
+        more = {kind: probed.probed.get(kind, 0) - probed.shown.get(kind, 0) for kind in kinds}
+        words = ", ".join(f"{count:+} {kind}" for kind, count in more.items() if count)
+        yield Piece(f"recorded in a program compiled with these values as results: {words}", "aside")
 
 
 def _value_cells(value: ProbedValue, parting: set[tuple[str, str]], script: str | None) -> tuple[Cell, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ...findings.fixes.apply import diff_of
-from ...report import Finding, Report, Suppressed
+from ...report import SEVERITIES, Finding, Report, Suppressed
 from ...units import format_bytes
 from ..finding_facts import counted, facts, suppressed_by, where
-from ..table import Cell, Column, Detail, Piece, Role, Row, Table, axes_cell, plain_text
+from ..table import Cell, Column, Detail, Piece, Role, Row, Table, axes_cell, plain_text, titled
 
 ROLES: dict[str, Role] = {"error": "error", "warning": "warning", "info": "aside"}
 
@@ -24,6 +25,7 @@ def findings(report: Report) -> Table:
         columns=(
             Column("", 7, 7),
             Column("rule", 4, 9),
+            Column("", where="documents"),
             Column("where", 12, 8),
             Column("axes", 4, 5),
             Column("what", 24, 6),
@@ -38,7 +40,53 @@ def findings(report: Report) -> Table:
         total=len(found),
         selection=lambda value: value.finding if isinstance(value, Suppressed) else value,
         details=lambda value: _details(value, report),
+        in_full=True,
     )
+
+
+_NUMBER = re.compile(r"\d+")
+
+
+def matters(report: Report) -> Table:
+    """Errors and warnings with their first fix, those that cost most first; what is alike in all layers as one row."""
+    order = {severity: number for number, severity in enumerate(SEVERITIES)}
+    listed = [each for each in report.findings if each.severity != "info"]
+    listed.sort(key=lambda each: (order[each.severity], -(each.saved_bytes or 0)))
+    alike: dict[tuple[str, ...], list[Finding]] = {}
+    for each in listed:
+        alike.setdefault((each.rule, where(each), _NUMBER.sub("#", each.message)), []).append(each)
+    return Table(
+        id="matters",
+        title="What matters",
+        columns=titled("", "", "", ""),
+        rows=tuple(_short(found) for found in alike.values()),
+        most=8,
+        unit="finding",
+        heading="What matters" if listed else "",
+        details=_message_and_fix,
+        in_full=True,
+    )
+
+
+def _short(found: Sequence[Finding]) -> Row:
+    first = found[0]
+    times = f"{len(found)} × " if len(found) > 1 else ""
+    saved = [each.saved_bytes for each in found]
+    size = sum(each for each in saved if each is not None)
+    saves = f"saves {format_bytes(size)} per device per step" if size and None not in saved else ""
+    rule = f"{times}{first.rule} {first.slug}"
+    return Row((Piece(first.severity, ROLES[first.severity]), rule, Piece(where(first), "strong"), saves), tuple(found))
+
+
+def _message_and_fix(found: object) -> Sequence[Detail]:
+    if not isinstance(found, tuple):
+        return ()
+    first: Finding = found[0]
+    verified = "" if first.trial is None else " (verified)" if first.trial.verified else " (not verified)"
+    return [
+        Detail("", first.message),
+        *([Detail("fix", f"{first.fixes[0].title}{verified}")] if first.fixes else []),
+    ]
 
 
 def _cells(found: Finding) -> tuple[Cell, ...]:
@@ -46,6 +94,7 @@ def _cells(found: Finding) -> tuple[Cell, ...]:
     return (
         Piece(found.severity, ROLES[found.severity]),
         found.rule,
+        found.slug,
         where(found),
         axes_cell(found.axes),
         found.message,

@@ -1,44 +1,71 @@
 """The Report as one reads it in a terminal, or pastes it into an issue.
 
-What a table of it has in a cell or two, some sections spell out instead: they give None when there is nothing to say.
+By default it fits a page: what was captured, what matters, what is communicated, and what is in order. `details` adds
+sections in full.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
 
 from ...report import Report
-from ..subject_line import subject_line
-from ..tables import TABLES
-from .devices import devices
-from .findings import causes, explanation, failure, findings, messages, unreadable
-from .tables import table_section
+from ..overview import attention, in_order, nothing_sent
+from ..table import Piece, Table
+from ..tables import DETAILS
+from ..tables.captured import problems
+from ..tables.communication import communication
+from ..tables.findings import matters
+from .opening import explanation, failure, subject_lines
+from .tables import data, table_section, text_of
 
-Section = Callable[[Report], RenderableType | None]
-
-FIRST: Sequence[Section] = (failure, explanation)
-
-IN_FULL: Mapping[str, Sequence[Section]] = {
-    "findings": (findings,),
-    "causes": (causes,),
-    "devices": (devices,),
-    "problems": (messages, unreadable),
-}
-"""What is printed in place of a table, by the name of its function."""
+MAX_PROBLEMS = 4
+"""Messages, and places that could not be read, in the short report."""
 
 
-def print_report(report: Report, console: Console) -> None:
-    """Print everything that has something to say."""
-    console.print(subject_line(report))
-    shown = [section(report) for section in FIRST]
-    for table in TABLES:
-        if (sections := IN_FULL.get(table.__name__)) is not None:
-            shown += [section(report) for section in sections]
-        else:
-            shown.append(table_section(table(report)))
-    for part in shown:
+def print_report(report: Report, console: Console, details: Collection[str] = ()) -> None:
+    """Print the overview, and the sections that are named: keys of `DETAILS`, or `all`."""
+    for line in subject_lines(report):
+        console.print(line)
+    if sent := nothing_sent(report):
+        console.print(data(sent))
+    for part in _parts(report, tuple(DETAILS) if "all" in details else tuple(details)):
         if part is not None:
             console.print()
             console.print(part)
+
+
+def _parts(report: Report, details: Collection[str]) -> Iterator[RenderableType | None]:
+    yield failure(report, in_full="messages" in details)
+    yield explanation(report)
+    if "findings" not in details:
+        yield table_section(matters(report))
+    yield table_section(communication(report))
+    if "messages" not in details:
+        yield table_section(_worst(problems(report)))
+    yield _state(report)
+    for name in details:
+        for table in DETAILS[name]:
+            yield table_section(table(report))
+    if not details and report.capture.failure is None:
+        yield Text("more: --details all, or some of " + ",".join(DETAILS), "dim")
+
+
+def _worst(table: Table) -> Table:
+    """Errors and warnings alone."""
+    rows = tuple(row for row in table.rows if isinstance(row.cells[0], Piece) and row.cells[0].text != "info")
+    return replace(
+        table, rows=rows, heading=table.heading if any(not row.minor for row in rows) else "", most=MAX_PROBLEMS
+    )
+
+
+def _state(report: Report) -> RenderableType | None:
+    """What is not in order, and what is."""
+    lines = [text_of(cell) for cell in attention(report)]
+    order = in_order(report)
+    if order:
+        lines.append(Text.assemble(("ok  ", "green"), data(order)))
+    return Group(*lines) if lines else None

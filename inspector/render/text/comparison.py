@@ -16,10 +16,9 @@ from ...diff.headline import headline
 from ...diff.outline import Transfer
 from ...diff.surroundings import around as texts_around
 from ...diff.targets import Comparison
-from ..subject_line import subject_line
 from ..tables.comparison import collectives_by_cause, diff_tables, summary, targets, word
 from ..why_lines import transfer_offences
-from .findings import failure
+from .opening import failure, subject_lines
 from .tables import data, section, table_section, text_of
 
 
@@ -31,7 +30,7 @@ def print_diff(found: Diff, console: Console, around: int = 0) -> None:
     for table in diff_tables(found):
         console.print()
         console.print(table_section(table))
-    for change in found.changes[:around]:
+    for change in found.changes[: max(around, 0)]:
         console.print()
         console.print(_text(found, change))
 
@@ -88,7 +87,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     """What was captured for each target, what went wrong, and the table."""
     for target, report in zip(comparison.targets, comparison.reports, strict=True):
         if (why := failure(report)) is None:
-            console.print(subject_line(report))
+            console.print(*subject_lines(report), sep="\n")
         else:
             console.print(data(f"{target}:"))
             console.print(why)

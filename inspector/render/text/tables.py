@@ -1,8 +1,8 @@
-"""A table of any kind in a terminal, and what the other sections of a text report are made of."""
+"""The one painter of tables for a terminal, and what other sections of a text report are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -11,12 +11,13 @@ from rich.text import Text
 
 from ...units import plural
 from ..printable import printable
-from ..table import Cell, Column, Role, Table, pieces
+from ..table import Cell, Column, Detail, Role, Row, Table, pieces
 
 
 def section(title: str, lines: Sequence[RenderableType]) -> RenderableType:
-    """A title, and what stands under it."""
-    return Group(data(title, "bold"), *(Padding(line, (0, 0, 0, 2)) for line in lines))
+    """A title, and under it lines that are indented."""
+    head = [data(title, "bold")] if title else []
+    return Group(*head, *(Padding(line, (0, 0, 0, 2)) for line in lines))
 
 
 def data(text: str, style: str = "") -> Text:
@@ -25,7 +26,7 @@ def data(text: str, style: str = "") -> Text:
 
 
 def left_out(count: int, word: str, rest: str = "") -> Sequence[RenderableType]:
-    """A line that tells how many are not shown, `and 2 more values`; none if all are. `rest` follows the word."""
+    """The line `and 2 more values`; nothing if all are shown. `rest` follows the word."""
     number = plural(count, f"more {word}") if word else f"{count:,} more"
     return [Text(f"and {number}{rest}", "dim")] if count > 0 else []
 
@@ -41,6 +42,12 @@ STYLES: dict[Role, str] = {
     "changed": "yellow",
 }
 
+SIGNS = {"+": "green", "-": "red", "@": "dim"}
+"""The styles of lines of a diff."""
+
+MAX_CODE = 16
+"""Lines of a program, a diff or a message under one row."""
+
 
 def table_section(table: Table) -> RenderableType | None:
     """The heading and what is under it; None for a table that has neither rows nor a heading."""
@@ -50,10 +57,39 @@ def table_section(table: Table) -> RenderableType | None:
     lines: list[RenderableType] = [text_of(cell) for cell in table.above]
     if rows:
         shown = rows[: table.most]
-        lines += [_grid(columns, shown), *left_out(len(rows) - len(shown), table.unit)]
+        if table.in_full:
+            lines += [line for row in shown for line in _in_full(row, table)]
+        else:
+            lines.append(_grid(columns, [row.cells for row in shown]))
+        lines += left_out(len(rows) - len(shown), table.unit)
     elif table.empty_text:
         lines.append(data(table.empty_text))
     return section(table.heading, [*lines, *map(text_of, table.notes())])
+
+
+def _in_full(row: Row, table: Table) -> Iterator[RenderableType]:
+    """The cells of a row in one line, and under it its details."""
+    yield Text("  ").join(filter(None, map(text_of, row.cells)))
+    for detail in table.details(row.value):
+        if detail.is_code:
+            lines = code_lines(detail.text)
+            yield from (Padding(line, (0, 0, 0, 2)) for line in lines[:MAX_CODE])
+            yield from left_out(len(lines) - MAX_CODE, "line")
+        elif detail.text:
+            yield _labelled(detail)
+
+
+def _labelled(detail: Detail) -> RenderableType:
+    if not detail.label:
+        return Padding(data(detail.text), (0, 0, 0, 2))
+    grid = RichTable.grid(padding=(0, 1, 0, 0))
+    grid.add_row(data(f"{detail.label}:", "dim"), data(detail.text))
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def code_lines(text: str) -> list[Text]:
+    """Lines of a diff in colours, or of a program."""
+    return [data(line, SIGNS.get(line[:1], "")) for line in text.splitlines() if line[:3] not in ("---", "+++")]
 
 
 def _grid(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> RichTable:

@@ -1,0 +1,202 @@
+"""What each collective of a program is there for, decided by its kind, its operands, and what becomes of its result."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ...parsers.hlo import Instruction
+from ..capture.model import Value
+from ..catalog.spellings import KIND_OF
+from ..collectives.context import context_of
+from ..collectives.origin import direction_of, merged_parts
+from ..ir.program import Program
+from ..report import Collective, Pass
+from ..report.communication import Strategy, StrategyTotal
+from ..shardings.collective_causes import causes_of
+from .value_flow import Place, ValueFlow
+
+LISTED = ("hlo", "hlo-spmd", "stablehlo")
+"""The stages whose collectives are a program's communication, the one that is closest to what runs first."""
+
+SUMS = (None, "sum")
+
+_ROOT = re.compile(r"\w*")
+"""The parameter of the function in the path of an argument: `params` of `params['w']`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """A collective's strategy, with the arguments that it gathers, or the number of gradients that it sums."""
+
+    strategy: Strategy = "other"
+    arguments: tuple[str, ...] = ()
+    gradients: int = 0
+
+
+def strategies(program: Program, collectives: Iterable[Collective]) -> tuple[StrategyTotal, ...]:
+    """The totals of the program that runs, those that send most first."""
+    listed = list(collectives)
+    stage = next((each for each in LISTED if program.capture.stage(each) is not None), None)
+    listed = [each for each in listed if each.stage == stage]
+    groups: dict[tuple[object, ...], list[tuple[Collective, Purpose]]] = {}
+    for each, purpose in zip(listed, _purposes(program, listed), strict=True):
+        groups.setdefault((purpose.strategy, each.kind, each.axes), []).append((each, purpose))
+    totals = map(_total, groups.values())
+    return tuple(sorted(totals, key=lambda total: -(total.wire_bytes or 0)))
+
+
+def _total(members: Sequence[tuple[Collective, Purpose]]) -> StrategyTotal:
+    collectives = tuple(each for each, _ in members)
+    first, purpose = members[0]
+    wire = [None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions for c in collectives]
+    seconds = [
+        None if c.estimate is None or c.executions is None else c.estimate.seconds * c.executions for c in collectives
+    ]
+    return StrategyTotal(
+        strategy=purpose.strategy,
+        kind=first.kind,
+        axes=first.axes,
+        collectives=collectives,
+        wire_bytes=None if None in wire else sum(each for each in wire if each is not None),
+        seconds=None if None in seconds else sum(each for each in seconds if each is not None),
+        arguments=tuple(dict.fromkeys(path for _, each in members for path in each.arguments)),
+        gradients=sum(each.gradients for _, each in members),
+    )
+
+
+def _purposes(program: Program, listed: Sequence[Collective]) -> Sequence[Purpose]:
+    stage = program.stage(listed[0].stage) if listed else None
+    module = None if stage is None else stage.hlo
+    if module is None:
+        return [Purpose("scalar reductions" if _is_scalar(each) else "other") for each in listed]
+    judge = _Judge(program, ValueFlow(module), listed)
+    found = list(map(judge.purpose, listed))
+    # Softmax and embeddings that are sharded as the matmuls are belong to the same strategy.
+    contracted = {e.axes for e, purpose in zip(listed, found, strict=True) if purpose.strategy == "tensor parallelism"}
+    for number, each in enumerate(listed):
+        if found[number].strategy == "other" and each.axes in contracted:
+            # An all-gather is the transpose of the reduce-scatter of partial sums, and takes the place of the other.
+            causes = causes_of(program, each) if KIND_OF[each.kind].reduces else ()
+            if each.kind == "all-gather" or any(cause.effect == "sum" and not cause.needed for cause in causes):
+                found[number] = Purpose("tensor parallelism")
+    return found
+
+
+def _is_scalar(collective: Collective) -> bool:
+    return KIND_OF[collective.kind].reduces and all(each.elements == 1 for each in collective.operand_types)
+
+
+class _Judge:
+    def __init__(self, program: Program, flow: ValueFlow, listed: Sequence[Collective]) -> None:
+        self.program = program
+        self.flow = flow
+        self.is_differentiated = context_of(program).differentiated
+        known = program.capture.arguments, program.capture.outputs
+        self.weights = frozenset(_weights(*known) if self.is_differentiated else ())
+        self.permutes = [each for each in listed if each.kind == "collective-permute"]
+
+    def purpose(self, collective: Collective) -> Purpose:
+        """What a collective is there for."""
+        instruction = self._instruction(collective)
+        if instruction is None:
+            return Purpose()
+        if _is_scalar(collective):
+            return Purpose("scalar reductions")
+        if KIND_OF[collective.kind].reduces:
+            return self._of_a_sum(collective, instruction) if collective.reduction in SUMS else Purpose()
+        if collective.kind == "all-gather" and (purpose := self._of_a_gather(instruction)) is not None:
+            return purpose
+        if collective.kind == "collective-permute" and (strategy := self._of_a_permute(collective, instruction)):
+            return Purpose(strategy)
+        moved = collective.origin == "partitioner" and {each.effect for each in causes_of(self.program, collective)}
+        return Purpose("resharding" if moved and moved <= {"reshard", "move"} else "other")
+
+    def _instruction(self, collective: Collective) -> Instruction | None:
+        computation = self.flow.module.computation(collective.computation)
+        return None if computation is None else computation.instruction(collective.name)
+
+    def _of_a_sum(self, collective: Collective, instruction: Instruction) -> Purpose:
+        """The strategy of most of the bytes that are summed, where several sums were combined."""
+        sizes: Counter[Strategy] = Counter()
+        counts: Counter[Strategy] = Counter()
+        operands = self.flow.operands(instruction)
+        types = collective.operand_types
+        results = [Place(instruction, index if len(operands) > 1 else None) for index in range(len(operands))]
+        for index, (operand, result) in enumerate(zip(operands, results, strict=True)):
+            strategy = self._of_a_part(collective, operand, result)
+            sizes[strategy] += (types[index].bytes or 0) if index < len(types) else 0
+            counts[strategy] += 1
+        if not sizes:
+            return Purpose()
+        strategy, size = sizes.most_common(1)[0]
+        if size * 2 <= sizes.total():
+            return Purpose()
+        return Purpose(strategy, gradients=counts[strategy] if strategy == "gradient sync" else 0)
+
+    def _of_a_part(self, collective: Collective, operand: Place, result: Place) -> Strategy:
+        """A gradient is summed for an output or the optimizer; partial sums of other products go on from there."""
+        products = [source.instruction for source in self.flow.sources(operand) if source.kind == "contraction"]
+        directions = {collective.direction}
+        if directions == {"unknown"}:
+            parts = [part.op_name for part in collective.parts] or merged_parts(collective.op_name or "")
+            directions = set(map(self._direction, parts)) | {self._direction(_name(each)) for each in products}
+        if "backward" in directions:
+            fate = self.flow.fate(result)
+            takers = {self._direction(_name(each)) for each in fate.takers}
+            if fate.is_output or "unknown" in takers or self._is_needed(collective):
+                return "gradient sync"
+            return "tensor parallelism" if products and "backward" in takers else "other"
+        return "tensor parallelism" if products and "forward" in directions else "other"
+
+    def _is_needed(self, collective: Collective) -> bool:
+        """Whether the operations that it is there for make gradients of weights, as propagation has them."""
+        return {each.needed for each in causes_of(self.program, collective) if each.effect == "sum"} == {True}
+
+    def _direction(self, op_name: str | None) -> Pass:
+        return direction_of(op_name, differentiated=self.is_differentiated)
+
+    def _of_a_gather(self, instruction: Instruction) -> Purpose | None:
+        """The arguments that a gather moves, if it moves nothing else."""
+        sources = [source for operand in self.flow.operands(instruction) for source in self.flow.sources(operand)]
+        if not sources or not all(source.kind == "argument" and source.is_moved for source in sources):
+            return None
+        names = [_name(source.instruction) for source in sources]
+        paths = tuple(dict.fromkeys(filter(None, names)))
+        is_weight = bool(paths) and self.weights.issuperset(paths) and len(paths) == len(set(names))
+        return Purpose("weight gathers" if is_weight else "input gathers", paths)
+
+    def _of_a_permute(self, collective: Collective, instruction: Instruction) -> Strategy | None:
+        """Whether what is sent is what was received before, or was computed from it by a stage of matmuls."""
+        names = {
+            each.name
+            for each in self.permutes
+            if each.computation == collective.computation and each.pairs == collective.pairs
+        }
+        for operand in self.flow.operands(instruction):
+            if self.flow.depends(operand, names, through_all=False):
+                return "ring exchange"
+            sources = [source for source in self.flow.sources(operand) if source.kind == "contraction"]
+            for source in sources:
+                if self.flow.depends(Place(source.instruction), names, through_all=True):
+                    return "pipeline"
+        return None
+
+
+def _name(instruction: Instruction) -> str | None:
+    return None if instruction.metadata is None else instruction.metadata.op_name
+
+
+def _weights(arguments: Sequence[Value], outputs: Sequence[Value]) -> Iterable[str]:
+    """The arguments that come back updated, or whose gradients do: an output has their path and type."""
+    by_type: dict[str, list[str]] = {}
+    for output in outputs:
+        by_type.setdefault(output.type, []).append(output.path)
+    alike = Counter(argument.type for argument in arguments)
+    for argument in arguments:
+        leaf = _ROOT.sub("", argument.path, count=1)
+        paths = by_type.get(argument.type, [])
+        if (leaf and any(path.endswith(leaf) for path in paths)) or (not leaf and paths and alike[argument.type] == 1):
+            yield argument.path

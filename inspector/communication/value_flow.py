@@ -1,0 +1,225 @@
+"""Where the operands of HLO instructions come from, and what becomes of their results, through loops and fusions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ...parsers.hlo import Computation, HloModule, Instruction
+from ...parsers.hlo.fields import number
+from ...parsers.hlo.uses import Uses
+from ..execution_counts.hlo_executions import HloExecutions
+
+MAX_VALUES = 400
+"""Values that one walk visits."""
+
+PASSING = frozenset(
+    {"copy", "copy-start", "copy-done", "bitcast", "bitcast-convert", "convert", "reshape", "transpose", "slice"}
+    | {"dynamic-slice", "dynamic-update-slice", "pad", "concatenate", "reverse", "opt-barrier", "broadcast"}
+    | {"all-gather", "all-gather-start", "all-gather-done", "collective-permute", "collective-permute-start"}
+    | {"collective-permute-done", "all-to-all", "all-reduce", "all-reduce-start", "all-reduce-done", "reduce-scatter"}
+    | {"async-start", "async-update", "async-done", "partition-id", "iota", "parameter", "constant", "tuple"}
+    | {"get-tuple-element"}
+)
+"""Opcodes that hand on elements, to other places or other devices."""
+
+ELEMENTWISE = frozenset(
+    {"add", "subtract", "multiply", "divide", "remainder", "power", "maximum", "minimum", "negate", "abs", "sign"}
+    | {"exponential", "exponential-minus-one", "log", "log-plus-one", "sqrt", "rsqrt", "cbrt", "tanh", "logistic"}
+    | {"sine", "cosine", "tan", "erf", "select", "compare", "and", "or", "xor", "not", "clamp", "is-finite", "floor"}
+    | {"ceil", "round-nearest-afz", "round-nearest-even", "reduce-precision", "shift-left", "map"}
+    | {"shift-right-logical", "shift-right-arithmetic", "atan2", "rng-bit-generator", "real", "imag"}
+)
+
+CONTRACTIONS = frozenset({"dot", "ragged-dot", "convolution"})
+MATMULS = ("matmul", "gemm", "dot", "conv")
+"""Words in the targets of custom calls that contract dimensions."""
+
+FIRST_ONLY = frozenset({"dynamic-slice"})
+"""Opcodes whose other operands are indices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The result of an instruction, or the `element` of it."""
+
+    instruction: Instruction
+    element: int | None = None
+
+    @property
+    def key(self) -> tuple[str, str, int | None]:
+        """What tells it from all others of a module."""
+        return self.instruction.computation.name, self.instruction.name, self.element
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a value is made of: an argument of the program, the result of a contraction, or of another operation.
+
+    `is_moved` is true where elements were only moved and converted on the way.
+    """
+
+    kind: Literal["argument", "contraction", "other"]
+    instruction: Instruction
+    is_moved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """Whether a value becomes an output of the program, and the other operations that take it."""
+
+    is_output: bool
+    takers: tuple[Instruction, ...]
+
+
+class ValueFlow:
+    """The walks over one module; each computation is looked through once."""
+
+    def __init__(self, module: HloModule) -> None:
+        self.module = module
+        self._users: dict[str, Mapping[str, Sequence[Instruction]]] = {}
+        self._work: dict[str, frozenset[str]] = {}
+        self._executions = HloExecutions(module)
+
+    def _caller(self, computation: Computation) -> Instruction | None:
+        """The loop that has a computation as its body, or the fusion or call that has it as all that it does."""
+        callers = () if computation.is_entry else self._executions.callers(computation.name)
+        return next((caller for attribute, caller in callers if attribute in ("body", "calls", "to_apply")), None)
+
+    def sources(self, start: Place) -> Iterator[Source]:
+        """What the elements of a value come from, through what works element by element."""
+        waiting, seen = [(start, True)], {start.key}
+        while waiting and len(seen) < MAX_VALUES:
+            place, is_moved = waiting.pop()
+            kind = self.work_of(place.instruction)
+            if kind == "contraction" or kind == "other":
+                yield Source(kind, place.instruction, is_moved)
+                continue
+            if place.instruction.opcode == "parameter" and place.instruction.computation.is_entry:
+                yield Source("argument", place.instruction, is_moved)
+                continue
+            for before in self._before(place):
+                if before.key not in seen:
+                    seen.add(before.key)
+                    waiting.append((before, is_moved and kind != "elementwise"))
+
+    def depends(self, start: Place, on: Collection[str], *, through_all: bool) -> bool:
+        """Whether a value is made of the result of an instruction of its computation that has one of these names.
+
+        Iterations of the loop around it are followed. Without `through_all`, only what works element by element is.
+        """
+        waiting, seen = [start], {start.key}
+        while waiting and len(seen) < MAX_VALUES:
+            place = waiting.pop()
+            if place.instruction.name in on and place.instruction.computation is start.instruction.computation:
+                return True
+            if through_all or self.work_of(place.instruction) in ("moves", "elementwise", "loop"):
+                for before in self._before(place):
+                    if before.key not in seen:
+                        seen.add(before.key)
+                        waiting.append(before)
+        return False
+
+    def operands(self, instruction: Instruction) -> list[Place]:
+        """The values that an instruction takes; those that are not in the text are left out."""
+        computation = instruction.computation
+        made = [(computation.instruction(each.name), each.index) for each in instruction.references]
+        return [Place(maker, index[0] if index else None) for maker, index in made if maker is not None]
+
+    def fate(self, start: Place) -> Fate:
+        """What becomes of a value, but for what is done element by element."""
+        waiting, seen, is_output = [start], {start.key}, False
+        takers: dict[Instruction, None] = {}
+        while waiting and len(seen) < MAX_VALUES:
+            for after in self._after(waiting.pop()):
+                if after is None:
+                    is_output = True
+                elif after.key not in seen:
+                    seen.add(after.key)
+                    if self.work_of(after.instruction) in ("moves", "elementwise", "loop"):
+                        waiting.append(after)
+                    else:
+                        takers[after.instruction] = None
+        return Fate(is_output, tuple(takers))
+
+    def work_of(self, instruction: Instruction) -> Literal["moves", "elementwise", "loop", "contraction", "other"]:
+        """What an instruction does, or all of those together that are fused in it."""
+        if instruction.opcode == "while":
+            return "loop"
+        opcodes = self._opcodes(instruction)
+        if opcodes & CONTRACTIONS:
+            return "contraction"
+        if opcodes <= PASSING:
+            return "moves"
+        return "elementwise" if opcodes <= PASSING | ELEMENTWISE else "other"
+
+    def _opcodes(self, instruction: Instruction) -> frozenset[str]:
+        opcode = instruction.opcode
+        if opcode == "custom-call":
+            target = instruction.attributes.get("custom_call_target", "").lower()
+            return frozenset({"dot" if any(word in target for word in MATMULS) else opcode})
+        if opcode not in ("fusion", "call"):
+            return frozenset({opcode})
+        found: frozenset[str] = frozenset()
+        for name in instruction.called:
+            if name not in self._work:
+                self._work[name] = frozenset()  # a cycle, which only a broken text has
+                body = self.module.computation(name)
+                inside = () if body is None else body.instructions
+                self._work[name] = frozenset[str]().union(*map(self._opcodes, inside))
+            found |= self._work[name]
+        return found
+
+    def _before(self, place: Place) -> list[Place]:
+        """The values that a value is made of, one step before it."""
+        instruction = place.instruction
+        operands = self.operands(instruction)
+        match instruction.opcode:
+            case "get-tuple-element":
+                index = number(instruction.attributes.get("index"))
+                return [Place(each.instruction, index) for each in operands]
+            case "tuple" if place.element is not None:
+                return operands[place.element : place.element + 1]
+            case "while":
+                body = self.module.computation(next(iter(instruction.callees.get("body", ())), ""))
+                results = [] if body is None or body.root is None else [Place(body.root, place.element)]
+                return [*(Place(each.instruction, place.element) for each in operands), *results]
+            case "parameter":
+                caller = self._caller(instruction.computation)
+                if caller is None or caller.opcode == "while":
+                    return [] if caller is None else self._before(Place(caller, place.element))
+                index = number(instruction.literal)
+                return [] if index is None else self.operands(caller)[index : index + 1]
+            case opcode if opcode in FIRST_ONLY:
+                return operands[:1]
+        return operands
+
+    def _after(self, place: Place) -> Iterator[Place | None]:
+        """The values that are made of a value, one step after it; None for an output of the program."""
+        instruction, computation = place.instruction, place.instruction.computation
+        if instruction.is_root:
+            caller = self._caller(computation)
+            if computation.is_entry:
+                yield None
+            elif caller is not None:
+                yield Place(caller, place.element)
+                if caller.opcode == "while":
+                    yield from (Place(each, place.element) for each in computation.parameters)
+        for user in self._users_in(computation).get(instruction.name, ()):
+            if user.opcode == "get-tuple-element":
+                if place.element in (None, number(user.attributes.get("index"))):
+                    yield Place(user)
+            elif user.opcode == "tuple":
+                yield from (Place(user, index) for index, name in enumerate(user.operands) if name == instruction.name)
+            elif user.opcode == "while":
+                body = self.module.computation(next(iter(user.callees.get("body", ())), ""))
+                yield from () if body is None else (Place(each, place.element) for each in body.parameters)
+            else:
+                yield Place(user)
+
+    def _users_in(self, computation: Computation) -> Mapping[str, Sequence[Instruction]]:
+        name = computation.name
+        if name not in self._users:
+            self._users[name] = Uses(computation).users_of([each.name for each in computation.instructions])
+        return self._users[name]

@@ -1,0 +1,127 @@
+"""The first and the last lines of a report: what was captured, what it takes, and what is in order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from statistics import median
+
+from ...parsers.sharding_syntax.mesh import MeshSyntax
+from ..report import Report
+from ..units import format_bytes, format_seconds, plural
+from .collective_rows import folded_names
+from .finding_facts import notes_text
+from .table import Cell, Piece
+from .tables.collectives import programs
+from .tables.communication import sent_text
+
+MAX_NAMES = 3
+"""Values that one line names."""
+
+
+def subject_text(report: Report) -> str:
+    """`fsdp.py:loss · mesh data=4 model=2 · cpu × 8 · jax 0.12.0`."""
+    subject = report.capture.subject
+    if subject is None:
+        names = sorted({stage.source.name for stage in report.capture.stages}) or ["nothing captured"]
+        parts = [", ".join(names)]
+    else:
+        script = f"{os.path.basename(subject.script)}:" if subject.script else ""
+        parts = [f"{script}{subject.function}"]
+    parts += [f"mesh {mesh_text(mesh)}" for mesh in report.meshes]
+    if subject is not None:
+        parts.append(f"{subject.target} × {subject.device_count}")
+        parts += [f"jax {subject.jax}"] if subject.jax else []
+    return " · ".join(parts)
+
+
+def mesh_text(mesh: MeshSyntax) -> str:
+    """`data=4 model=2`."""
+    return " ".join(f"{name}={size}" for name, size in mesh.axes) or "of one device"
+
+
+def resources_text(report: Report) -> str:
+    """What a step takes, as far as it is known: time to compile, memory, bytes sent, estimated time."""
+    compiled = next((each.seconds for each in report.stages if each.name == "hlo" and each.seconds is not None), None)
+    parts = [] if compiled is None else [f"compiled in {format_seconds(compiled)}"]
+    memory, peak, cost = report.capture.memory, report.peak, report.cost
+    most = peak.bytes if peak is not None else None if memory is None else memory.peak
+    if most:
+        of = "" if peak is None or peak.capacity is None else f" of {format_bytes(peak.capacity)}"
+        parts.append(f"peak memory {format_bytes(most)}{of} per device")
+    if report.communication:
+        complete = all(report.could_be_read(stage) for stage in programs(report))
+        parts.append(f"{sent_text(report.communication, is_complete=complete)} sent per device per step")
+    if cost is not None:
+        least = "at least " if cost.at_least else ""
+        parts.append(f"est. {least}{format_seconds(cost.total)} per step on {cost.chip}, bound by {cost.bound}")
+    return " · ".join(parts)
+
+
+def nothing_sent(report: Report) -> str:
+    """That there are no collectives, as far as that is known; empty where there are some."""
+    if report.communication or report.uncounted or not report.capture.stages:
+        return ""
+    stage = next(iter(programs(report)), None)
+    if stage is None:
+        return "" if report.capture.failure else "Collectives: not known without StableHLO or HLO."
+    if not report.could_be_read(stage):
+        return "No collectives in what could be read."
+    if stage == "stablehlo":
+        return "No collectives are written in the function; it was not partitioned."
+    return "No collectives." if stage == "hlo" else "No collectives after partitioning; the program was not compiled."
+
+
+def attention(report: Report) -> Iterator[Cell]:
+    """What is not in order, and is no finding: a line each."""
+    peak, reference, ran = report.peak, report.capture.reference, report.capture.execution
+    differing = folded_names(value.name for value in report.shardings if value.agrees is False)
+    if differing:
+        names = _listed(differing)
+        yield Piece(f"{plural(len(differing), 'sharding')} differ from requested: {names}", "warning")
+    if peak is not None and peak.fits is False:
+        yield Piece(f"does not fit: {format_bytes(peak.bytes)} of {format_bytes(peak.capacity)} per device", "error")
+    if report.divergences and all(found.severity != "error" for found in report.findings):
+        first = [found for found in report.divergences if found.is_first]
+        names = _listed([f"{found.value} over {found.axis}" for found in first])
+        yield Piece(f"declared equal on all devices, but values differ: {names}", "error")
+    if reference is not None and reference.differs:
+        of = plural(reference.compared, "value")
+        yield Piece(f"{len(reference.differs)} of {of} differ from a run on one device", "error")
+    if reference is not None and reference.undefined is not None:
+        yield Piece(f"not compared with a run on one device: {reference.undefined}", "warning")
+    bad = [output.path for output in ran.outputs if output.non_finite] if ran is not None else []
+    if bad:
+        yield Piece(f"not finite (NaN or infinity): {_listed(bad)}", "error")
+
+
+def in_order(report: Report) -> str:
+    """What was checked and is as it should be."""
+    parts = []
+    capture, peak, ran = report.capture, report.peak, report.capture.execution
+    requested = [value.agrees for value in report.shardings if value.agrees is not None]
+    if requested and all(requested):
+        parts.append(f"{plural(len(requested), 'requested sharding')} {'hold' if len(requested) > 1 else 'holds'}")
+    inside = [value for value in report.probes if value.probe.path]
+    if inside and not report.divergences:
+        parts.append("no unexpected differences between devices")
+    if capture.reference is not None and capture.reference.undefined is None and not capture.reference.differs:
+        parts.append(f"{plural(capture.reference.compared, 'value')} equal to a run on one device")
+    if peak is not None and peak.fits:
+        parts.append("fits in memory")
+    if ran is not None:
+        inputs = " on synthetic inputs" if ran.seeded_inputs else ""
+        count = f" {len(ran.seconds)} times" if len(ran.seconds) > 1 else ""
+        times = f", median {format_seconds(median(ran.seconds))}" if ran.seconds else ""
+        parts.append(f"ran{count}{inputs}{times}")
+    if not report.findings and not capture.failure and capture.stages:
+        read = all(report.could_be_read(stage.name) for stage in capture.stages)
+        parts.append("no findings" if read else "no findings in what could be read")
+    if notes := notes_text(report):
+        parts.append(notes)
+    return " · ".join(parts)
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return f"{', '.join(names[:MAX_NAMES])}{more}"

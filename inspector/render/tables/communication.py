@@ -1,0 +1,119 @@
+"""What a step communicates, by strategy of parallelism."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ...collectives.spelled import axes_text
+from ...report import Collective, Report, StrategyTotal, UncountedCommunication
+from ...units import format_bytes, format_seconds, plural
+from ..collective_rows import SHORT_PASS, folded_names
+from ..table import Cell, Column, Row, Table, axes_cell
+
+SHOWN = {
+    "hlo": "",
+    "hlo-spmd": " (after partitioning; not compiled)",
+    "stablehlo": " (as written; not partitioned)",
+}
+
+MAX_NAMES = 3
+"""Arguments, or lines, that one row names."""
+
+
+def communication(report: Report) -> Table:
+    """One row for each strategy, kind and axes, those that send most first."""
+    totals = report.communication
+    known = [each.wire_bytes for each in totals]
+    whole = sum(each or 0 for each in known)
+    estimated = any(each.seconds is not None for each in totals)
+    rows = [_row(each, whole if None not in known else None, estimated, report) for each in totals]
+    rows += [_uncounted(each, estimated, report.script) for each in dict.fromkeys(report.uncounted)]
+    return Table(
+        id="communication",
+        title="Communication",
+        columns=(
+            Column("share", 5, 4, "right"),
+            Column("bytes", 8, 8, "right"),
+            *([Column("est.", 7, 7, "right")] if estimated else []),
+            Column("strategy", 12, 10),
+            Column("collectives", 12, 9),
+            Column("over", 5, 6),
+            Column("where", 12, 5),
+        ),
+        rows=tuple(rows),
+        heading=_heading(report) if rows else "",
+        most=12,
+        unit="row",
+    )
+
+
+def sent_text(totals: Collection[StrategyTotal], *, is_complete: bool) -> str:
+    """`128 KiB`; `at least` where some are not known."""
+    known = [each.wire_bytes for each in totals if each.wire_bytes is not None]
+    least = "" if is_complete and len(known) == len(totals) else "at least "
+    return f"{least}{format_bytes(sum(known))}"
+
+
+def _heading(report: Report) -> str:
+    stage = next((each.collectives[0].stage for each in report.communication), "hlo")
+    return f"Communication per device per step{SHOWN.get(stage, '')}"
+
+
+def _row(total: StrategyTotal, whole: int | None, estimated: bool, report: Report) -> Row:
+    share = "" if not whole or total.wire_bytes is None else f"{total.wire_bytes / whole:.0%}"
+    kinds = plural(len(total.collectives), total.kind)
+    cells: tuple[Cell, ...] = (
+        share,
+        format_bytes(total.wire_bytes),
+        *([format_seconds(total.seconds)] if estimated else []),
+        total.strategy,
+        f"{kinds}{_executed(total.collectives)}",
+        axes_cell(total.axes) if total.axes else axes_text(total.collectives[0]),
+        _where(total, report.script),
+    )
+    return Row(cells, total)
+
+
+def _executed(collectives: Sequence[Collective]) -> str:
+    """How often they are executed in a step, where that is not once each."""
+    runs = [each.executions for each in collectives]
+    if None in runs:
+        return " in a loop"
+    total = sum(each for each in runs if each is not None)
+    return f" × {total // len(runs)}" if total % len(runs) == 0 and total > len(runs) else _total(total, len(runs))
+
+
+def _total(total: int, count: int) -> str:
+    return "" if total == count else f", {total:,} executions"
+
+
+def _where(total: StrategyTotal, script: str | None) -> str:
+    if total.arguments:
+        return _listed(folded_names(total.arguments))
+    lines: dict[str, dict[str, None]] = {}
+    for each in sorted(total.collectives, key=lambda each: -(each.wire_bytes or 0) * (each.executions or 1)):
+        place = each.source.function_text(script) or each.op_name or ""
+        lines.setdefault(place, {})[SHORT_PASS[each.direction]] = None
+    placed = [_with_passes(place, [each for each in passes if each]) for place, passes in lines.items() if place]
+    gradients = [plural(total.gradients, "gradient")] if total.gradients else []
+    return ", ".join(filter(None, (*gradients, _listed(placed))))
+
+
+def _with_passes(place: str, passes: Sequence[str]) -> str:
+    """`line 43 attention (bwd)`: a line of the forward pass alone has no word for it."""
+    return place if not passes or list(passes) == [SHORT_PASS["forward"]] else f"{place} ({', '.join(passes)})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return f"{', '.join(names[:MAX_NAMES])}{more}"
+
+
+def _uncounted(each: UncountedCommunication, estimated: bool, script: str | None) -> Row:
+    """Communication without a collective, whose bytes are in no total."""
+    does = {"copy": "remote copy", "signal": "remote signal"}.get(each.does, "custom call")
+    what = f"{does} of {each.type}" if each.type else does
+    where = " ".join(filter(None, (each.name, each.source.text(script))))
+    strategy = "kernels" if each.does != "unknown" else "may communicate"
+    middle = ("",) if estimated else ()
+    return Row(("", "not counted", *middle, strategy, what, "", where), each)

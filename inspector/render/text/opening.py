@@ -1,0 +1,63 @@
+"""The first lines of a text report: what was captured, why that ended early, and why a function does not trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from ...capture.model import PHASES
+from ...findings.fixes.apply import diff_of
+from ...report import Fix, Report
+from ..finding_facts import fixes_shown, verdict
+from ..overview import resources_text, subject_text
+from .tables import code_lines, data, left_out, section
+
+MAX_TRACEBACK = 24
+"""Lines of a traceback, the last ones, in the short report."""
+
+
+def subject_lines(report: Report) -> Iterator[RenderableType]:
+    """What was captured, and what a step of it takes."""
+    subject = data(subject_text(report))
+    subject.stylize("bold", 0, subject.plain.find(" · ") if " · " in subject.plain else len(subject))
+    yield subject
+    if resources := resources_text(report):
+        yield data(resources)
+
+
+def failure(report: Report, *, in_full: bool = True) -> RenderableType | None:
+    """Why the capture ended early, and what to do next."""
+    why = report.capture.failure
+    if why is None:
+        return None
+    lines: list[RenderableType] = [data(why.message, "red")]
+    details = why.details.rstrip("\n").splitlines()
+    shown = details if in_full else details[-MAX_TRACEBACK:]
+    if len(shown) < len(details):
+        lines += left_out(len(details) - len(shown), "line", " above; --details messages")
+    lines += [data(line) for line in shown]
+    if why.hint:
+        lines.append(Text.assemble(("hint: ", "bold"), data(why.hint)))
+    return section(f"Stopped while {PHASES[why.phase]}", lines)
+
+
+def explanation(report: Report) -> RenderableType | None:
+    """The story step by step, and each fix with what came of trying it."""
+    found = report.explanation
+    if found is None:
+        return None
+    lines: list[RenderableType] = [data(found.title, "bold")]
+    for number, step in enumerate(found.steps, 1):
+        place = step.source.text()
+        lines.append(data(f"  {number}. {step.what}{f'   {place}' if place else ''}"))
+    for fix in fixes_shown(found):
+        lines += _fix(fix, report)
+    return section("Why tracing fails", lines)
+
+
+def _fix(fix: Fix, report: Report) -> list[RenderableType]:
+    style = "dim" if fix.trial is None else "green" if fix.verified else "yellow"
+    head = Text.assemble("  ", (f"{verdict(fix)}: ", f"bold {style}"), data(fix.title))
+    return [head, *(Text("    ").append_text(line) for line in code_lines("\n".join(diff_of(report.program, fix))))]

@@ -1,0 +1,40 @@
+"""What a program communicates for, with totals per step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...parsers.sharding_syntax.mesh import AxisRef
+from ..catalog.spellings import Kind
+from .collectives import Collective
+
+Strategy = Literal[
+    "weight gathers",
+    "input gathers",
+    "gradient sync",
+    "tensor parallelism",
+    "pipeline",
+    "ring exchange",
+    "resharding",
+    "scalar reductions",
+    "other",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyTotal:
+    """The collectives of one kind over the same `axes` that serve one strategy; `other` where that is not decided.
+
+    `wire_bytes` and `seconds` are of one step on each device, None where those of a collective or its executions are
+    not known. `arguments` are the paths of what gathers move, `gradients` counts what gradient sync sums.
+    """
+
+    strategy: Strategy
+    kind: Kind
+    axes: tuple[AxisRef, ...] | None
+    collectives: tuple[Collective, ...]
+    wire_bytes: int | None
+    seconds: float | None
+    arguments: tuple[str, ...] = ()
+    gradients: int = 0
