@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 from ..parsers.errors import ParseError, Problem
@@ -12,42 +13,57 @@ from ..parsers.source import Source, Span
 from ..parsers.text.modules import Part, language, other_format, parts
 from ..parsers.text.repair import restored
 from .capture import file
-from .capture.dumps import capture_of, in_folder, in_text, read, stage_of
+from .capture.dumps import File, capture_of, in_archive, in_folder, in_text, place_among_passes, plain, read, stage_of
 from .capture.model import STAGES, Capture, Message, Stage
+from .capture.packed import ZIP, members
 from .units import plural
 
-GZIP = b"\x1f\x8b"
 
+def load(path: str, module: str | None = None, python: str | None = None) -> Capture:
+    """What a path holds; `-` is standard input.
 
-def load(path: str, module: str | None = None) -> Capture:
-    """What a path holds; `-` is standard input. `module` is the one to take where there are several.
+    `module` is the one to take where there are several, `python` the interpreter whose jaxlib prints what is no text.
 
     Raises:
         CaptureError: there is nothing to read at this path.
         ParseError: it holds a text that is neither HLO nor MLIR.
     """
     if path == "-":
-        return _of_text(Source("<stdin>", sys.stdin.buffer.read()), module)
+        return load_bytes("<stdin>", sys.stdin.buffer.read(), module, python)
     place = Path(path)
     if place.is_dir():
-        return capture_of(in_folder(place), module, path)
-    data = read(place)
-    return file.load(place) if data.startswith(GZIP) else _of_text(Source(path, data), module)
+        return capture_of(in_folder(place, python), module, path)
+    return load_bytes(path, read(place), module, python)
+
+
+def load_bytes(name: str, data: bytes, module: str | None = None, python: str | None = None) -> Capture:
+    """What a file of that name holds; raises as `load` does."""
+    if file.is_capture(data):
+        return file.read(name, BytesIO(data))
+    if data.startswith(ZIP):
+        files = [File(*member) for member in members(name, data)]
+        if len(files) == 1 and module is None:
+            return load_bytes(f"{name}/{files[0].name}", files[0].read(), python=python)
+        return capture_of(in_archive(name, files, python), module, name)
+    return _of_text(Source(name, plain(name, data, python)), module)
 
 
 def _of_text(source: Source, module: str | None) -> Capture:
     """A capture with what a text holds, as far as the text itself tells."""
     data, done = restored(source.data)
-    source = Source(source.name, data) if done else source
+    source = source if data is source.data else Source(source.name, data)
     if language(data) is None:
         line = Span(0, max(data.find(b"\n"), 1))
-        message = other_format(data) or "this is neither HLO nor MLIR text, nor a saved capture"
+        found_instead = other_format(data)
+        message = f"this is {found_instead or 'neither HLO nor MLIR text, nor a saved capture'}"
         raise ParseError(Problem(message, source, line, ("'HloModule'", "'module'")))
     found = parts(data)
     modules = in_text(source, found) if len(found) > 1 or found[0].file or module is not None else {}
     capture = capture_of(modules, module, source.name) if modules else _of_one(source, found[0].span)
     left_out = _lines_between(data, found)
     done += (f"{plural(left_out, 'line')} outside of any module left out",) if left_out else ()
+    place = "" if modules else place_among_passes(source.name, data)
+    done += (place,) if place else ()
     notes = tuple(Message("info", f"of {source.name}, {words}", "start") for words in done)
     return replace(capture, messages=(*notes, *capture.messages))
 
@@ -57,7 +73,7 @@ def _of_one(source: Source, place: Span) -> Capture:
     data = source.data
     if place != Span(0, len(data)):
         source = Source(source.name, b"\n" * data.count(b"\n", 0, place.start) + data[place.start : place.end])
-    name = stage_of(source.data)
+    name = stage_of(source.data, source.name)
     return Capture(stages=(Stage(name, STAGES[name], source),), complete=True)
 
 

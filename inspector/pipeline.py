@@ -26,11 +26,8 @@ from .shardings.table import borders, differing_from_xla
 from .values.probed import divergences, place_probes
 from .variance.variables import variance_of
 
-COMMUNICATING = ("stablehlo", "hlo")
-"""The stages whose collectives are listed: what the user wrote, and what runs."""
-
-PARTITIONED = "hlo-spmd"
-"""What stands for the latter where the backend refused the program, or has not compiled it yet."""
+COMPILED = ("hlo", "hlo-spmd", "hlo-before")
+"""Of these stages, the first that is there is listed; before the partitioner, StableHLO says the same."""
 
 
 def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
@@ -43,8 +40,7 @@ def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
     variance = () if jaxpr is None else variance_of(jaxpr)
     collectives = tuple(
         collective
-        for stage in program.stages
-        if stage.name in COMMUNICATING or (stage.name == PARTITIONED and program.stage("hlo") is None)
+        for stage in communicating_stages(program)
         for collective in _estimated(stage, context_of(program), machine_of(program))
     )
     shardings = borders(program)
@@ -70,6 +66,13 @@ def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
 def first_look(program: Program) -> Report:
     """What is known of a large program at once: how its arguments, outputs and constraints are sharded."""
     return Report(program, meshes=program.meshes, partitions=program.partitions, shardings=borders(program))
+
+
+def communicating_stages(program: Program) -> tuple[ParsedStage, ...]:
+    """The stages whose collectives are listed: what the user wrote, and what runs, or is the nearest to it."""
+    written = program.stage("stablehlo")
+    names = COMPILED if written is None else COMPILED[:-1]
+    return tuple(filter(None, (written, next(filter(None, map(program.stage, names)), None))))
 
 
 @derived

@@ -25,11 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: Sequence[str]) -> ExitCode:
     options = _parser(given).parse_args(given)
+    from shardscope.inspector.capture.model import UnreadableFileError
     from shardscope.parsers.errors import ParseError, ShardscopeError
 
     try:
         return ExitCode(options.run(options))
-    except ParseError as error:
+    except (ParseError, UnreadableFileError) as error:
         return _complain(error, ExitCode.UNREADABLE_INPUT)
     except ShardscopeError as error:
         return _complain(error, ExitCode.USAGE)

@@ -20,7 +20,12 @@ from .painted import columns_of, rows_of
 from .palette import axis_hues
 from .row_table import RowTable
 
-PROGRAMS = {"hlo": "compiled program", "hlo-spmd": "partitioned program", "stablehlo": "StableHLO, as written"}
+PROGRAMS = {
+    "hlo": "compiled program",
+    "hlo-spmd": "partitioned program",
+    "stablehlo": "StableHLO, as written",
+    "hlo-before": "HLO before partitioning",
+}
 
 
 class CollectivesPane(Vertical):

@@ -1,20 +1,25 @@
-"""Modules at several stages: in a folder that XLA or JAX dumped to, or one after the other in a text."""
+"""Modules at several stages: in a folder or an archive of what XLA or JAX dumped, or one after the other in a text."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ...parsers.source import Source
 from ...parsers.text.modules import Part, language
+from .binaries import text_of
 from .model import STAGES, Capture, CaptureError, Message, Stage
+from .packed import unpacked
 
 LARGEST = 1 << 32
 """Bytes; a larger text is refused."""
+
+MOST_WRAPPINGS = 3
+"""How often a file is unpacked that holds a compressed one."""
 
 MOST_NAMES = 20
 """Modules that are named beside the one that is shown."""
@@ -25,11 +30,28 @@ _MODULE = re.compile(r"module_\d+\.[\w.\-]*?(?=\.\d{4}\.|\.(?:\w+_)?(?:before|af
 _FILES = {
     "stablehlo": re.compile(r"00\.input_module\.mlir|jax_ir\d+_.*_compile\.mlir"),
     "sdy": re.compile(r"02\.after_propagation\.mlir|sdy_module_after_sdy_export\.mlir"),
-    "hlo-before": re.compile(r".*[._]before_(?:spmd-partitioning|optimizations)\.txt"),
-    "hlo-spmd": re.compile(r".*\.after_spmd-partitioning\.before_.*\.txt"),
-    "hlo": re.compile(r".*\.(?:\w+_)?after_optimizations\.txt"),
+    "hlo-before": re.compile(r".*[._]before_(?:(?:tpu-)?spmd-partitioning|optimizations)\.(?:txt|hlo\.pb)"),
+    "hlo-spmd": re.compile(r".*\.after_(?:tpu-)?spmd-partitioning(?:\.before_.*)?\.(?:txt|hlo\.pb)"),
+    "hlo": re.compile(r".*\.(?:\w+_)?after_optimizations\.(?:txt|hlo\.pb)"),
 }
 """Names of files in a dump, by the stage that they hold (XLA, xla/service/dump.cc; jax_dump_ir_to of JAX)."""
+
+_COMPRESSED = re.compile(r"\.(?:gz|xz|bz2|zst)\Z")
+_PASS = re.compile(r"(?:.*\.)?\d{4}\.([^/]+?)\.after_([^/]+?)(?:\.before_([^/]+?))?\.(?:txt|hlo\.pb)")
+"""How XLA names a module between two passes: the pipeline, the pass before, and the one that follows."""
+
+_COMMUNICATES = re.compile(rb" (?:all-|collective-|reduce-scatter|ragged-all)[a-z-]*+\(")
+_PARTITIONED = re.compile(rb"^ENTRY %?[\w.\-]*_spmd\b", re.MULTILINE)
+"""The partitioner names computations so (XLA, xla/service/spmd/spmd_partitioner.cc)."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a folder or of an archive, by its path in there."""
+
+    name: str
+    size: int
+    read: Callable[[], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +66,53 @@ Modules = dict[str, dict[str, Text]]
 """The texts of modules, by the module's name and the stage."""
 
 
-def in_folder(folder: Path) -> Modules:
+def in_folder(folder: Path, python: str | None) -> Modules:
     """The modules in a folder and those below it; raises CaptureError where there is none."""
-    modules: Modules = {}
     paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink())
-    for path in paths:
-        for stage in _stages(path.name):
-            found = _MODULE.match(path.name) or _MODULE.match(path.parent.name)
-            text = Text(path.stat().st_size, partial(_source, path, str(path.relative_to(folder))))
-            # Two files of `hlo-before` may be there; the one right before the partitioner sorts first.
-            modules.setdefault(found[0] if found else path.parent.name, {}).setdefault(stage, text)
+    files = (File(path.relative_to(folder).as_posix(), path.stat().st_size, partial(read, path)) for path in paths)
+    modules = _in_files(files, python)
     if not modules:
         raise CaptureError(f"{folder} holds no dump of XLA's or JAX's; a single text can be opened by its own path")
     return modules
+
+
+def in_archive(name: str, files: Sequence[File], python: str | None) -> Modules:
+    """The modules in a zip archive: those of a dump, else of each text; raises CaptureError where there is none."""
+    modules = _in_files(files, python)
+    for file in () if modules else files:
+        data = unpacked(f"{name}/{file.name}", file.read())
+        if language(data) is not None:
+            modules[file.name] = {stage_of(data): Text(len(data), partial(Source, file.name, data))}
+    if not modules:
+        raise CaptureError(f"{name} holds no module, and no dump of XLA's or JAX's")
+    return modules
+
+
+def plain(name: str, data: bytes, python: str | None) -> bytes:
+    """The text in a file: unpacked, and printed where it is no text. Raises CaptureError."""
+    for _ in range(MOST_WRAPPINGS):
+        inner = unpacked(name, data)
+        if inner is data:
+            break
+        data = inner
+    return text_of(name, data, python)
+
+
+def _in_files(files: Iterable[File], python: str | None) -> Modules:
+    modules: Modules = {}
+    # The same module may be there as text and as a protocol buffer.
+    for file in sorted(files, key=lambda file: (file.name.endswith(".pb"), file.name)):
+        path = PurePosixPath(file.name)
+        for stage in stages_named(path.name):
+            found = _MODULE.match(path.name) or _MODULE.match(path.parent.name)
+            text = Text(file.size, partial(_source, file, python))
+            # Two files of `hlo-before` may be there; the one right before the partitioner sorts first.
+            modules.setdefault(found[0] if found else path.parent.name, {}).setdefault(stage, text)
+    return modules
+
+
+def _source(file: File, python: str | None) -> Source:
+    return Source(file.name, plain(file.name, file.read(), python))
 
 
 def in_text(source: Source, parts: Sequence[Part]) -> Modules:
@@ -67,13 +123,13 @@ def in_text(source: Source, parts: Sequence[Part]) -> Modules:
     """
     modules: Modules = {}
     times: Counter[str] = Counter()
-    for part in [part for part in parts if _stages(part.file)] or parts:
+    for part in [part for part in parts if stages_named(part.file)] or parts:
         data = source.data[part.span.start : part.span.end]
         if language(data) is None:
             continue
         found = _MODULE.match(part.file)
         name = found[0] if found else part.name or "module"
-        for stage in _stages(part.file) or [stage_of(data)]:
+        for stage in stages_named(part.file) or [stage_of(data)]:
             key = _numbered(name, times[name])
             if stage in modules.get(key, {}) and not part.file:
                 times[name] += 1
@@ -98,12 +154,30 @@ def capture_of(modules: Modules, wanted: str | None, where: str) -> Capture:
     )
 
 
-def stage_of(data: bytes) -> str:
-    """The stage that a text looks like."""
+def stage_of(data: bytes, name: str = "") -> str:
+    """The stage that a text looks like, or that its name tells."""
+    if named := stages_named(PurePosixPath(name).name):
+        return named[0]
     if language(data) == "hlo":
-        return "hlo-before" if b"HloModule" in data and b"is_scheduled=true" not in data[: 1 << 16] else "hlo"
+        if b"HloModule" not in data or b"is_scheduled=true" in data[: 1 << 16]:
+            return "hlo"
+        if _PARTITIONED.search(data):
+            return "hlo-spmd"
+        # What communicates though nothing is sharded is what each device runs.
+        return "hlo-spmd" if b"sharding=" not in data and _COMMUNICATES.search(data) else "hlo-before"
     propagated = b"sdy.propagation_edges" in data or b"sdy.sharding_origins" in data
     return "sdy" if propagated else "stablehlo"
+
+
+def place_among_passes(name: str, data: bytes) -> str:
+    """In words, between which passes XLA wrote a text; empty where neither its name nor its header says so."""
+    found = _PASS.fullmatch(_COMPRESSED.sub("", PurePosixPath(name).name))
+    if found:
+        before = f", before {found[3]!r}" if found[3] else ""
+        return f"the module after pass {found[2]!r} of {found[1]!r}{before}"
+    if language(data) == "hlo" and b"HloModule" not in data and not stages_named(PurePosixPath(name).name):
+        return "there is no HloModule line: which stage this is, is not known; it is read as the compiled program"
+    return ""
 
 
 def read(path: Path) -> bytes:
@@ -116,11 +190,9 @@ def read(path: Path) -> bytes:
         raise CaptureError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _source(path: Path, name: str) -> Source:
-    return Source(name, read(path))
-
-
-def _stages(file: str) -> list[str]:
+def stages_named(file: str) -> list[str]:
+    """The stages that a file of this name holds."""
+    file = _COMPRESSED.sub("", file)
     return [stage for stage, pattern in _FILES.items() if pattern.fullmatch(file)]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import tempfile
 import zlib
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 from .events import decode, events_of, fold
 from .model import Capture, CaptureError
@@ -18,6 +20,9 @@ from .protocol.wire import FrameError
 
 LARGEST = 1 << 31
 """Bytes of texts that are read from one file, so that a small file cannot unpack into all of the memory."""
+
+GZIP = b"\x1f\x8b"
+_START = re.compile(rb'\d++ \d++\n\{"event":"capture"')
 
 
 def save(capture: Capture, path: Path | str) -> None:
@@ -49,11 +54,31 @@ def load(path: Path | str, largest: int = LARGEST) -> Capture:
     Raises:
         CaptureError: the file cannot be read, or is not a capture at all.
     """
+    try:
+        with open(path, "rb") as stream:
+            return read(str(path), stream, largest)
+    except OSError as error:
+        raise CaptureError(f"cannot read {path}: {error.strerror}") from error
+
+
+def is_capture(data: bytes) -> bool:
+    """Whether compressed data begins as a capture does, as far as it can be unpacked."""
+    if not data.startswith(GZIP):
+        return False
+    try:
+        start = zlib.decompressobj(wbits=31).decompress(data[:4096], 2 * wire.LONGEST_HEADER)
+    except zlib.error:
+        return False
+    return not start or _START.match(start) is not None
+
+
+def read(name: str, stream: BinaryIO, largest: int = LARGEST) -> Capture:
+    """Read a capture from the bytes of a file, as `load` does."""
     capture = Capture()
     count = size = 0
     try:
-        with gzip.open(path, "rb") as stream:
-            for frame in wire.read(stream, largest):  # type: ignore[arg-type]
+        with gzip.open(stream, "rb") as unpacked:
+            for frame in wire.read(unpacked, largest):  # type: ignore[arg-type]
                 if count == 0 and frame.event["event"] != "capture":
                     raise CaptureError("it does not begin as a capture does")
                 size += len(frame.text)
@@ -64,10 +89,10 @@ def load(path: Path | str, largest: int = LARGEST) -> Capture:
     except (CaptureError, FrameError, EOFError, zlib.error, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         if count == 0:
-            raise CaptureError(f"cannot read {path}: {reason}") from error
+            raise CaptureError(f"cannot read {name}: {reason}") from error
         return replace(capture, damage=reason, complete=False)
     if count == 0:
-        raise CaptureError(f"cannot read {path}: it is empty")
+        raise CaptureError(f"cannot read {name}: it is empty")
     return capture
 
 

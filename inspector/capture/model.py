@@ -59,6 +59,10 @@ class CaptureError(ShardscopeError):
     """An event, or a capture's file, that is not what it should be."""
 
 
+class UnreadableFileError(CaptureError):
+    """A file that is there, and from which no module can be had."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """The text of the program at one point of its way through the compiler.

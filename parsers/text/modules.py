@@ -114,18 +114,13 @@ _BEGINNINGS = {
 }
 """How a text begins; how a line does with which one begins; and lines of which some are in every part of one."""
 
-_OTHERS = (
-    (re.compile(rb"ML\xefR"), "this is MLIR as bytecode, not as text"),
-    (
-        # HloProto and HloModuleProto (XLA, xla/service/hlo.proto): names are the first fields of a module.
-        re.compile(rb"(?:\n[\x80-\xff]{0,4}[\0-\x7f])?\n[\0-\x7f][\w.\-]++\x12[\0-\x7f][\w.\-]++[\x1a\"2]", re.DOTALL),
-        "this is an HLO module as a protocol buffer; XLA dumps it as text with --xla_dump_hlo_as_text",
-    ),
-    (
-        re.compile(rb"(?:\s*+#[^\n]*+)*+\s*+(?:hlo_module\s*+\{|(?:entry_computation_)?name: \")"),
-        "this is the text of a protocol buffer, not of an HLO module; XLA dumps that with --xla_dump_hlo_as_text",
-    ),
+_BYTECODE = re.compile(rb"ML\xefR")
+_HLO_PROTO = re.compile(
+    # HloProto and HloModuleProto (XLA, xla/service/hlo.proto): names are the first fields of a module.
+    rb"(?:\n[\x80-\xff]{0,4}[\0-\x7f])?\n[\0-\x7f][\w.\-]++\x12[\0-\x7f][\w.\-]++[\x1a\"2]",
+    re.DOTALL,
 )
+_HLO_PROTO_TEXT = re.compile(rb"(?:\s*+#[^\n]*+)*+\s*+(?:hlo_module\s*+\{|(?:entry_computation_)?name: \")")
 
 
 def language(data: bytes) -> Literal["hlo", "mlir"] | None:
@@ -137,6 +132,15 @@ def language(data: bytes) -> Literal["hlo", "mlir"] | None:
     return None
 
 
+def binary_format(data: bytes) -> str | None:
+    """In words, what holds a module that jaxlib can print as text."""
+    if _BYTECODE.match(data):
+        return "MLIR bytecode"
+    return "an HLO module as a protocol buffer" if _HLO_PROTO.match(data) else None
+
+
 def other_format(data: bytes) -> str | None:
-    """In words, what a file is that holds a module, though not as text."""
-    return next((words for pattern, words in _OTHERS if pattern.match(data)), None)
+    """In words, what holds a module, though not as text."""
+    if _HLO_PROTO_TEXT.match(data):
+        return "the text of a protocol buffer, not of an HLO module; XLA dumps that with --xla_dump_hlo_as_text"
+    return binary_format(data)

@@ -3,14 +3,18 @@
     I0000 00:00:1795.316252  23117 dump.cc:55] HloModule jit_f      a log's prefix, before every line of a text
     > HloModule jit_f                                               a quotation, and in the same way numbers of lines
     +  %sum = f32[] add(%x, %y)                                     a diff, of which the side after the change is left
+    HLO: HloModule jit_f                                            print("HLO:", text), and with "HLO:\\n" a blank
 
-and byte order marks, UTF-16, the colours of terminals, and lines that were broken where a terminal ended.
+and byte order marks, UTF-16, HTML, no-break blanks, indentation, the colours of terminals, and lines that were broken
+where a terminal ended.
 """
 
 from __future__ import annotations
 
 import codecs
+import html
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 
 _BEGINNING = rb'(?:HloModule [\w.\-%$]|"?(?:builtin\.)?module\b"? *(?:@|attributes\b|\{|\()|func\.func |sdy\.mesh @)'
@@ -21,11 +25,36 @@ _SEARCHED = 1 << 20
 """Bytes in which a text has to begin, for its lines to lose a prefix."""
 _CANDIDATES = 50
 _REMARKS = (b"//", b"#")
+_LONGEST_LINE = 1 << 12
+"""Bytes before a module in which the line above it ends."""
 _FOLLOWING = 3
 """As many lines that follow a prefix have to have it too."""
 
 _HUNK = re.compile(rb"^@@ -\d++(?:,\d++)? \+\d++(?:,\d++)? @@", re.MULTILINE)
 _NOT_AFTER = re.compile(rb"^(?:diff |index |--- |\+\+\+ |@@ |-|\\)[^\n]*+|^[+ ]", re.MULTILINE)
+
+_MARKUP = ((b"-&gt;", b"->"), (b"tensor&lt;", b"tensor<"))
+"""Of each pair, a module in HTML has the one and not the other."""
+_ENTITY = re.compile(rb"&(?:lt|gt|amp|quot|apos|nbsp|#\d{2,4}|#x[\da-fA-F]{2,4});")
+
+_LITERAL = rb'"(?:[^"\\\n]|\\.)*+"'
+_NO_BREAK = "\u00a0", "\u2007", "\u202f"
+_NO_WIDTH = "\u200b", "\u2060", "\ufeff"
+_UNUSUAL = re.compile(rb"(%b)|(%b)|%b" % (_LITERAL, "|".join(_NO_BREAK).encode(), "|".join(_NO_WIDTH).encode()))
+"""Literals, which stay as they are, blanks, and characters of no width."""
+
+_WORDS = (b"HloModule ", b"module ", b"module@")
+_LONGEST_LABEL = 200
+"""Bytes between the start of a line and the word that begins a module."""
+_LABEL = rb'(?P<label>[^\n"]{0,100}?)(?P<blanks>[ \t]*+)(?<![\w.\-])'
+_SHIFTED = re.compile(
+    _LABEL
+    + rb"(?:HloModule [\w.\-%$]++(?P<more>,[^\n]*+)?+"
+    + rb"|(?:builtin\.)?+module\b *+(?:(?:@|attributes )[^\n]*|)(?P<body>\{))[ \t\r]*+(?=\n|\Z)"
+)
+_EMPTY = re.compile(rb"\s*+")
+_ALIAS = re.compile(_LABEL + rb"[#!]\w++ = ")
+"""A line in which a module begins, though not at its start."""
 
 _ESCAPE = re.compile(rb"\x1b\[[0-?]*+[ -/]*+[@-~]")
 
@@ -46,7 +75,16 @@ def restored(data: bytes) -> tuple[bytes, tuple[str, ...]]:
     Lines keep their numbers, except where lines are put together again.
     """
     done = []
-    for undo in (_decoded, _without_colours, _after_a_change, _without_prefix, _unwrapped):
+    for undo in (
+        _decoded,
+        _without_colours,
+        _out_of_html,
+        _with_plain_blanks,
+        _after_a_change,
+        _without_prefix,
+        _moved_back,
+        _unwrapped,
+    ):
         data, words = undo(data)
         done += [words] if words else []
     return data, tuple(done)
@@ -66,6 +104,20 @@ def _without_colours(data: bytes) -> tuple[bytes, str]:
         return data, ""
     plain, count = _ESCAPE.subn(b"", data)
     return plain, "the escape sequences of a terminal were left out" if count else ""
+
+
+def _out_of_html(data: bytes) -> tuple[bytes, str]:
+    if not any(escaped in data and plain not in data for escaped, plain in _MARKUP):
+        return data, ""
+    plain = _ENTITY.sub(lambda entity: html.unescape(entity[0].decode()).encode("utf-8", "replace"), data)
+    return plain, "its characters were escaped as HTML"
+
+
+def _with_plain_blanks(data: bytes) -> tuple[bytes, str]:
+    if not any(each.encode() in data for each in (*_NO_BREAK, *_NO_WIDTH)):
+        return data, ""
+    plain = _UNUSUAL.sub(lambda found: found[1] or (b" " if found[2] else b""), data)
+    return plain, "no-break blanks were replaced" if plain != data else ""
 
 
 def _after_a_change(data: bytes) -> tuple[bytes, str]:
@@ -97,6 +149,65 @@ def _number_or_blanks(part: bytes) -> bytes:
     if part.isdigit():
         return rb"\d++"
     return rb"[ \t]*+" if part and not part.strip() else b""
+
+
+def _moved_back(data: bytes) -> tuple[bytes, str]:
+    """With modules at the start of their lines: `print` puts a blank or a label there, in Markdown it is indented."""
+    pieces, done, words = [], 0, ""
+    for shifted in _shifted_lines(data):
+        label, blanks, line = shifted["label"], shifted["blanks"], shifted.start()
+        if line < done:
+            continue
+        end = 0 if label else _end_of_indented(data, shifted.end(), blanks)
+        if _EMPTY.fullmatch(data, 0, line) and _EMPTY.fullmatch(data, end):
+            break
+        pieces.append(data[done:line])
+        done = shifted.end("blanks")
+        if label:
+            words = f"{label.decode('utf-8', 'replace')!r} before a module was left out"
+        elif end:
+            pieces.append(re.sub(rb"^" + blanks, b"", data[done:end], flags=re.MULTILINE))
+            done, words = end, "the indentation of a module was left out"
+    return (b"".join((*pieces, data[done:])), words) if pieces else (data, "")
+
+
+def _shifted_lines(data: bytes) -> Iterator[re.Match[bytes]]:
+    """The lines in which modules begin behind something, those left out that are in other modules."""
+    places = (at for word in _WORDS for at in _finds(data, word))
+    for line in sorted({data.rfind(b"\n", max(at - _LONGEST_LABEL, 0), at) + 1 for at in places}):
+        shifted = _first_line(data, line)
+        if shifted and (shifted["label"] or shifted["blanks"]) and not shifted["label"].startswith(_REMARKS):
+            above = data[max(shifted.start() - _LONGEST_LINE, 0) : shifted.start()].rstrip().rpartition(b"\n")[2]
+            if shifted["label"] or not (above.startswith((b" ", b"\t")) or above.endswith(b"{")):
+                yield shifted
+
+
+def _first_line(data: bytes, line: int) -> re.Match[bytes] | None:
+    """The line in which a module begins, or the first of the aliases above it."""
+    shifted = _SHIFTED.match(data, line)
+    if shifted and not shifted["more"] and not shifted["body"] and shifted["label"][-1:].isalnum():
+        return None
+    while shifted and shifted.start() and not shifted["label"]:
+        alias = _ALIAS.match(data, data.rfind(b"\n", 0, shifted.start() - 1) + 1)
+        if alias is None or ((alias["label"] or alias["blanks"] != shifted["blanks"]) and shifted["blanks"]):
+            break
+        shifted = alias
+    return shifted
+
+
+def _finds(data: bytes, word: bytes) -> Iterator[int]:
+    at = data.find(word)
+    while at >= 0:
+        yield at
+        at = data.find(word, at + 1)
+
+
+def _end_of_indented(data: bytes, start: int, blanks: bytes) -> int:
+    """Where a module ends of which all lines are indented like its first; 0 if they are not."""
+    first_less = re.compile(rb"\n(?!%b|[ \t]*+(?:\n|\Z))" % blanks).search(data, start)
+    end = first_less.start() if first_less else len(data)
+    is_closed = data.find(b"\n" + blanks + b"}", start, end) >= 0
+    return end if is_closed or first_less is None else 0
 
 
 def _unwrapped(data: bytes) -> tuple[bytes, str]:

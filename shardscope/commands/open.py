@@ -29,6 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("path", help="a capture, a text, a folder of dumps, or -")
     parser.add_argument("--module", metavar="NAME", help="which one, of several in a folder, or a text")
+    parser.add_argument(
+        "--python", metavar="PATH", help="the interpreter whose jaxlib reads bytecode and protocol buffers"
+    )
     add_output_options(parser, "report", "reports")
     add_finding_options(parser)
 
@@ -38,7 +41,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     settings = configuration_above(Path())
     policy = policy_of(settings, options.select, options.ignore, options.strict)
     with progress(f"reading {options.path}", quiet=options.quiet):
-        capture = load(options.path, options.module)
+        capture = load(options.path, options.module, options.python or settings.python)
     format = chosen_format(options)
     if format == "tui":
         from shardscope.tui.app import show

@@ -190,4 +190,21 @@ def test_a_module_that_is_no_text(shardscope: Shardscope, tmp_path: Path, data: 
     (tmp_path / "binary").write_bytes(data)
     done = shardscope("open", "binary")
     assert done.returncode == 5
-    assert "text" in done.stderr.decode().splitlines()[0]
+    (line,) = done.stderr.decode().splitlines()
+    assert "binary" in line
+    assert "jaxlib" in line
+
+
+@pytest.mark.parametrize("stage", ["hlo", "stablehlo"])
+def test_a_text_without_its_end_is_no_success(
+    shardscope: Shardscope, tmp_path: Path, capture: Capture, stage: str
+) -> None:
+    found = capture.stage(stage)
+    assert found is not None
+    whole = found.source.data
+    (tmp_path / "whole").write_bytes(whole)
+    (tmp_path / "cut").write_bytes(whole[: len(whole) // 2])
+    assert shardscope("open", "cut", "--format", "text").returncode == 0
+    for option in (("--strict",), ("--fail-on", "error")):
+        assert shardscope("open", "cut", "--format", "text", *option).returncode == 5
+        assert shardscope("open", "whole", "--format", "text", *option).returncode in (0, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import html
 import shutil
 import subprocess
 import textwrap
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 from shardscope.parsers.text.modules import language
 from shardscope.parsers.text.repair import restored
+
+from tests.parsers.damage import is_linear, repeated
 
 HLO = """\
 HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[8]{0}, f32[8]{0})->f32[]}, num_partitions=8
@@ -106,6 +109,41 @@ def test_a_prefix_amid_a_log() -> None:
     log = "W0000 00:00:1795.000001 cpu.cc:1] cannot\n" * 30
     lines = "".join(f"I0000 00:00:1795.{n:06} dump.cc:9] {line}\n" for n, line in enumerate(HLO.splitlines()))
     assert undone(log + lines + log)[0] == log + HLO + log
+
+
+@texts
+@pytest.mark.parametrize("label", [" ", "compiled:\n ", "HLO: ", "step => ", "[1] "])
+def test_what_print_leaves_before_a_module(text: str, label: str) -> None:
+    above = label[: label.find("\n") + 1]
+    assert undone(label + text)[0] == above + text
+    again = undone(f"{label}{text}\nloss 3\n{label}{text}")[0]
+    assert again.count(text) == 2
+
+
+@texts
+def test_what_markdown_and_html_make_of_a_module(text: str) -> None:
+    quoted = "See:\n\n" + textwrap.indent(text, "    ") + "\nThat is all.\n"
+    found, (words,) = undone(quoted)
+    assert found == f"See:\n\n{text}\nThat is all.\n"
+    assert "indentation" in words
+    assert undone(html.escape(text)) == (text, ("its characters were escaped as HTML",))
+    assert text in undone(f"<pre>{html.escape(text)}</pre>")[0]
+
+
+@texts
+def test_blanks_that_do_not_break(text: str) -> None:
+    assert undone(text.replace("  ", "\u00a0 ")) == (text, ("no-break blanks were replaced",))
+    assert undone(text.replace(" = ", "\u202f=\u00a0").replace(" (", " \u200b("))[0] == text
+    named = text.replace("jit_f", '"\u00a0"')
+    assert undone(named) == (named, ())
+
+
+@pytest.mark.parametrize(
+    "pattern", ["HLO: HloModule m\n", " module @m {\n", "#a = b\n module {\n", "module ", "    module {\n    }\n"]
+)
+def test_work_grows_with_the_length(pattern: str) -> None:
+    assert is_linear(lambda text: restored(text.encode()), *repeated(pattern))
+    assert is_linear(lambda text: restored(text.encode()), *(f"see\n{text}" for text in repeated(pattern)))
 
 
 @texts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ...pipeline import communicating_stages
 from ...report import Collective, Report, UncountedCommunication
 from ...shardings.collective_causes import causes_of
 from ...units import format_bytes, format_seconds
@@ -15,8 +16,11 @@ TITLES = {
     "hlo": "Collectives in the compiled program",
     "hlo-spmd": "Collectives after partitioning, before the backend compiles them",
     "stablehlo": "Collectives in StableHLO, before partitioning",
+    "hlo-before": "Collectives in HLO, before partitioning",
 }
 """The stages whose collectives are listed, the preferred one first."""
+
+UNPARTITIONED = ("stablehlo", "hlo-before")
 
 MAX_UNCOUNTED = 4
 """Descriptions of communication without collectives in one line."""
@@ -33,9 +37,9 @@ def key_of(collective: Collective) -> Key:
 
 
 def programs(report: Report) -> list[str]:
-    """The stages whose collectives can be listed; the partitioned program only where there is no compiled one."""
-    there = [stage for stage in TITLES if report.capture.stage(stage) is not None]
-    return [stage for stage in there if stage != "hlo-spmd" or "hlo" not in there]
+    """The stages whose collectives are listed."""
+    there = {stage.name for stage in communicating_stages(report.program)}
+    return [stage for stage in TITLES if stage in there]
 
 
 def collectives(
@@ -116,10 +120,14 @@ def _heading(report: Report, stage: str | None, groups: Collection[CollectiveRow
 
 def _empty(report: Report, stage: str | None) -> str:
     if stage is None:
-        return "not known: neither StableHLO nor the compiled program is here"
+        return "not known: there is neither StableHLO nor HLO here"
     if report.uncounted:
         return f"no collectives, but {_uncounted(report)}"
-    return "none: nothing is communicated" if report.could_be_read(stage) else "none in what could be read"
+    if not report.could_be_read(stage):
+        return "none in what could be read"
+    if stage in UNPARTITIONED and report.partitions > 1:
+        return "none; those that the partitioner inserts are not here"
+    return "none: nothing is communicated"
 
 
 def _uncounted(report: Report) -> str:

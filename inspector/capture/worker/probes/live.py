@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...protocol.events import Execution, OutputSummary
+from ...protocol.memory import available_bytes
 from ..inputs import arg_spec
 from ..inputs.callables import Traceable
 from ..program.avals import is_ref, spec_text, type_text
@@ -170,13 +169,3 @@ def statistics(array: Any) -> dict[str, Any]:
         figures = {"minimum": finite.min(), "mean": finite.mean(dtype=np.float64), "maximum": finite.max()}
         found |= {name: float(figure) for name, figure in figures.items() if math.isfinite(figure)}
     return found
-
-
-def available_bytes() -> int | None:
-    """Memory that can be had without swapping, where the system says."""
-    try:
-        text = Path("/proc/meminfo").read_text()
-    except OSError:
-        return None
-    match = re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)
-    return int(match[1]) * 1024 if match else None

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from ...protocol import values
+from ...protocol.memory import available_bytes
 from ...protocol.values import Apart, Compared, Difference, Probe, Reference, Shard
 from ..program.avals import type_text
 from ..program.values import compiled_shardings
@@ -66,7 +67,7 @@ class Probed:
         shardings = (self._outputs, None) if len(self._outputs) == count else None
         traced = jax.jit(function, out_shardings=shardings).trace(*inputs.leaves)
         size = sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in traced.jaxpr.out_avals[count:])
-        available = live.available_bytes()
+        available = available_bytes()
         if available is not None and size > available // 2:
             raise TooLargeError(f"they take {size / 1e9:.1f} GB; {available / 1e9:.1f} GB of memory are free")
         probed = traced.lower().compile()

@@ -1,0 +1,107 @@
+"""What compressed files and zip archives hold. They are untrusted: a small file may unpack into all of the memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import importlib
+import lzma
+import zipfile
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from typing import IO
+
+from ..units import format_bytes
+from .model import UnreadableFileError
+from .protocol.memory import available_bytes
+
+MAX_BYTES = 1 << 32
+"""Of one text, and of all that a file unpacks to."""
+
+SHARE_OF_MEMORY = 8
+"""Reading a text takes several times as much memory as the text."""
+
+MAX_RATIO = 400
+SMALL_BYTES = 1 << 26
+"""Texts of compilers compress to a tenth, the most repetitive ones to a hundredth; small ones are always unpacked."""
+
+MAX_MEMBERS = 100_000
+
+ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+"""How an archive begins, and an empty one."""
+
+
+def max_unpacked(packed: int) -> int:
+    """Return how many bytes a file of so many may unpack to."""
+    available = available_bytes()
+    by_memory = MAX_BYTES if available is None else available // SHARE_OF_MEMORY
+    return min(MAX_BYTES, by_memory, max(SMALL_BYTES, packed * MAX_RATIO))
+
+
+def unpacked(name: str, data: bytes) -> bytes:
+    """Return what a compressed file holds; the data itself where it is not compressed.
+
+    Raises:
+        UnreadableFileError: it is damaged, holds too much, or cannot be unpacked here.
+    """
+    opener = next((opener for magic, opener in _OPENERS.items() if data.startswith(magic)), None)
+    return data if opener is None else _read(name, lambda: opener(BytesIO(data)), max_unpacked(len(data)))
+
+
+def members(name: str, data: bytes) -> Iterator[tuple[str, int, Callable[[], bytes]]]:
+    """Yield the files in a zip archive: name, size as the archive states it, and a function that reads it.
+
+    Raises:
+        UnreadableFileError: it is damaged, or holds too much.
+    """
+    try:
+        archive = zipfile.ZipFile(BytesIO(data))
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        raise UnreadableFileError(f"cannot read {name}: {error}") from error
+    entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+    most = max_unpacked(len(data))
+    if len(entries) > MAX_MEMBERS or sum(entry.file_size for entry in entries) > most:
+        raise UnreadableFileError(f"cannot read {name}: it unpacks to more than {format_bytes(most)}")
+    for entry in entries:
+        # What is stated may be too little.
+        read = _member_reader(f"{name}/{entry.filename}", archive, entry, most)
+        yield entry.filename, entry.file_size, read
+
+
+def _member_reader(name: str, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> Callable[[], bytes]:
+    return lambda: _read(name, lambda: archive.open(entry), most)
+
+
+def _read(name: str, open_it: Callable[[], IO[bytes]], most: int) -> bytes:
+    """All of a stream that has at most so many bytes."""
+    pieces, size = [], 0
+    try:
+        with open_it() as stream:
+            while size <= most and (piece := stream.read(1 << 20)):
+                pieces.append(piece)
+                size += len(piece)
+    except Exception as error:  # each format has errors of its own, and some of them no base but this
+        raise UnreadableFileError(f"cannot read {name}: {error}") from error
+    if size > most:
+        raise UnreadableFileError(f"cannot read {name}: it unpacks to more than {format_bytes(most)}")
+    return b"".join(pieces)
+
+
+def _zstandard(stream: BytesIO) -> IO[bytes]:
+    """The standard library has it from Python 3.14 on."""
+    for module in ("compression.zstd", "backports.zstd", "zstandard"):
+        try:
+            opened: IO[bytes] = importlib.import_module(module).open(stream, "rb")
+        except ImportError:
+            continue
+        return opened
+    raise RuntimeError("zstd needs Python 3.14 or `pip install zstandard`, or unpack it with `zstd -d`")
+
+
+_OPENERS: dict[bytes, Callable[[BytesIO], IO[bytes]]] = {
+    b"\x1f\x8b": lambda packed: gzip.GzipFile(fileobj=packed),  # type: ignore[dict-item, return-value]
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+    b"BZh": bz2.BZ2File,
+    b"\x28\xb5\x2f\xfd": _zstandard,
+}
+"""How a format begins, and what opens it."""

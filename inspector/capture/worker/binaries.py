@@ -1,0 +1,67 @@
+"""Modules that are no text: protocol buffers of HLO and bytecode of MLIR, printed by the interpreter's own jaxlib."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+
+def main() -> None:
+    """Print, as text, the module that standard input holds."""
+    data = sys.stdin.buffer.read()
+    try:
+        text = _mlir_text(data) if data.startswith(b"ML\xefR") else _hlo_text(data)
+    except Exception as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+
+
+def _mlir_text(data: bytes) -> str:
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    context = mlir.make_ir_context()
+    context.allow_unregistered_dialects = True
+    module: Any
+    try:
+        # What `jax.export` serializes; it reads other bytecode too.
+        module = stablehlo.deserialize_portable_artifact(context, data)
+    except Exception:
+        module = ir.Module.parse(data, context)
+    return str(module.operation.get_asm(enable_debug_info=True))
+
+
+def _hlo_text(data: bytes) -> str:
+    module = _hlo_module()
+    errors = []
+    for proto in _protos(data):
+        try:
+            return str(module.from_serialized_hlo_module_proto(proto).to_string())
+        except Exception as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _hlo_module() -> Any:
+    for name in ("jaxlib._hlo", "jaxlib._jax", "jaxlib.xla_extension"):
+        try:
+            return importlib.import_module(name).HloModule
+        except (ImportError, AttributeError):
+            continue
+    raise ImportError("this jaxlib has no HloModule")
+
+
+def _protos(data: bytes) -> Iterator[bytes]:
+    """The HloModuleProto that an HloProto has as its first field, where that may be one, and the data itself."""
+    length = shift = 0
+    for place, byte in enumerate(data[1:11], 2):
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            if data[place : place + 1] == b"\n":
+                yield data[place : place + length]
+            break
+    yield data

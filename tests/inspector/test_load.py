@@ -1,0 +1,203 @@
+"""Files as people have them: compressed, archived, as bytecode and protocol buffers, written by jaxlib and the standard
+library, say what the text in them says; and none unpacks into all of the memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import sys
+import zipfile
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture import packed
+from shardscope.inspector.capture.file import save
+from shardscope.inspector.capture.model import Capture, CaptureError
+from shardscope.inspector.load import load
+from shardscope.inspector.pipeline import inspect
+
+from tests.conftest import SampleCapture
+
+TEXT = b"HloModule m, is_scheduled=true\n\nENTRY %e {\n  ROOT %c = f32[] constant(0)\n}\n"
+
+
+@pytest.fixture(scope="session")
+def captured(sample: SampleCapture) -> Capture:
+    return sample("fsdp_tp:grad")
+
+
+def text_of(capture: Capture, stage: str) -> bytes:
+    found = capture.stage(stage)
+    assert found is not None
+    return found.source.data
+
+
+def zipped_bytes(**members: bytes) -> bytes:
+    data = BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+    return data.getvalue()
+
+
+def zipped(path: Path, **members: bytes) -> Path:
+    path.write_bytes(zipped_bytes(**members))
+    return path
+
+
+def said(capture: Capture) -> list[tuple[object, ...]]:
+    """What a text says of its collectives, as far as no print of it differs."""
+    found = inspect(capture).collectives
+    return [(each.stage, each.kind, each.operand_types, each.result_types, each.groups) for each in found]
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, lzma.compress, bz2.compress, lambda data: lzma.compress(gzip.compress(data))]
+)
+def test_compressed_texts(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    (tmp_path / "f").write_bytes(pack(TEXT))
+    (stage,) = load(str(tmp_path / "f")).stages
+    assert (stage.name, stage.source.data) == ("hlo", TEXT)
+
+
+def test_zstandard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing can read it, the message says what would."""
+    (tmp_path / "f").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(9))
+    for name in ("compression.zstd", "backports.zstd", "zstandard"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(CaptureError, match="pip install zstandard"):
+        load(str(tmp_path / "f"))
+    monkeypatch.undo()
+    zstd = pytest.importorskip("compression.zstd" if sys.version_info >= (3, 14) else "zstandard")
+    (tmp_path / "f").write_bytes(zstd.compress(TEXT))
+    assert load(str(tmp_path / "f")).stages[0].source.data == TEXT
+
+
+def test_archives(tmp_path: Path, captured: Capture) -> None:
+    one = load(str(zipped(tmp_path / "one", text=TEXT)))
+    assert [stage.source.data for stage in one.stages] == [TEXT]
+    save(captured, tmp_path / "saved")
+    again = load(str(zipped(tmp_path / "packed", saved=(tmp_path / "saved").read_bytes())))
+    assert [stage.source.data for stage in again.stages] == [stage.source.data for stage in captured.stages]
+    two = zipped(tmp_path / "two", **{"a/x.hlo": TEXT, "README": b"see there"}, **{"b.mlir": b"module @m {\n}\n"})
+    assert load(str(two), "b.mlir").stages[0].name == "stablehlo"
+    with pytest.raises(CaptureError, match=r"a/x\.hlo"):
+        load(str(two), "c")
+    for empty in ({}, {"README": b"x", "more": b"y"}):
+        with pytest.raises(CaptureError, match="holds no module"):
+            load(str(zipped(tmp_path / "none", **empty)))
+
+
+def test_a_dump_in_an_archive_or_compressed(tmp_path: Path, captured: Capture) -> None:
+    names = {
+        "hlo-before": "module_0001.jit_f.0003.spmd-partitioner.after_shardy-xla.before_spmd-partitioning.txt",
+        "hlo-spmd": "module_0001.jit_f.0004.spmd-partitioner.after_spmd-partitioning.before_dce.txt",
+        "hlo": "module_0001.jit_f.cpu_after_optimizations.txt",
+    }
+    texts = {file: text_of(captured, stage) for stage, file in names.items()}
+    found = load(str(zipped(tmp_path / "dump.zip", **texts)))
+    (tmp_path / "dump").mkdir()
+    for file, data in texts.items():
+        (tmp_path / "dump" / f"{file}.gz").write_bytes(gzip.compress(data))
+    for each in (found, load(str(tmp_path / "dump"))):
+        assert {stage.name: stage.source.data for stage in each.stages} == {
+            stage: text_of(captured, stage) for stage in names
+        }
+
+
+def test_bytecode(tmp_path: Path, captured: Capture) -> None:
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir import ir
+
+    text = text_of(captured, "stablehlo")
+    module = ir.Module.parse(text, mlir.make_ir_context())
+    (tmp_path / "f").write_bytes(mlir.module_to_bytecode(module))
+    found = load(str(tmp_path / "f"))
+    assert found.stages[0].source.data == module.operation.get_asm(enable_debug_info=True).encode()
+    (tmp_path / "g").write_bytes(text)
+    assert said(found) == said(load(str(tmp_path / "g")))
+
+
+def test_protocol_buffers(tmp_path: Path, captured: Capture) -> None:
+    """An HloProto is, to begin with, the module as its first field."""
+    from jaxlib import _hlo as xla
+
+    text = text_of(captured, "hlo")
+    module = xla.hlo_module_from_text(text.decode()).as_serialized_hlo_module_proto()
+    length, prefix = len(module), b"\n"
+    while length > 0x7F:
+        prefix, length = prefix + bytes([length & 0x7F | 0x80]), length >> 7
+    (tmp_path / "f.pb").write_bytes(prefix + bytes([length]) + module)
+    (tmp_path / "f").write_bytes(text)
+    assert said(load(str(tmp_path / "f.pb"))) == said(load(str(tmp_path / "f")))
+
+
+def test_what_jaxlib_cannot_read(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"ML\xefR\rMLIR23")
+    with pytest.raises(CaptureError, match="MLIR bytecode"):
+        load(str(tmp_path / "f"))
+    with pytest.raises(CaptureError, match="nowhere"):
+        load(str(tmp_path / "f"), python="/nowhere")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, lambda data: zipped_bytes(one=data, other=b"x")])
+def test_a_small_file_does_not_unpack_into_all_of_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(packed, "SMALL_BYTES", 1 << 20)
+    (tmp_path / "bomb").write_bytes(pack(bytes(1 << 23)))
+    with pytest.raises(CaptureError, match="unpacks to more than"):
+        load(str(tmp_path / "bomb"))
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    for pack in (gzip.compress, lzma.compress, bz2.compress):
+        (tmp_path / "f").write_bytes(pack(TEXT)[:-5])
+        with pytest.raises(CaptureError, match="cannot read"):
+            load(str(tmp_path / "f"))
+    (tmp_path / "f").write_bytes(zipped(tmp_path / "z", f=TEXT).read_bytes()[:-30])
+    with pytest.raises(CaptureError, match="cannot read"):
+        load(str(tmp_path / "f"))
+
+
+PARTITIONED = b"HloModule m, num_partitions=2\n\nENTRY %main.1_spmd (p: f32[2]) -> f32[2] {\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "stage"),
+    [
+        (TEXT, "f", "hlo"),
+        (TEXT.replace(b"is_scheduled=true", b"num_partitions=2"), "f", "hlo-before"),
+        (PARTITIONED, "f", "hlo-spmd"),
+        (PARTITIONED, "module_1.m.0007.spmd-partitioner.after_spmd-partitioning.before_x.txt", "hlo-spmd"),
+        (TEXT.split(b"\n\n")[1], "module_1.m.0007.spmd-partitioner.after_spmd-partitioning.txt", "hlo-spmd"),
+        (TEXT.split(b"\n\n")[1], "f", "hlo"),
+        (TEXT, "module_1.jit_f.before_optimizations.txt", "hlo-before"),
+    ],
+)
+def test_which_stage_a_text_is(tmp_path: Path, text: bytes, name: str, stage: str) -> None:
+    (tmp_path / name).write_bytes(text)
+    assert [each.name for each in load(str(tmp_path / name)).stages] == [stage]
+
+
+def test_what_is_said_of_the_place_of_a_text(tmp_path: Path) -> None:
+    dce = tmp_path / "module_1.m.0008.spmd-cleanup.after_dce.before_tuple-simplifier.txt"
+    dce.write_bytes(TEXT)
+    (note,) = load(str(dce)).messages
+    assert "after pass 'dce' of 'spmd-cleanup', before 'tuple-simplifier'" in note.text
+    (tmp_path / "f").write_bytes(TEXT.split(b"\n\n")[1])
+    (note,) = load(str(tmp_path / "f")).messages
+    assert "no HloModule line" in note.text
+
+
+@pytest.mark.parametrize("stage", ["hlo", "hlo-spmd", "hlo-before"])
+def test_collectives_of_every_stage_of_hlo(sample: SampleCapture, stage: str) -> None:
+    """Those of a stage by itself are as many as XLA's text has."""
+    found = sample("ring_attention:attend").stage(stage)
+    assert found is not None
+    listed = inspect(Capture(stages=(found,), complete=True)).collectives
+    assert len(listed) == found.source.data.count(b"channel_id=") > 0
+    assert {each.stage for each in listed} == {stage}
