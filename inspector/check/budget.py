@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ..capture.model import CaptureError
-from ..diff.outline import Outline, Transfer
+from ..diff.outline import Counted, Outline, Transfer
 from ..report import Kind, PeakMemory
 from ..units import format_bytes, format_seconds, plural
 
@@ -51,7 +51,7 @@ class Broken:
 
     budget: Budget
     found: str
-    transfers: tuple[tuple[Transfer, int], ...] = ()
+    transfers: Counted = ()
 
 
 def parse_budget(text: str) -> Budget:
@@ -83,43 +83,35 @@ def broken(budgets: Sequence[Budget], outline: Outline, peak: PeakMemory | None 
 
 
 def _broken(budget: Budget, outline: Outline, peak: PeakMemory | None) -> Broken | None:
-    taken = None if peak is None else peak.bytes
+    found, words, transfers = _measured(budget, outline, peak)
+    return None if found is not None and found <= budget.most else Broken(budget, words, transfers)
+
+
+def _measured(budget: Budget, outline: Outline, peak: PeakMemory | None) -> tuple[float | None, str, Counted]:
+    """How much there is of what is limited, None where that is not known; in words; and the collectives it is of."""
+    taken, capacity = (None, None) if peak is None else (peak.bytes, peak.capacity)
     match budget.measure:
         case "implicit":
             these = tuple((one, count) for one, count in outline.transfers if one.origin != "user")
-            return Broken(budget, f"{_counted(these)} that nobody wrote", these) if these else None
+            return len(these), f"{_counted(these)} that nobody wrote", these
         case "wire":
             sent = outline.total_wire
             ordered = sorted(outline.transfers, key=lambda each: -(each[0].work.total_wire or 0) * each[1])
-            within = sent is not None and sent <= budget.most
-            return None if within else Broken(budget, f"{format_bytes(sent)} per device and run", tuple(ordered))
+            return sent, f"{format_bytes(sent)} per device and run", tuple(ordered)
         case "peak":
-            within = taken is not None and taken <= budget.most
-            return None if within else Broken(budget, f"{format_bytes(taken)} per device")
+            return taken, f"{format_bytes(taken)} per device", ()
+        case "share" if taken is None or not capacity:
+            return None, f"{format_bytes(taken)} of a memory whose size this target does not tell", ()
         case "share":
-            return _over_share(budget, peak)
+            share = 100 * taken / capacity
+            return share, f"{share:.3g} %, {format_bytes(taken)} of {format_bytes(capacity)}", ()
         case "time":
             seconds = outline.costs.get("estimated")
-            within = seconds is not None and seconds <= budget.most
-            return None if within else Broken(budget, f"an estimated {format_seconds(seconds)}{_unknown(seconds)}")
+            why = ", since nothing is known of how fast this target is" if seconds is None else ""
+            return seconds, f"an estimated {format_seconds(seconds)}{why}", ()
         case "collectives":
             these = tuple((one, count) for one, count in outline.transfers if _is_meant(one, budget))
-            within = sum(count for _, count in these) <= budget.most
-            return None if within else Broken(budget, _counted(these), these)
-
-
-def _over_share(budget: Budget, peak: PeakMemory | None) -> Broken | None:
-    taken, capacity = (None, None) if peak is None else (peak.bytes, peak.capacity)
-    if taken is None or not capacity:
-        return Broken(budget, f"{format_bytes(taken)} of a memory whose size this target does not tell")
-    share = 100 * taken / capacity
-    if share <= budget.most:
-        return None
-    return Broken(budget, f"{share:.3g} %, {format_bytes(taken)} of {format_bytes(capacity)}")
-
-
-def _unknown(seconds: float | None) -> str:
-    return ", since nothing is known of how fast this target is" if seconds is None else ""
+            return sum(count for _, count in these), _counted(these), these
 
 
 def _is_meant(one: Transfer, budget: Budget) -> bool:
@@ -130,5 +122,5 @@ def _is_meant(one: Transfer, budget: Budget) -> bool:
     return not budget.axes or axes is None or any(axis.partition(":(")[0] in budget.axes for axis in axes)
 
 
-def _counted(these: Sequence[tuple[Transfer, int]]) -> str:
+def _counted(these: Counted) -> str:
     return plural(sum(count for _, count in these), "collective")

@@ -22,7 +22,7 @@ _LAYOUT = re.compile(r"\{[\d,]*(?::[^}]*)?\}|/\*.*?\*/")
 
 def graph_of(computation: Computation) -> Graph[Instruction]:
     """The graph of one computation."""
-    return Graph(computation.instructions, computation.instruction, Uses(computation).users_of, _node)
+    return Graph(computation.instructions, Uses(computation), _node)
 
 
 def graph_around(module: HloModule, offset: int) -> Graph[Instruction] | None:

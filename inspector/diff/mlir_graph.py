@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 
+from ...parsers.errors import readable
 from ...parsers.mlir import Block, MlirModule, Operation
 from ..ir import mlir_types
 from .nodes import Graph, Node
@@ -24,33 +25,46 @@ def graph_around(module: MlirModule, offset: int) -> Graph[Operation] | None:
     if operation is None or around is None:
         return None
     blocks = (block for region in around.regions for block in region.blocks)
-    return next((graph for graph in map(_graph_of, blocks) if graph.at(operation.span.start) is not None), None)
+    graphs = (Graph(uses.operations, uses, _node) for uses in map(BlockUses, blocks))
+    return next((graph for graph in graphs if graph.at(operation.span.start) is not None), None)
 
 
-def _graph_of(block: Block) -> Graph[Operation]:
-    """The graph of one block. A value that is used inside an operation's regions is used by that operation."""
+class BlockUses:
+    """The uses in one block. A value that is used inside an operation's regions is used by that operation."""
 
-    @cache
-    def made() -> Mapping[str, Operation]:
-        return {name: each for each in block.operations if (name := _name(each))}
+    def __init__(self, block: Block) -> None:
+        self.operations = block.operations
 
-    @cache
-    def used() -> Mapping[str, Sequence[Operation]]:
-        return _used(block)
+    def definition(self, name: str) -> Operation | None:
+        """The operation of that name; None for a block's argument."""
+        return self._made.get(name)
 
-    return Graph(block.operations, lambda name: made().get(name), lambda names: used(), _node)
+    def operands(self, operation: Operation) -> tuple[str, ...]:
+        """The names of what an operation takes; none of one that cannot be read."""
+        return tuple(map(_whole, readable(lambda: operation.operands) or ()))
 
+    def results(self, operation: Operation) -> tuple[str, ...]:
+        """The name of an operation, which stands for its results."""
+        return tuple(filter(None, [_name(operation)]))
 
-def _used(block: Block) -> Mapping[str, Sequence[Operation]]:
-    """The operations in whose text a name stands, less the one that makes it."""
-    found: dict[str, list[Operation]] = {}
-    for operation in block.operations:
-        text = operation.text.source.data
-        own = _name(operation)
-        for name in {match[0].decode() for match in _NAME.finditer(text, operation.span.start, operation.span.end)}:
-            if name != own:
-                found.setdefault(name, []).append(operation)
-    return found
+    def users_of(self, names: Collection[str]) -> Mapping[str, Sequence[Operation]]:
+        """For each name the operations in whose text it stands, less the one that makes it."""
+        return {name: self._used.get(name, ()) for name in names}
+
+    @cached_property
+    def _made(self) -> Mapping[str, Operation]:
+        return {name: each for each in self.operations if (name := _name(each))}
+
+    @cached_property
+    def _used(self) -> Mapping[str, Sequence[Operation]]:
+        found: dict[str, list[Operation]] = {}
+        for operation in self.operations:
+            text = operation.text.source.data
+            own = _name(operation)
+            for name in {match[0].decode() for match in _NAME.finditer(text, operation.span.start, operation.span.end)}:
+                if name != own:
+                    found.setdefault(name, []).append(operation)
+        return found
 
 
 def _name(operation: Operation) -> str:

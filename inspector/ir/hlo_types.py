@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from ...parsers.hlo.types import ArrayShape, HloType, TupleShape
-from ..units import bytes_of
-from .types import ArrayType
+from ...parsers.hlo.types import UNBOUNDED, ArrayShape, HloType, TupleShape
+from .types import ArrayType, total_bytes
 
 _NAMES = {"pred": "bool", "token": "token"}
 _SIGNED = re.compile(r"s(\d+)")
@@ -33,7 +32,7 @@ def array_type(type: HloType) -> ArrayType:
     """The type without its layout; tuples are joined by commas."""
     match type:
         case ArrayShape(dtype, dims):
-            return ArrayType(dtype_name(dtype), dims)
+            return ArrayType(dtype_name(dtype), tuple(None if dim == UNBOUNDED else dim for dim in dims))
         case TupleShape(elements):
             return ArrayType(f"({', '.join(map(short, elements))})", None)
         case other:
@@ -45,15 +44,6 @@ def short(type: HloType) -> str:
     return str(array_type(type))
 
 
-def size(types: Iterator[HloType] | tuple[HloType, ...]) -> int | None:
+def size(types: Iterable[HloType]) -> int | None:
     """Bytes of all the leaves together; None where one is unknown."""
-    total = 0
-    for type in types:
-        for leaf in leaves(type):
-            if not isinstance(leaf, ArrayShape) or min(leaf.dims, default=0) < 0:
-                return None
-            count = bytes_of(dtype_name(leaf.dtype), leaf.dims)
-            if count is None:
-                return None
-            total += count
-    return total
+    return total_bytes(array_type(leaf) for type in types for leaf in leaves(type))

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ...parsers.mlir.types import MlirType, TensorType
-from ..units import bytes_of
-from .types import ArrayType
+from .types import ArrayType, total_bytes
 
 _NAMES = {"i1": "bool", "complex<f32>": "c64", "complex<f64>": "c128"}
 _UNSIGNED = re.compile(r"ui(\d+)")
@@ -34,12 +33,4 @@ def short(type: MlirType) -> str:
 
 def size(types: Iterable[MlirType]) -> int | None:
     """Bytes of all of them together; None where one is unknown."""
-    total = 0
-    for type in types:
-        if not isinstance(type, TensorType) or None in type.dims:
-            return None
-        count = bytes_of(dtype_name(type.element), [dim for dim in type.dims if dim is not None])
-        if count is None:
-            return None
-        total += count
-    return total
+    return total_bytes(map(array_type, types))

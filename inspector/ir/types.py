@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ...parsers.errors import readable
+from ...parsers.sharding_syntax.jax_arrays import parse_array_type
 from ..units import bytes_of
 
 
@@ -38,6 +41,18 @@ class ArrayType:
         if self.dims is None:
             return self.dtype
         return f"{self.dtype}[{','.join('?' if dim is None else str(dim) for dim in self.dims)}]"
+
+
+def jax_type(text: str) -> ArrayType:
+    """The type that JAX prints so."""
+    array = readable(lambda: parse_array_type(text))
+    return ArrayType(text, None) if array is None else ArrayType(array.dtype, array.dims)
+
+
+def total_bytes(types: Iterable[ArrayType]) -> int | None:
+    """The bytes of all of them together; None where those of one are not known."""
+    sizes = [type.bytes for type in types]
+    return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
 def types_text(types: tuple[ArrayType, ...]) -> str:

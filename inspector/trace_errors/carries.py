@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from ...parsers.errors import readable
+from ...parsers.sharding_syntax.jax_arrays import parse_array_type
 from ..findings.fixes.calls import name_of, nodes_of
 from ..findings.fixes.edits import wrapped
-from ..findings.support.blocks import array_type
 from ..report import Explanation, Fix, StoryStep
 from .failed import Failed
 from .functions import element, functions_named, prefix_of, results_of
@@ -59,7 +60,7 @@ def explain_branches(failed: Failed, said: re.Match[str]) -> Explanation:
 
 def axes_in(type: str) -> tuple[str, ...]:
     """The axes over which a type varies: `x` and `y` in `f32[2]{V:(x,y)}`."""
-    array = array_type(type)
+    array = readable(lambda: parse_array_type(type))
     return () if array is None else array.varying
 
 

@@ -11,9 +11,9 @@ from ....parsers.sharding_syntax.mesh import join_axes
 from ...capture.model import PHASES, Capture, Execution, OutputSummary
 from ...capture.protocol.request import Request
 from ...capture.spawn import last_capture
+from ...ir.types import jax_type
 from ...report import Edit, Finding, Report, Trial
 from ..rules import rule_named
-from ..support.blocks import dtype_of
 from ..support.compiled import in_hlo, is_compiled, saving
 from .apply import captured_with
 
@@ -161,6 +161,6 @@ def _compared(one: OutputSummary, other: OutputSummary) -> Values:
         return "equal"
     if one.projections is None or other.projections is None:
         return "not compared"
-    tolerance = ROUNDING.get(dtype_of(one.type), 0.0) * max(one.projections[0], other.projections[0])
+    tolerance = ROUNDING.get(jax_type(one.type).dtype, 0.0) * max(one.projections[0], other.projections[0])
     apart = max(abs(a - b) for a, b in zip(one.projections, other.projections, strict=True))
     return "close" if apart <= tolerance and one.non_finite == other.non_finite else "differ"

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...ir.types import types_text
+from ...ir.types import jax_type, types_text
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ..fixes.constraints import through_both
 from ..rule import Rule, finding
-from ..support.blocks import shape_of
 from ..support.compiled import certainty, compiled_to, in_hlo, place_in_hlo
 
 _SAYS = re.compile(r"full rematerialization", re.IGNORECASE)
@@ -31,7 +30,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _found(report: Report, text: str) -> Finding:
     shardings, operation, op_name = _FROM_TO.search(text), _OPERATION.search(text), _OP_NAME.search(text)
-    local = shape_of(operation[2]) if operation is not None else None
+    local = jax_type(operation[2]).shape if operation is not None else None
     gather = _gather(report, local, op_name[1] if op_name is not None else "")
     named = op_name[1] if op_name is not None else operation[1] if operation is not None else "a value"
     evidence = [("compiler", text if len(text) < 300 else f"{text[:300]}…")]

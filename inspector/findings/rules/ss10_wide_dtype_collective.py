@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from ...catalog.spellings import primitives_of, rule_of
 from ...ir.jaxpr_text import EquationPlace
+from ...ir.types import jax_type
 from ...report import Finding, Fix, Report
 from ..fixes.calls import Call, call_at, operand_text
 from ..fixes.edits import as_operand, together, wrapped
 from ..rule import Rule, Saving, finding
-from ..support.blocks import dtype_of, reached, type_bytes
+from ..support.blocks import reached
 from ..support.compiled import certainty, compiled_as, compiled_to, is_compiled, platform_of
 from ..support.jaxpr_flow import At, Flow, Use, equations_of
 
@@ -41,17 +42,17 @@ class _Narrow:
 
 def _narrowed(flow: Flow, place: EquationPlace, number: int) -> _Narrow | None:
     equation = place.equation
-    wide = dtype_of(equation.outputs[number].type)
+    wide = jax_type(equation.outputs[number].type).dtype
     made = flow.made.get((place.jaxpr, equation.inputs[number] if number < len(equation.inputs) else ""))
     if made is not None and made[0].equation.primitive == "convert_element_type":
         before = flow.type_of(At(place.jaxpr, made[0].equation.inputs[0])) or ""
-        dtype = dtype_of(before)
+        dtype = jax_type(before).dtype
         if _is_narrower(dtype, wide):
             return _Narrow(dtype, f"{equation.inputs[number]} was widened from {before}", widened=True)
     found = reached(flow, At(place.jaxpr, equation.outputs[number].name), _is_cast)
     if found is None or found.through:
         return None
-    dtypes = {dtype_of(use.place.equation.outputs[0].type) for use in found.ends}
+    dtypes = {jax_type(use.place.equation.outputs[0].type).dtype for use in found.ends}
     if len(dtypes) == 1 and _is_narrower(dtype := dtypes.pop(), wide):
         return _Narrow(dtype, f"all that is done with {equation.outputs[number].name} is to make {dtype} of it", False)
     return None
@@ -62,7 +63,7 @@ def _is_cast(use: Use) -> bool:
 
 
 def _is_narrower(narrow: str, wide: str) -> bool:
-    sizes = type_bytes(f"{narrow}[1]"), type_bytes(f"{wide}[1]")
+    sizes = jax_type(f"{narrow}[1]").bytes, jax_type(f"{wide}[1]").bytes
     return None not in sizes and sizes[0] < sizes[1] and narrow[:1] in "bf" and wide[:1] == "f"  # type: ignore[operator]
 
 
@@ -72,10 +73,10 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, narrow
     if rule is None or rule.lowers_to is None:
         return
     compiled = compiled_as(report, rule.lowers_to, equation.axes or (), type, source)
-    wide = dtype_of(type)
+    wide = jax_type(type).dtype
     if is_compiled(report) and (compiled is None or not any(t.dtype.startswith(wide) for t in compiled.result_types)):
         return  # the compiler narrows it before it travels
-    sizes = type_bytes(f"{narrow.dtype}[1]") or 0, type_bytes(f"{wide}[1]") or 1
+    sizes = jax_type(f"{narrow.dtype}[1]").bytes or 0, jax_type(f"{wide}[1]").bytes or 1
     saved = None
     if compiled is not None and compiled.wire_bytes is not None and len(compiled.result_types) == 1:
         saved = compiled.wire_bytes - compiled.wire_bytes * sizes[0] // sizes[1]

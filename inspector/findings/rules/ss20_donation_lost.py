@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from ...capture.model import Value
+from ...ir.types import jax_type
 from ...report import Finding, FindingPlace, Report, Role, ShardedValue, SourcePosition
 from ...units import format_bytes
 from ..fixes.edits import fewer_in_keyword
 from ..rule import Rule, alternatives, finding
-from ..support.blocks import dtype_of, shape_of, type_bytes
 
 _ALIASED = re.compile(r":\s*\((\d{1,9}),")
 
@@ -36,7 +36,7 @@ def check(report: Report) -> Iterator[Finding]:
 def _found(report: Report, argument: Value, place: FindingPlace) -> Finding:
     sharded = {(value.role, value.name): value for value in report.shardings}
     own = sharded.get(("argument", argument.path))
-    size = type_bytes(argument.type) if own is None or own.local_type is None else own.local_type.bytes
+    size = jax_type(argument.type).bytes if own is None or own.local_type is None else own.local_type.bytes
     script = report.capture.script_text
     files = () if script is None else (script.name,)
     why, fix = _why(report, argument, own, sharded)
@@ -57,9 +57,9 @@ def _why(
     report: Report, argument: Value, own: ShardedValue | None, sharded: dict[tuple[Role, str], ShardedValue]
 ) -> tuple[str, str]:
     outputs = report.capture.outputs
-    dtype = dtype_of(argument.type)
-    alike = [value for value in outputs if shape_of(value.type) == shape_of(argument.type)]
-    same = [value for value in alike if dtype_of(value.type) == dtype]
+    dtype = jax_type(argument.type).dtype
+    alike = [value for value in outputs if jax_type(value.type).shape == jax_type(argument.type).shape]
+    same = [value for value in alike if jax_type(value.type).dtype == dtype]
     if same:
         other = sharded.get(("output", same[0].path))
         if own is not None and other is not None and own.spec != other.spec:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from ...catalog.spellings import KIND_OF
 from ...ir.jaxpr_text import EquationPlace
+from ...ir.types import jax_type
 from ...report import Collective, Finding, Fix, Report
 from ..fixes.calls import call_at, operand_text, renamed
 from ..fixes.edits import axes_text, rewritten, together, without_calls
 from ..rule import Rule, Saving, finding
-from ..support.blocks import numbers_of, reached, type_bytes
+from ..support.blocks import numbers_of, reached
 from ..support.compiled import GATHERS, certainty, compiled_as, compiled_to, is_compiled, saved_seconds
 from ..support.device_values import axis_sizes, devices_along, operands_over
 from ..support.jaxpr_flow import At, Flow, Use, equations_of
@@ -94,7 +95,7 @@ def _found(
 
 def _saved(report: Report, reductions: tuple[EquationPlace, ...], compiled: Collective | None) -> Saving:
     """Against one all-reduce of what comes out, for each of the reductions."""
-    sizes = [type_bytes(each.equation.outputs[0].type) for each in reductions]
+    sizes = [jax_type(each.equation.outputs[0].type).bytes for each in reductions]
     if compiled is None or compiled.wire_bytes is None or None in sizes:
         return Saving()
     size = sum(each for each in sizes if each is not None)

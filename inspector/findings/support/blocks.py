@@ -7,12 +7,10 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ....parsers.errors import ParseError
-from ....parsers.sharding_syntax.jax_arrays import ArrayType, parse_array_type
 from ...catalog.spellings import rule_of
 from ...ir.jaxpr import Equation
 from ...ir.jaxpr_text import EquationPlace
-from ...units import bytes_of
+from ...ir.types import jax_type
 from .jaxpr_flow import MAX_STEPS, At, Flow, Use
 
 ELEMENTWISE = frozenset(
@@ -38,38 +36,6 @@ RESHAPING = (
 _LISTS = re.compile(r"\(([\d, ]*)\)")
 
 
-def array_type(type: str) -> ArrayType | None:
-    """The type that JAX prints so; None of what is no array."""
-    try:
-        return parse_array_type(type)
-    except ParseError:
-        return None
-
-
-def shape_of(type: str) -> tuple[int, ...] | None:
-    """The shape in a type; None of what is no array, or has a size that is no number."""
-    array = array_type(type)
-    return None if array is None else array.shape
-
-
-def dtype_of(type: str) -> str:
-    """The dtype of an array of that type; of what is no array, the type."""
-    array = array_type(type)
-    return type if array is None else array.dtype
-
-
-def elements_of(type: str) -> int | None:
-    """How many elements an array of that type has; None where that is not known."""
-    shape = shape_of(type)
-    return None if shape is None else math.prod(shape)
-
-
-def type_bytes(type: str) -> int | None:
-    """The bytes of an array of that type; None where they are not known."""
-    array = array_type(type)
-    return None if array is None or array.shape is None else bytes_of(array.dtype, array.shape)
-
-
 def numbers_of(equation: Equation, parameter: str) -> tuple[int, ...]:
     """A parameter that is a tuple of numbers, as `slice_sizes=(4, 16)`; empty where it is something else."""
     parts = dict(equation.params).get(parameter, "").strip("()").replace(" ", "").split(",")
@@ -82,7 +48,7 @@ def dimension_before(equation: Equation, position: int, operand: str, dim: int, 
 
     Block i of `parts` equal ones of the result is made of block i of the operand alone. None where that is not so.
     """
-    before, after = shape_of(operand), shape_of(equation.outputs[0].type) if equation.outputs else None
+    before, after = jax_type(operand).shape, jax_type(equation.outputs[0].type).shape if equation.outputs else None
     if before is None or after is None or not 0 <= dim < len(after) or after[dim] % parts:
         return None
     found = _before(equation, position, before, after, dim)
@@ -128,7 +94,7 @@ def _of_product(equation: Equation, position: int, rank: int, dim: int) -> int |
     free = [d for d in range(rank) if d not in contracted and d not in batch]
     if dim < len(batch):
         return batch[dim]
-    shape = shape_of(equation.outputs[0].type) or ()
+    shape = jax_type(equation.outputs[0].type).shape or ()
     first = len(batch) if position == 0 else len(shape) - len(free)
     return free[dim - first] if 0 <= dim - first < len(free) else None
 

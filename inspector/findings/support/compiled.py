@@ -15,14 +15,13 @@ from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...ir import hlo_types
 from ...ir.jaxpr_text import EquationPlace
-from ...ir.types import ArrayType
+from ...ir.types import ArrayType, jax_type
 from ...links.operation_ids import tags_in
 from ...report import Certainty, Collective, CollectiveCause, FindingPlace, Kind, Report, SourcePosition
 from ...shardings.collective_causes import causes_of, is_inserted
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
 from ..rule import Saving
-from .blocks import elements_of, shape_of
 from .detours import array_sharding
 from .jaxpr_flow import At, Flow
 
@@ -96,10 +95,10 @@ def compiled_as(
     A compiler may widen element types, and make one collective of several, with the line of one of them. Where none has
     that shape, those that have as many elements: a TPU's compiler keeps the blocks of a gather apart.
     """
-    wanted, shape = set(map(AxisRef, axes)), shape_of(type)
+    wanted, shape = set(map(AxisRef, axes)), jax_type(type).shape
     there = [c for c in in_hlo(report, kind) if c.axes is not None and set(c.axes) == wanted]
     found = [c for c in there if shape in [each.shape for each in _types(c)]]
-    found = found or [c for c in there if elements_of(type) in [each.elements for each in _types(c)]]
+    found = found or [c for c in there if jax_type(type).elements in [each.elements for each in _types(c)]]
     lines = {(frame.file, frame.line) for frame in source.stack[:1]}
     here = [c for c in found if _lines(c) & lines]
     # One that stands alone on another line is another one.

@@ -11,10 +11,10 @@ from itertools import product
 
 from ...catalog.spellings import rule_of
 from ...ir.jaxpr_text import EquationPlace
+from ...ir.types import jax_type
 from ...report import Report
 from ...variance.held import Value
 from ...variance.inference import infer
-from .blocks import shape_of
 from .jaxpr_flow import MAX_STEPS, At, Flow
 
 MAX_EVALUATED = 2_000
@@ -82,7 +82,7 @@ class Numbers:
         if equation.primitive == "axis_index":
             return self._position(equation.axes or ())
         if equation.primitive == "iota":
-            dims = sorted(shape_of(equation.outputs[0].type) or ())
+            dims = sorted(jax_type(equation.outputs[0].type).shape or ())
             return self.element if dims and dims[-1] == self.length == math.prod(dims) else None
         operands = [self.value(At(at.jaxpr, name, at.calls)) for name in equation.inputs]
         known = [operand for operand in operands if operand is not None]
