@@ -100,9 +100,9 @@ def _measured(budget: Budget, outline: Outline, peak: PeakMemory | None) -> tupl
             return sent, f"{format_bytes(sent)} per device and run", tuple(ordered)
         case "peak":
             return taken, f"{format_bytes(taken)} per device", ()
-        case "share" if taken is None or not capacity:
-            return None, f"{format_bytes(taken)} of a memory whose size this target does not tell", ()
         case "share":
+            if taken is None or not capacity:
+                return None, f"{format_bytes(taken)} of a memory whose size this target does not tell", ()
             share = 100 * taken / capacity
             return share, f"{share:.3g} %, {format_bytes(taken)} of {format_bytes(capacity)}", ()
         case "time":

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
 from ...parsers.hlo.uses import Uses
-from ..ir import hlo_types
+from ..ir.types import array_type
 from ..report import CollectivePart, SourcePosition
 from .source_from_users import by_computation
 
@@ -60,7 +60,7 @@ def _is_vector(instruction: Instruction) -> bool:
 def _part(instruction: Instruction) -> CollectivePart:
     metadata = instruction.metadata
     return CollectivePart(
-        type=hlo_types.array_type(instruction.type),
+        type=array_type(instruction.type),
         source=SourcePosition.exact(instruction.frames),
         op_name=metadata.op_name if metadata is not None and metadata.op_name else None,
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape
 from ..catalog.spellings import DONES, FUSED, HLO_OPCODES, KIND_OF, STARTS
 from ..execution_counts.hlo_executions import HloExecutions
-from ..ir import hlo_types
+from ..ir.types import array_type, leaves, size
 from ..report import Collective, CollectivePart, Kind, Origin, SourcePosition
 from .combiner import parts_of
 from .context import AnalysisContext
@@ -153,12 +153,12 @@ def _collective(
     instruction, place, kind, transfer = found.instruction, found.place, found.counted_as, found.transfer
     results = _results(found)
     if transfer is not None:
-        operands = tuple(hlo_types.leaves(instruction.type))[:1]
+        operands = tuple(leaves(instruction.type))[:1]
     elif place is instruction:
         operands = _operands(kind, instruction, results, participants.group_size)
     else:
-        operands = tuple(hlo_types.leaves(instruction.type))
-    bytes_in, bytes_out = hlo_types.size(operands), hlo_types.size(results)
+        operands = tuple(leaves(instruction.type))
+    bytes_in, bytes_out = size(operands), size(results)
     metadata = place.metadata or instruction.metadata
     op_name = metadata.op_name if metadata is not None and metadata.op_name else None
     # Transfers have channels of their own.
@@ -183,8 +183,8 @@ def _collective(
         axes=participants.axes(context.meshes),
         groups=participants.groups,
         pairs=participants.pairs,
-        operand_types=tuple(map(hlo_types.array_type, operands)),
-        result_types=tuple(map(hlo_types.array_type, results)),
+        operand_types=tuple(map(array_type, operands)),
+        result_types=tuple(map(array_type, results)),
         bytes_in=bytes_in,
         bytes_out=bytes_out,
         wire_bytes=KIND_OF[kind].wire_bytes(participants.group_size, bytes_in, bytes_out),
@@ -216,13 +216,13 @@ def _results(found: ParsedCollective) -> tuple[HloType, ...]:
     """The types of what comes out, in the end."""
     outer = found.place
     if found.transfer is not None:
-        return tuple(hlo_types.leaves((found.done or outer).type))[:1]
+        return tuple(leaves((found.done or outer).type))[:1]
     if found.done is not None:
-        return tuple(hlo_types.leaves(found.done.type))
+        return tuple(leaves(found.done.type))
     if outer.opcode in STARTS and isinstance(outer.type, TupleShape) and len(outer.type.elements) > 1:
         # Without its done: a start gives its operands, then its results, then what the backend keeps for itself.
-        return tuple(hlo_types.leaves(outer.type.elements[1]))
-    return tuple(hlo_types.leaves(outer.type))
+        return tuple(leaves(outer.type.elements[1]))
+    return tuple(leaves(outer.type))
 
 
 def _operands(kind: Kind, instruction: Instruction, results: tuple[HloType, ...], size: int) -> tuple[HloType, ...]:

@@ -7,7 +7,7 @@ from ...parsers.mlir import MlirModule, Operation, UnknownLoc, frames, function_
 from ...parsers.mlir.lists import symbol
 from ..catalog.spellings import CUSTOM_CALLS, KIND_OF, STABLEHLO_OPS, Kind
 from ..execution_counts.stablehlo_executions import StablehloExecutions
-from ..ir import mlir_types
+from ..ir.types import array_type, size
 from ..report import Collective, SourcePosition
 from .context import AnalysisContext
 from .hlo import REDUCTIONS
@@ -44,7 +44,7 @@ def _collective(
     if KIND_OF[kind].sides == "apart":
         operands = operands[:1]  # the others say where it goes
     results = readable(lambda: operation.result_types) or ()
-    bytes_in, bytes_out = mlir_types.size(operands), mlir_types.size(results)
+    bytes_in, bytes_out = size(operands), size(results)
     function = function_around(operation)
     location = readable(lambda: operation.location) or UnknownLoc()
     op_name = next(iter(names(location)), "").rstrip(":") or None
@@ -58,8 +58,8 @@ def _collective(
         axes=participants.axes(context.meshes),
         groups=groups,
         pairs=pairs,
-        operand_types=tuple(map(mlir_types.array_type, operands)),
-        result_types=tuple(map(mlir_types.array_type, results)),
+        operand_types=tuple(map(array_type, operands)),
+        result_types=tuple(map(array_type, results)),
         bytes_in=bytes_in,
         bytes_out=bytes_out,
         wire_bytes=KIND_OF[kind].wire_bytes(participants.group_size, bytes_in, bytes_out),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ...parsers.hlo import ArrayShape, Instruction
 from ...parsers.hlo.types import HloType
-from ..ir.hlo_types import leaves
+from ..ir.types import leaves
 
 MAX_WINDOW = 1 << 20
 """Positions of output times kernel along one dimension that are looked at one by one."""

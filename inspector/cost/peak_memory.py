@@ -11,10 +11,10 @@ import re
 from ...parsers.hlo import HloModule, Instruction
 from ..capture.model import Capture
 from ..collectives.origin import direction_of
-from ..ir import hlo_types
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
+from ..ir.types import array_type, leaves
 from ..report import LiveValue, PeakMemory, SourcePosition
 from .places import machine_of
 
@@ -83,9 +83,9 @@ def _renamed(name: str, module: HloModule) -> Instruction | None:
 def _value(name: str, index: str, size: int, made_by: Instruction | None) -> LiveValue:
     if made_by is None:
         return LiveValue(name, size, None, "", "unknown", SourcePosition())
-    leaves = list(hlo_types.leaves(made_by.type))
+    flat = list(leaves(made_by.type))
     number = int(index) if index.strip().isdecimal() else 0
-    type = hlo_types.array_type(leaves[number] if number < len(leaves) else made_by.type)
+    type = array_type(flat[number] if number < len(flat) else made_by.type)
     metadata = made_by.metadata
     op_name = metadata.op_name if metadata is not None and metadata.op_name else ""
     kind = "argument" if made_by.opcode == "parameter" else made_by.opcode

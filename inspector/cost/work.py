@@ -9,7 +9,7 @@ from functools import cached_property
 from ...parsers.errors import ParseError
 from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
 from ...parsers.hlo.types import HloType, parse_layout
-from ..ir import hlo_types
+from ..ir.types import leaves, size
 from .matmul import matmul_flops
 
 FREE = frozenset(
@@ -107,7 +107,7 @@ class Workload:
         """Bytes in the device's own memory; types of unknown size count as nothing."""
         if type is None:
             return 0
-        return sum(hlo_types.size((leaf,)) or 0 for leaf in hlo_types.leaves(type) if not self._is_elsewhere(leaf))
+        return sum(size((leaf,)) or 0 for leaf in leaves(type) if not self._is_elsewhere(leaf))
 
     def _is_elsewhere(self, leaf: HloType) -> bool:
         if not self._elsewhere or not isinstance(leaf, ArrayShape) or leaf.layout is None or "S(" not in leaf.layout:
@@ -135,7 +135,7 @@ class _Fused:
         total = 0
         for user in users:
             if user.opcode in SLICING and user.operands[:1] == (name,) and user.operands.count(name) == 1:
-                total += hlo_types.size((user.type,)) or 0
+                total += size((user.type,)) or 0
             elif user.opcode == "dynamic-update-slice" and user.operands[:1] == (name,):
                 total += 0
             else:

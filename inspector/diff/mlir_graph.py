@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ...parsers.errors import readable
 from ...parsers.mlir import Block, MlirModule, Operation
-from ..ir import mlir_types
+from ..ir.types import array_type
 from .nodes import Graph, Node
 
 UNREAD = frozenset(("channel_handle", "mhlo.frontend_attributes", "use_global_device_ids"))
@@ -82,7 +82,7 @@ def _node(operation: Operation) -> Node:
     operands = tuple(_whole(name) for name in operation.operands)
     # What has no result, as a return, is known by where it stands.
     name = _name(operation) or f"at {operation.span.start}"
-    types = ", ".join(map(mlir_types.short, operation.result_types))
+    types = ", ".join(map(str, map(array_type, operation.result_types)))
     inside = Counter(each.name for each in operation.walk() if each is not operation)
     does = (operation.name, types, tuple(sorted(attributes.items())), tuple(sorted(inside.items())))
     told = "".join(f", {key} = {value}" for key, value in attributes.items())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ...parsers.errors import readable
+from ...parsers.hlo.types import UNBOUNDED, ArrayShape, HloType, TupleShape
+from ...parsers.mlir.types import MlirType, TensorType
 from ...parsers.sharding_syntax.jax_arrays import parse_array_type
 from ..units import bytes_of
 
@@ -49,10 +52,45 @@ def jax_type(text: str) -> ArrayType:
     return ArrayType(text, None) if array is None else ArrayType(array.dtype, array.dims)
 
 
-def total_bytes(types: Iterable[ArrayType]) -> int | None:
-    """The bytes of all of them together; None where those of one are not known."""
-    sizes = [type.bytes for type in types]
-    return None if None in sizes else sum(size for size in sizes if size is not None)
+_NAMES = {"pred": "bool", "i1": "bool", "complex<f32>": "c64", "complex<f64>": "c128"}
+_INTEGER = re.compile(r"(?:s|(u)i)(\d+)")
+
+
+def dtype_name(name: str) -> str:
+    """XLA's or MLIR's name of a dtype as JAX writes it: `pred` is `bool`, `s32` is `i32`, `ui8` is `u8`."""
+    integer = _INTEGER.fullmatch(name)
+    return f"{integer[1] or 'i'}{integer[2]}" if integer else _NAMES.get(name) or name.lower()
+
+
+def array_type(type: HloType | MlirType) -> ArrayType:
+    """The type without its layout; the elements of a tuple are joined by commas."""
+    match type:
+        case ArrayShape(dtype, sizes):
+            return ArrayType(dtype_name(dtype), tuple(None if size == UNBOUNDED else size for size in sizes))
+        case TensorType(dims, element):
+            return ArrayType(dtype_name(element), dims)
+        case TupleShape(elements):
+            return ArrayType(f"({', '.join(str(array_type(each)) for each in elements)})", None)
+        case other:
+            return ArrayType(str(other), None)
+
+
+def leaves(type: HloType) -> Iterator[HloType]:
+    """The types that are not tuples, in order."""
+    pending = [type]
+    while pending:
+        match pending.pop():
+            case TupleShape(elements):
+                pending += reversed(elements)
+            case leaf:
+                yield leaf
+
+
+def size(types: Iterable[HloType | MlirType]) -> int | None:
+    """Bytes of all of them together; None where those of one are not known."""
+    flat = (leaf for type in types for leaf in (leaves(type) if isinstance(type, TupleShape) else (type,)))
+    sizes = [array_type(leaf).bytes for leaf in flat]
+    return None if None in sizes else sum(known for known in sizes if known is not None)
 
 
 def types_text(types: tuple[ArrayType, ...]) -> str:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 
 from ...parsers.hlo import Computation, Instruction
 from ...parsers.mlir import ShardingRule
-from ..ir import hlo_types
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
+from ..ir.types import array_type
 from ..links.operation_ids import tag_of_location, tagged_places
 from .dataflow import Dataflow
 
@@ -51,7 +51,7 @@ def _of_instruction(
     rule: ShardingRule, computation: Computation, instruction: Instruction
 ) -> Iterator[tuple[str, int]]:
     operands = [computation.instruction(name) for name in instruction.operands]
-    types = [hlo_types.array_type(each.type) for each in (*operands, instruction) if each is not None]
+    types = [array_type(each.type) for each in (*operands, instruction) if each is not None]
     tensors = (*rule.operands, *rule.results)
     if len(types) != len(tensors) or len(rule.results) != 1:
         return

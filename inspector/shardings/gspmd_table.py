@@ -18,12 +18,11 @@ from ...parsers.sharding_syntax import gspmd
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ...parsers.source import Span
 from ..capture.model import Value
-from ..ir import hlo_types, mlir_types
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from ..ir.types import ArrayType
+from ..ir.types import ArrayType, array_type, leaves
 from ..report import Role, ShardedValue, SourcePosition
 from .layout import Layout, layout_of
 from .placement import ANONYMOUS
@@ -138,7 +137,7 @@ def _values(stage: ParsedStage, known: _Known) -> tuple[ShardedValue, ...]:
 
 def _layouts(instruction: Instruction, known: _Known) -> list[Layout]:
     """The layout of each element of a result; a sharding that is not written, or that cannot be read, is unknown."""
-    types = list(map(hlo_types.array_type, hlo_types.leaves(instruction.type)))
+    types = list(map(array_type, leaves(instruction.type)))
     found = readable(lambda: instruction.sharding)
     each = (found,) * len(types)
     if isinstance(found, gspmd.TupleSharding):
@@ -159,7 +158,7 @@ def _of_stablehlo(stage: ParsedStage, known: _Known, only_constraints: bool) -> 
 
         def row(parameter: Parameter, role: Role, text: str, name: str) -> ShardedValue:
             sharding = readable(lambda: parameter.annotations.gspmd_sharding)
-            layout = known.layout(mlir_types.array_type(parameter.type), sharding)
+            layout = known.layout(array_type(parameter.type), sharding)
             asked = known.requested(by_path.get(name))
             return layout.row(stage.name, role, text, name, span, SourcePosition(), asked, (), spelled)
 
@@ -185,7 +184,7 @@ def _constraint(operation: Operation, stage: str, known: _Known) -> Iterator[Sha
     except (ParseError, ValueError):
         return
     called = path[0].rpartition("/")[2].rstrip(":") if path else "Sharding"
-    layout = known.layout(mlir_types.array_type(type), readable(lambda: operation.annotations.gspmd_sharding))
+    layout = known.layout(array_type(type), readable(lambda: operation.annotations.gspmd_sharding))
     yield layout.row(stage, "constraint", name, called, operation.span, place, layout.sharding, (), spelled)
 
 

@@ -15,12 +15,10 @@ from ...parsers.hlo import Instruction
 from ...parsers.mlir.sdy import Sharding
 from ...parsers.sharding_syntax import gspmd
 from ...parsers.sharding_syntax.mesh import MeshSyntax
-from ..ir import hlo_types
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
-from ..ir.mlir_types import array_type
 from ..ir.stage import ParsedStage
-from ..ir.types import ArrayType
+from ..ir.types import ArrayType, array_type, dtype_name, leaves
 from ..links.operation_ids import tag_of_location, tagged_lines
 from .dataflow import Dataflow, Node
 from .placement import same
@@ -89,7 +87,7 @@ def _boundary(flow: Dataflow, before: ParsedStage) -> Iterator[Compared]:
 
 
 def _leaves(instruction: Instruction) -> Iterator[Sharded]:
-    types = [hlo_types.array_type(leaf) for leaf in hlo_types.leaves(instruction.type)]
+    types = [array_type(leaf) for leaf in leaves(instruction.type)]
     try:
         written = instruction.sharding
     except ParseError:
@@ -135,4 +133,4 @@ def _sharding(written: bytes) -> gspmd.Sharding | None:
 @lru_cache(maxsize=1 << 12)
 def _type(written: bytes) -> ArrayType:
     dtype, _, dims = written.decode().rstrip("]").partition("[")
-    return ArrayType(hlo_types.dtype_name(dtype), tuple(int(size) for size in dims.split(",") if size))
+    return ArrayType(dtype_name(dtype), tuple(int(size) for size in dims.split(",") if size))

@@ -17,9 +17,9 @@ from ..capture.model import Message, Value
 from ..capture.propagation import has_mesh
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
-from ..ir.mlir_types import array_type
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
+from ..ir.types import array_type
 from ..links.operation_ids import tag_of_location
 from ..report import PlacedMessage, Role, ShardedValue, SourcePosition
 from ..units import plural

@@ -13,9 +13,8 @@ from ....parsers.source import Frame
 from ...catalog.spellings import HLO_OPCODES, primitives_of
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
-from ...ir import hlo_types
 from ...ir.jaxpr_text import EquationPlace
-from ...ir.types import ArrayType, jax_type
+from ...ir.types import ArrayType, array_type, jax_type, leaves
 from ...links.operation_ids import tags_in
 from ...report import Certainty, Collective, CollectiveCause, FindingPlace, Kind, Report, SourcePosition
 from ...shardings.collective_causes import causes_of, is_inserted
@@ -158,7 +157,7 @@ def _is_like(collective: Collective, instruction: Instruction) -> bool:
     if HLO_OPCODES.get(instruction.opcode) != collective.kind:
         return False
     try:
-        wanted = {hlo_types.array_type(leaf).elements for leaf in hlo_types.leaves(instruction.type)}
+        wanted = {array_type(leaf).elements for leaf in leaves(instruction.type)}
     except ParseError:
         return False
     return bool(wanted & {each.elements for each in collective.result_types})

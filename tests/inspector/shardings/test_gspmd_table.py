@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.ir import hlo_types
 from shardscope.inspector.ir.program import Program
+from shardscope.inspector.ir.types import array_type, leaves
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.shardings.placement import same
@@ -41,10 +41,8 @@ def test_the_table_is_what_was_compiled(captured: Capture) -> None:
     assert module.entry is not None
     assert module.entry.root is not None
     compiled = {int(each.literal or 0): each for each in module.entry.instructions if each.opcode == "parameter"}
-    assert [str(row.local_type) for row in rows[:3]] == [hlo_types.short(compiled[n].type) for n in range(3)]
-    assert [row.local_type for row in rows[3:5]] == list(
-        map(hlo_types.array_type, hlo_types.leaves(module.entry.root.type))
-    )
+    assert [str(row.local_type) for row in rows[:3]] == [str(array_type(compiled[n].type)) for n in range(3)]
+    assert [row.local_type for row in rows[3:5]] == list(map(array_type, leaves(module.entry.root.type)))
     assert [row.spec for row in values(Program(captured)) if row.name == "tanh"] == ["P('data', 'model')"]
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from shardscope.inspector.capture.model import Capture, Value
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.ir import hlo_types
 from shardscope.inspector.ir.program import Program
+from shardscope.inspector.ir.types import array_type, leaves
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.shardings.placement import placement_of, same
 from shardscope.inspector.shardings.requested import agrees, requested_sharding
@@ -47,12 +47,12 @@ def test_local_types_are_those_of_the_compiled_program(function: str, sample: Sa
         for instruction in entry.instructions
         if instruction.opcode == "parameter"
     }
-    compiled = [hlo_types.array_type(parameters[number].type) for number in sorted(parameters)]
+    compiled = [array_type(parameters[number].type) for number in sorted(parameters)]
     assert [value.local_type for value in arguments] == compiled
     root = entry.root
     assert root is not None
     outputs = [value.local_type for value in report.shardings if value.role == "output"]
-    assert outputs == [hlo_types.array_type(leaf) for leaf in hlo_types.leaves(root.type)]
+    assert outputs == [array_type(leaf) for leaf in leaves(root.type)]
 
 
 @pytest.mark.parametrize("function", ["predict:predict", "constraint:open_columns", "transformer:train_step", *BLOCKS])
@@ -76,8 +76,8 @@ def test_intermediates_agree_with_what_goes_into_the_partitioner(function: str, 
         placed = placement_of(from_gspmd(sharding, len(instruction.type.dims), mesh))
         # Constants and what XLA calls otherwise are no values of the program.
         same_name = {known_type for known_name, known_type, _ in known if known_name == name}
-        if hlo_types.array_type(instruction.type) in same_name:
-            assert (name, hlo_types.array_type(instruction.type), placed) in known, instruction.text
+        if array_type(instruction.type) in same_name:
+            assert (name, array_type(instruction.type), placed) in known, instruction.text
             compared += 1
     assert compared >= (1 if function in BLOCKS else 2)
 
