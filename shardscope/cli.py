@@ -3,41 +3,71 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from shardscope.commands import SUMMARIES, load
 from shardscope.exit_code import ExitCode
+from shardscope.signals import Stopped, stopping
 from shardscope.version import __version__
+
+SIGNALLED = 128
+"""What shells add to the number of a signal that ended a command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
+    _occupy_standard_descriptors()
     try:
-        return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
-    except BrokenPipeError:
-        # Whoever read the output has had enough; so that the interpreter's own flush does not fail too:
-        sys.stdout = None
-        return ExitCode.DONE
+        with stopping():
+            return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+    except Stopped as stopped:
+        return ExitCode(SIGNALLED + stopped.number)
 
 
 def _run(given: Sequence[str]) -> ExitCode:
     options = _parser(given).parse_args(given)
     from shardscope.inspector.capture.model import UnreadableFileError
+    from shardscope.inspector.capture.output_file import OutputError, check_writable
     from shardscope.parsers.errors import ParseError, ShardscopeError
 
     try:
+        output = getattr(options, "output", None) or "-"
+        for place in (output, getattr(options, "save", None) or "-"):
+            if place != "-":
+                check_writable(place)
+        if sys.stdout is None and output == "-":
+            raise OutputError("cannot write to standard output: it is closed")
         return ExitCode(options.run(options))
     except (ParseError, UnreadableFileError) as error:
         return _complain(error, ExitCode.UNREADABLE_INPUT)
+    except OutputError as error:
+        return _complain(error, ExitCode.SYSTEM_FAILED)
     except ShardscopeError as error:
         return _complain(error, ExitCode.USAGE)
+    except OSError as error:  # of the system and not of what is asked for: no space, no memory, too many open files
+        where = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{where}{error.strerror or error}", ExitCode.SYSTEM_FAILED)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors pass the door to the terminal, as they quote what was given."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say how it is used and what is wrong, and end."""
+        from shardscope.terminal import say
+
+        self.print_usage(sys.stderr)
+        say(f"{self.prog}: error: {message}")
+        raise SystemExit(ExitCode.USAGE)
 
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="shardscope",
         description="See how JAX shards a function, what it communicates, and from which line.",
         epilog="Try it: shardscope run fsdp_tp:grad",
@@ -55,6 +85,17 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _complain(error: Exception, code: ExitCode) -> ExitCode:
-    print(f"shardscope: {error}", file=sys.stderr)
+def _occupy_standard_descriptors() -> None:
+    """Open what the shell has closed (`>&-`): a file that is opened later must not be taken for standard output."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def _complain(error: object, code: ExitCode) -> ExitCode:
+    from shardscope.terminal import say
+
+    say(f"shardscope: {error}")
     return code

@@ -9,6 +9,7 @@ from typing import ClassVar
 from textual import work
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
 from textual.screen import Screen
 
 from ..inspector.capture.model import Capture, CaptureError
@@ -25,6 +26,9 @@ from .feed import Feed
 from .main_screen import MainScreen
 from .palette import DARK, LIGHT, variables
 from .side_by_side import SideBySide
+from .terminal_door import PrintableFilter, guarded
+
+PRINTABLE = PrintableFilter()
 
 
 def show(captured: Capture, policy: Policy = EVERYTHING) -> None:
@@ -57,16 +61,20 @@ def show_diff(found: Diff) -> None:
 
 
 class ThemedApp(App[None]):
-    """Its colours are those of the palette."""
+    """Its colours are those of the palette, and what it draws controls no terminal."""
 
     TITLE = "shardscope"
     CSS_PATH = "app.tcss"
 
     def __init__(self) -> None:
         super().__init__()
+        self.driver_class = guarded(self.driver_class)
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), PRINTABLE]
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables(self.current_theme)

@@ -21,6 +21,7 @@ from ..inspector.ir.meshes import partitions_of
 from ..inspector.report import Collective
 from ..parsers.sharding_syntax.mesh import MeshSyntax
 from ..parsers.sharding_syntax.replica_groups import Groups
+from .painted import data
 from .palette import axis_hue, hue
 
 
@@ -138,7 +139,7 @@ class Grid:
         """The grid, line by line."""
         if self.outer:
             yield Content("  ").join(
-                Content.assemble((name, axis_hue(name, self.picture.axis_hues)), f" {at}")
+                data(name, axis_hue(name, self.picture.axis_hues)) + Content(f" {at}")
                 for (name, _), at in zip(self.picture.mesh.axes, self.outer, strict=False)
             )
         numbers = (" " * self.gap).join(
@@ -210,7 +211,7 @@ def draw(picture: Picture) -> list[Content]:
 def _heading(picture: Picture) -> Content:
     axes = picture.mesh.axes[-2:]
     return Content("   ").join(
-        Content.styled(f"{name} {arrow}", f"bold {axis_hue(name, picture.axis_hues)}")
+        data(f"{name} {arrow}", f"bold {axis_hue(name, picture.axis_hues)}")
         for (name, _), arrow in zip(axes, "↓→"[-len(axes) :], strict=True)
     )
 

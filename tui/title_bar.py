@@ -65,9 +65,9 @@ class TitleBar(Widget):
         meshes = () if self.report is None else self.report.meshes
         hues = axis_hues(meshes)
         for mesh in meshes:
-            axes = [
-                Content.assemble((name, f"bold {axis_hue(name, hues)}"), f"={size}") for name, size in mesh.axes
-            ] or [Content("of one device")]
+            axes = [data(name, f"bold {axis_hue(name, hues)}") + Content(f"={size}") for name, size in mesh.axes] or [
+                Content("of one device")
+            ]
             parts.append(Content.assemble(("mesh ", "$aside"), Content(" ").join(axes)))
         if subject is not None:
             parts.append(data(f"{subject.target} × {subject.device_count}"))

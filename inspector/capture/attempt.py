@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Generator
 from dataclasses import replace
@@ -26,6 +24,7 @@ from .protocol.events import Devices, End, Event, Failure, Hello, Message, Progr
 from .protocol.request import Request
 from .protocol.wire import Frame
 from .protocol.workspace import COMPILER_LOG, DUMP, find_stages, read_messages, read_stages
+from .scratch import Scratch
 
 SLOWEST_START = 60.0
 """Seconds in which an interpreter must say that it is one."""
@@ -61,7 +60,8 @@ class Attempt:
         self._python = request.python or sys.executable
         self._version: str | None = None
         self._arriving: queue.SimpleQueue[Arriving] = queue.SimpleQueue()
-        self._workspace = Path(tempfile.mkdtemp(prefix="shardscope-"))
+        self._scratch = Scratch()
+        self._workspace = self._scratch.path
         environment = child_environment(os.environ, target, devices)
         self._process = Process(self._command, environment, request.directory, self._arriving.put)
         self._propagation = Propagation(self._python, environment, self._workspace, self._arriving.put)
@@ -89,7 +89,7 @@ class Attempt:
             self._process.kill()
             self._propagation.stop()
             self._process.join()
-            shutil.rmtree(self._workspace, ignore_errors=True)
+            self._scratch.remove()
 
     def _command(self, descriptor: int) -> list[str]:
         arguments = (str(self._workspace), str(descriptor), self.request.encode(), self._chosen, self._topology)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import os
 import re
-import tempfile
 import zlib
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from .events import decode, events_of, fold
 from .model import Capture, CaptureError
+from .output_file import written
 from .protocol import wire
 from .protocol.events import frame_of
 from .protocol.wire import FrameError
@@ -29,23 +27,11 @@ def save(capture: Capture, path: Path | str) -> None:
     """Write a capture to a file. The file appears, or is replaced, only when it is complete.
 
     Raises:
-        CaptureError: it cannot be written.
+        OutputError: it cannot be written.
     """
-    path = Path(path)
-    try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise CaptureError(f"cannot write {path}: {error.strerror}") from error
-    try:
-        with open(descriptor, "wb") as file, gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
-            for event in events_of(capture):
-                packed.write(wire.encode(frame_of(event)))
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except OSError as error:
-        with suppress(OSError):
-            os.unlink(name)
-        raise CaptureError(f"cannot write {path}: {error.strerror}") from error
+    with written(path) as file, gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+        for event in events_of(capture):
+            packed.write(wire.encode(frame_of(event)))
 
 
 def load(path: Path | str, largest: int = LARGEST) -> Capture:
@@ -94,9 +80,3 @@ def read(name: str, stream: BinaryIO, largest: int = LARGEST) -> Capture:
     if count == 0:
         raise CaptureError(f"cannot read {name}: it is empty")
     return capture
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

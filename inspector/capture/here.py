@@ -9,15 +9,14 @@ import inspect
 import os
 import queue
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from .events import fold
 from .model import Capture
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
 from .protocol.events import Event, Stage
+from .scratch import Scratch
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -31,10 +30,10 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
 
     events: list[Event] = []
     arrived: queue.SimpleQueue[Propagated] = queue.SimpleQueue()
-    with tempfile.TemporaryDirectory(prefix="shardscope-") as workspace:
-        propagation = Propagation(sys.executable, os.environ, Path(workspace), arrived.put)
+    with Scratch() as workspace:
+        propagation = Propagation(sys.executable, os.environ, workspace, arrived.put)
         try:
-            record_call(function, (tuple(args), dict(kwargs)), events.append, workspace, own_files())
+            record_call(function, (tuple(args), dict(kwargs)), events.append, str(workspace), own_files())
             capture = Capture()
             for event in events:
                 capture = fold(capture, event)

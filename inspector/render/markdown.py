@@ -13,7 +13,7 @@ from ..report import Finding, Report
 from ..units import plural
 from .finding_facts import counted, facts, fixes_shown, verdict, where
 from .overview import subject_text
-from .printable import printable
+from .printable import printable, without_commands
 from .table import Cell, Piece, Table, plain_text
 from .tables.collectives import collectives, programs
 from .tables.comparison import budgets_table, diff_tables, verdicts_table
@@ -39,7 +39,7 @@ def plain(text: str) -> str:
 
 def code(text: str, language: str = "") -> str:
     """A block of code, fenced by more backticks than there are in it."""
-    shown = printable(text)
+    shown = without_commands(printable(text))
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", shown)), 3)
     return f"{fence}{language}\n{shown}\n{fence}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,8 +13,8 @@ from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import PHASES, Capture
 from shardscope.inspector.capture.protocol.request import Request, is_file, split_function
 from shardscope.inspector.capture.spawn import Begun, begin
-from shardscope.inspector.render.printable import printable
 from shardscope.samples.catalogue import samples
+from shardscope.terminal import say
 
 
 def watched(begun: Begun, *, quiet: bool = False) -> Capture:
@@ -132,5 +131,5 @@ def complain(side: str, capture: Capture, code: ExitCode) -> ExitCode:
     """Why one side could not be captured."""
     why = capture.failure
     said = capture.damage if why is None else "\n".join(filter(None, (why.message, why.details.rstrip(), why.hint)))
-    print(printable(f"shardscope: {side}: {said}"), file=sys.stderr)
+    say(f"shardscope: {side}: {said}")
     return code

@@ -12,27 +12,28 @@ A golden stays good under a version of JAX that names and numbers everything oth
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from shardscope.check_settings import check_settings, folder_of, from_settings, said_of
 from shardscope.commands.capturing import add_capture_options, capture_side, complain, request_of, settings_of
-from shardscope.commands.output import add_output_options, exit_code, write, write_rendered
+from shardscope.commands.output import add_output_options, exit_code, reported_last, write_rendered
 from shardscope.commands.progress import progress
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
+from shardscope.inspector.capture.output_file import check_writable, written
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.check.budget import Budget, parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
 from shardscope.inspector.check.verdict import Verdict, judge
 from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.renderers import renderer
 from shardscope.policies import policy_of
+from shardscope.terminal import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +63,25 @@ def run(options: argparse.Namespace) -> ExitCode:
     checks = _checks(options)
     if options.update and not any(check.golden for check in checks):
         raise CaptureError("--update writes goldens: say where with --golden FILE, or in [tool.shardscope.check]")
+    for check in checks if options.update else ():
+        if check.golden is not None:
+            _prepare(check.golden)
     goldens = [None if check.golden is None or options.update else read_golden(str(check.golden)) for check in checks]
     verdicts, code = [], ExitCode.DONE
-    for check, golden in zip(checks, goldens, strict=True):
-        captured = capture_side(check.function, check.request, quiet=options.quiet)
-        if (failed := exit_code(captured)) != ExitCode.DONE:
-            code = max(code, complain(check.name, captured, failed))
-            continue
-        with progress(f"checking {check.name}", quiet=options.quiet):
-            verdict = judge(check.name, inspect(captured, check.policy), golden, check.budgets)
-        if options.update and check.golden is not None:
-            _update(check.golden, verdict)
-        verdicts.append(verdict)
-    _, render = renderer(options.format or "text", "verdicts")
-    write_rendered(render, verdicts, options)
+    with ExitStack() as stack:
+        for check, golden in zip(checks, goldens, strict=True):
+            captured = capture_side(check.function, check.request, quiet=options.quiet)
+            if (failed := exit_code(captured)) != ExitCode.DONE:
+                code = max(code, complain(check.name, captured, failed))
+                continue
+            with progress(f"checking {check.name}", quiet=options.quiet):
+                verdict = judge(check.name, inspect(captured, check.policy), golden, check.budgets)
+            if options.update and check.golden is not None:
+                with reported_last(stack):
+                    _update(check.golden, verdict)
+            verdicts.append(verdict)
+        _, render = renderer(options.format or "text", "verdicts")
+        write_rendered(render, verdicts, options)
     return max(code, ExitCode.DONE if all(verdict.passed for verdict in verdicts) else ExitCode.FINDINGS)
 
 
@@ -113,6 +119,15 @@ def _check(name: str, function: str, options: argparse.Namespace, found: Found) 
     )
 
 
+def _prepare(path: Path) -> None:
+    """Refuse a place to which no golden can be written; its folder is made."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CaptureError(f"cannot make {path.parent}: {error.strerror}") from error
+    check_writable(path)
+
+
 def _update(path: Path, verdict: Verdict) -> None:
     """Write a golden, if it says anything else than the one that is there."""
     try:
@@ -122,10 +137,7 @@ def _update(path: Path, verdict: Verdict) -> None:
     if kept is not None and not kept.differs:
         word = "unchanged"
     else:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise CaptureError(f"cannot make {path.parent}: {error.strerror}") from error
-        write(golden_of(verdict.found), str(path))
+        with written(path) as file:
+            file.write(golden_of(verdict.found))
         word = "written"
-    print(printable(f"{path}: {word}"), file=sys.stderr)
+    say(f"{path}: {word}")

@@ -14,6 +14,7 @@ from shardscope.inspector.catalog.spellings import TABLE, entries_named, similar
 from shardscope.inspector.findings.rules import rule_named
 from shardscope.inspector.render.explained import entry_text, rule_text, table_text
 from shardscope.parsers.errors import ShardscopeError
+from shardscope.terminal import show
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,16 +25,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> ExitCode:
     """Explain, or list."""
     if options.name is None:
-        print(table_text(TABLE), end="")
+        show(table_text(TABLE))
         return ExitCode.DONE
     rule = rule_named(options.name)
     if rule is not None:
-        print(rule_text(rule), end="")
+        show(rule_text(rule))
         return ExitCode.DONE
     entries = entries_named(options.name)
     if not entries:
         similar = similar_names(options.name)
         hint = f"did you mean {' or '.join(similar)}?" if similar else "`shardscope explain` lists what there is"
         raise ShardscopeError(f"nothing is known by the name {options.name!r}; {hint}")
-    print("\n".join(map(entry_text, entries)), end="")
+    show("\n".join(map(entry_text, entries)))
     return ExitCode.DONE

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from shardscope.inspector.capture.model import CaptureError
+from shardscope.inspector.capture.scratch import NOTE, Scratch
 
 NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
 """What the repository does on a checkout is not done for this one."""
@@ -38,20 +39,33 @@ def checked_out(revision: str, folder: Path) -> Iterator[Checkout]:
     """
     top = Path(_git(folder, "rev-parse", "--show-toplevel")).resolve()
     commit = _git(folder, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
-    with tempfile.TemporaryDirectory(prefix="shardscope-git-") as parent:
-        tree = Path(parent, top.name)
+    common = Path(top, _git(top, "rev-parse", "--git-common-dir")).resolve()
+    with Scratch() as parent:
+        (parent / NOTE).write_text(str(common))  # by which it is taken out of the repository again, whatever happens
+        tree = parent / (top.name or "tree")
         _git(top, "worktree", "add", "--quiet", "--detach", str(tree), commit)
-        try:
-            yield Checkout(top, tree)
-        finally:
-            _git(top, "worktree", "remove", "--force", str(tree))
+        yield Checkout(top, tree)
 
 
 def _git(folder: Path, *arguments: str) -> str:
     try:
-        done = subprocess.run(["git", *NO_HOOKS, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+        git = subprocess.Popen(
+            ["git", *NO_HOOKS, *arguments],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        )
     except OSError as error:
         raise CaptureError(f"cannot run git: {error.strerror}") from error
-    if done.returncode:
-        raise CaptureError(f"git {arguments[0]} {arguments[-1]}: {done.stderr.strip()}")
-    return done.stdout.strip()
+    with git:
+        try:
+            output, errors = git.communicate()
+        except BaseException:
+            os.killpg(git.pid, signal.SIGKILL)  # what git has started, too
+            raise
+    if git.returncode:
+        raise CaptureError(f"git {arguments[0]} {arguments[-1]}: {errors.strip()}")
+    return output.strip()

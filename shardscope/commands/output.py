@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from inspect import signature
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.model import Capture, CaptureError, Failure
-from shardscope.inspector.render.printable import printable
+from shardscope.inspector.capture.model import Capture, Failure
+from shardscope.inspector.capture.output_file import OutputError, written
+from shardscope.inspector.render.printable import without_commands
 from shardscope.inspector.render.renderers import SECTIONS, Kind, formats, renderer
 from shardscope.inspector.report import SEVERITIES
+from shardscope.terminal import say, write
 from shardscope.version import __version__
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ def write_comparison(comparison: Comparison, format: str, options: argparse.Name
 def after_screen(capture: Capture) -> ExitCode:
     """Tell how a capture went whose report was on a screen that is gone; in words too, where it failed."""
     if capture.failure is not None:
-        print(printable(f"shardscope: {capture.failure.message}"), file=sys.stderr)
+        say(f"shardscope: {capture.failure.message}")
     return exit_code(capture)
 
 
@@ -114,30 +116,46 @@ def write_rendered(render: Callable[..., Any], subject: object, options: argpars
     render_it = partial(render, subject, **{name: value for name, value in offered.items() if name in taken})
     if "console" not in taken:
         made = render_it()
-        write(made.encode() if isinstance(made, str) else made, output)
+        write_result(made.encode() if isinstance(made, str) else made, output)
         return
     from io import StringIO
 
-    from rich.console import Console
+    from shardscope.inspector.render.safe_console import SafeConsole
 
     if output is None and sys.stdout.isatty():
-        render_it(console=Console(highlight=False))
+        render_it(console=SafeConsole(highlight=False))
         return
     text = StringIO()
-    render_it(console=Console(file=text, width=PIPED_WIDTH, highlight=False))
-    write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()).encode(), output)
+    render_it(console=SafeConsole(file=text, width=PIPED_WIDTH, highlight=False))
+    lines = "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+    write_result(without_commands(lines).encode(), output)
 
 
-def write(data: bytes, output: str | None) -> None:
-    """Write to a file, or to standard output."""
+def write_result(data: bytes, output: str | None) -> None:
+    """Write to a file, or to standard output, which also gets what a file turns out not to take."""
     if output is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        write(data)
         return
     try:
-        Path(output).write_bytes(data)
-    except OSError as error:
-        raise CaptureError(f"cannot write {output}: {error.strerror}") from error
+        with written(output) as file:
+            file.write(data)
+    except OutputError:
+        if sys.stdout is not None:
+            write(data)
+        raise
+
+
+@contextmanager
+def reported_last(stack: ExitStack) -> Iterator[None]:
+    """Raise what cannot be written only when the stack is left, so that what is known is shown all the same."""
+    try:
+        yield
+    except OutputError as error:
+        stack.callback(_raise, error)
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def add_finding_options(parser: argparse.ArgumentParser) -> None:

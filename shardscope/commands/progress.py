@@ -12,11 +12,13 @@ Tell = Callable[[str], None]
 @contextmanager
 def progress(what: str = "", *, quiet: bool = False) -> Iterator[Tell]:
     """Show `what` is being done, and whatever the function that is given says later; nothing without a terminal."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda text: None
         return
     # A capture begins before this is imported.
-    from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(f"{what} …" if what else "") as status:
-        yield lambda text: status.update(f"{text} …")
+    from shardscope.inspector.render.safe_console import SafeConsole
+
+    with SafeConsole(stderr=True).status(Text(f"{what} …" if what else "")) as status:
+        yield lambda text: status.update(Text(f"{text} …"))

@@ -10,6 +10,7 @@ import argparse
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.findings.rules import RULES
 from shardscope.inspector.render.explained import rules_page, rules_text
+from shardscope.terminal import show
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,5 +20,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> ExitCode:
     """List."""
-    print(rules_page(RULES) if options.markdown else rules_text(RULES), end="")
+    show(rules_page(RULES) if options.markdown else rules_text(RULES))
     return ExitCode.DONE

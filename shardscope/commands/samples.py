@@ -11,6 +11,7 @@ from itertools import groupby
 from shardscope.exit_code import ExitCode
 from shardscope.parsers.errors import ShardscopeError
 from shardscope.samples.catalogue import samples
+from shardscope.terminal import show
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,14 +25,16 @@ def run(options: argparse.Namespace) -> ExitCode:
         found = [sample for sample in samples() if sample.name == options.name]
         if not found:
             raise ShardscopeError(f"there is no sample {options.name!r}; `shardscope samples` lists them")
-        print(found[0].path.read_text(), end="")
+        show(found[0].path.read_text())
         return ExitCode.DONE
     width = max(len(sample.name) for sample in samples())
+    lines = []
     for group, members in groupby(samples(), key=lambda sample: sample.group):
-        print(f"{group}")
+        lines.append(group)
         for sample in members:
-            print(f"  {sample.name:<{width}}  {sample.summary}")
+            lines.append(f"  {sample.name:<{width}}  {sample.summary}")
             if len(sample.functions) > 1:
-                print(f"  {'':<{width}}  :{' :'.join(sample.functions)}")
-        print()
+                lines.append(f"  {'':<{width}}  :{' :'.join(sample.functions)}")
+        lines.append("")
+    show("".join(f"{line}\n" for line in lines))
     return ExitCode.DONE

@@ -5,10 +5,19 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 from shardscope.commands.capturing import watched
-from shardscope.commands.output import after_screen, chosen_format, failed, verifies, write_comparison, write_report
+from shardscope.commands.output import (
+    after_screen,
+    chosen_format,
+    failed,
+    reported_last,
+    verifies,
+    write_comparison,
+    write_report,
+)
 from shardscope.commands.progress import progress
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
@@ -34,12 +43,12 @@ def one(begun: Begun, options: argparse.Namespace, settings: Found) -> ExitCode:
         last = show_live(begun, policy, verify=verifies(options, settings))
     else:
         last = watched(begun, quiet=options.quiet)
-    if options.save is not None and last.subject is not None:
-        save(last, options.save)
-    if format == "tui":
-        return after_screen(last)
-    report = _report(last, begun.request, policy, options, settings)
-    return failed(write_report(report, format, options), report, options, settings)
+    with ExitStack() as stack:
+        _keep(last, options.save, stack)
+        if format == "tui":
+            return after_screen(last)
+        report = _report(last, begun.request, policy, options, settings)
+        return failed(write_report(report, format, options), report, options, settings)
 
 
 def several(captures: Iterable[Begun], options: argparse.Namespace, settings: Found) -> ExitCode:
@@ -53,16 +62,24 @@ def several(captures: Iterable[Begun], options: argparse.Namespace, settings: Fo
         done = [(begun.request, last) for begun, last in zip(at_once, show_targets(at_once, policy), strict=True)]
     else:
         done = [(begun.request, watched(begun, quiet=options.quiet)) for begun in captures]
-    for request, last in done:
-        if options.save is not None and last.subject is not None:
-            path = Path(options.save)
-            save(last, str(path.with_stem(f"{path.stem}.{re.sub(r'[^A-Za-z0-9]+', '-', request.target)}")))
-    if format == "tui":
-        return ExitCode.DONE
-    reports = tuple(_report(last, request, policy, options, settings) for request, last in done)
-    comparison = compare(tuple(request.target for request, _ in done), reports)
-    code = write_comparison(comparison, format, options)
-    return max(failed(code, report, options, settings) for report in reports)
+    with ExitStack() as stack:
+        for request, last in done:
+            path = None if options.save is None else Path(options.save)
+            word = re.sub(r"[^A-Za-z0-9]+", "-", request.target)
+            _keep(last, None if path is None else path.with_stem(f"{path.stem}.{word}"), stack)
+        if format == "tui":
+            return ExitCode.DONE
+        reports = tuple(_report(last, request, policy, options, settings) for request, last in done)
+        comparison = compare(tuple(request.target for request, _ in done), reports)
+        code = write_comparison(comparison, format, options)
+        return max(failed(code, report, options, settings) for report in reports)
+
+
+def _keep(last: Capture, path: str | Path | None, stack: ExitStack) -> None:
+    """Save a capture, where that is wanted and there is one."""
+    if path is not None and last.subject is not None:
+        with reported_last(stack):
+            save(last, path)
 
 
 def _report(last: Capture, request: Request, policy: Policy, options: argparse.Namespace, settings: Found) -> Report:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 
 from shardscope.exit_code import ExitCode
+from shardscope.terminal import show
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,14 +34,17 @@ def run(options: argparse.Namespace) -> ExitCode:
 
     found = availability(packages_of(options.python), options.python)
     if options.chips:
-        print("\n".join(chip_lines()))
+        show("".join(f"{line}\n" for line in chip_lines()))
         return ExitCode.DONE
+    lines = []
     for each in found:
-        state = f"yes, with {each.with_what}" if not each.missing else f"no, without {each.missing}"
-        print(f"{each.kind:<10} {state}")
+        lines.append(
+            f"{each.kind:<10} " + (f"no, without {each.missing}" if each.missing else f"yes, with {each.with_what}")
+        )
         if each.command:
-            print(f"{'':<10} install: {each.command}")
+            lines.append(f"{'':<10} install: {each.command}")
         if each.chips:
-            print(f"{'':<10} chips: {', '.join(chip.name for chip in each.chips)}")
-        print(f"{'':<10} for instance: --target {each.example}")
+            lines.append(f"{'':<10} chips: {', '.join(chip.name for chip in each.chips)}")
+        lines.append(f"{'':<10} for instance: --target {each.example}")
+    show("".join(f"{line}\n" for line in lines))
     return ExitCode.DONE

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 from ....parsers.source import Source
 from ...capture.model import Capture
 from ...capture.protocol.request import Request
+from ...capture.scratch import Scratch
 from ...capture.spawn import last_capture
 from ...ir.program import Program
 from ...report import Edit, Fix
@@ -46,8 +46,8 @@ def captured_with(known: Program, request: Request, edits: Iterable[Edit]) -> Ca
     texts = edited(known, edits)
     if not texts:
         return None
-    with tempfile.TemporaryDirectory(prefix="shardscope-") as folder:
-        pairs = list(_written(texts, Path(folder), request.directory or os.getcwd()))
+    with Scratch() as folder:
+        pairs = list(_written(texts, folder, request.directory or os.getcwd()))
         return last_capture(replace(request, replaced=tuple(pairs), devices=_devices(known, request)))
 
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ...report import SourcePosition
+from ..printable import escaped_json
 
 Shape = TypeVar("Shape", bound=Struct)
 
@@ -19,8 +20,9 @@ def shaped(shape: type[Shape], value: object, /, **given: Any) -> Shape:
 
 
 def encoded(document: Struct, indent: int) -> bytes:
-    """A document as UTF-8, with a newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=indent) + b"\n"
+    """A document as UTF-8, with a newline at the end; what would control a terminal is escaped."""
+    text = msgspec.json.format(msgspec.json.encode(document), indent=indent) + b"\n"
+    return text if text.isascii() else escaped_json(text.decode()).encode()
 
 
 def schema_of(document: type[Struct], title: str) -> dict[str, Any]:

@@ -1,0 +1,99 @@
+"""Temporary folders of this process: they go with it, and what a kill has left is removed at the next start.
+
+Whoever makes one holds a lock on it as long as it lives. A folder of ours without a lock is nobody's any more.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+
+PREFIX = "shardscope-"
+
+ATTEMPTS = 20
+"""To remove a folder."""
+
+NOTE = "worktree-of"
+"""A file in a folder: the git directory in which a worktree in this folder is registered."""
+
+
+class Scratch:
+    """A temporary folder, `path`, until `remove` is called, the block ends, or the process does.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+
+    def __init__(self) -> None:
+        _sweep(tempfile.gettempdir())
+        making = tempfile.mkdtemp(prefix=f".{PREFIX}")
+        self._lock = os.open(making, os.O_RDONLY | os.O_DIRECTORY)
+        with suppress(OSError):  # a file system without locks: it is never swept
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.path = Path(making).with_name(os.path.basename(making)[1:])
+        os.rename(making, self.path)
+        self.remove = weakref.finalize(self, _remove, self.path, self._lock)
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.remove()
+
+
+def forget_worktrees(folder: Path) -> None:
+    """Take the worktrees in a folder out of the repository that its note names, in whatever state git left them."""
+    try:
+        registered = Path((folder / NOTE).read_text(), "worktrees")
+        entries = list(registered.iterdir())
+    except (OSError, ValueError):
+        return
+    for entry in entries:
+        with suppress(OSError, ValueError):
+            tree = Path((entry / "gitdir").read_text().strip()).parent
+            if tree.parent == folder or tree.parent.resolve() == folder.resolve():
+                shutil.rmtree(entry)
+    with suppress(OSError):
+        registered.rmdir()
+
+
+def _remove(folder: Path, lock: int) -> None:
+    forget_worktrees(folder)
+    for _ in range(ATTEMPTS):  # a process that is being ended may still write to it
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            break
+        time.sleep(0.01)
+    os.close(lock)
+
+
+@cache
+def _sweep(place: str) -> None:
+    """Remove the folders that ended processes of this user have left; once for each place."""
+    for path in _left_in(place):
+        with suppress(OSError):
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(lock)
+            else:
+                _remove(path, lock)
+
+
+def _left_in(place: str) -> Iterator[Path]:
+    with suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
+                with suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_uid == os.getuid():
+                        yield Path(entry.path)

@@ -1,0 +1,222 @@
+"""Nothing that a file holds controls the terminal: hostile files on a real pseudo-terminal, byte by byte."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+import typing
+import unicodedata
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shardscope.inspector.capture.file import save
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol.events import Failure, Message
+from shardscope.inspector.render.printable import UNSAFE, escaped_json, printable, without_commands
+
+from shardscope.cli import main
+
+HOSTILE = (
+    "\x1b]52;c;SE9TVElMRQ==\x07",  # writes to the clipboard
+    "\x1b]8;;http://hostile\x1b\\x\x1b]8;;\x1b\\",  # a link
+    "\x9d52;c;SE9TVElMRQ==\x9c",  # the same with C1 controls
+    "\x1b[41;5;7z\x1b[3J\x1bc\x1b_hostile\x1b\\\x1bPhostile\x1b\\",  # a private sequence, erase, reset, APC, DCS
+    "\x9b6n\x07\x08\x7f\r",
+    "\u202etxet\u2066\u200b\u200d\ufeff\u00ad\u2028",  # direction, zero width, line separator
+    "\U000e0041\U000e0100\ue000",  # tags, variation selectors; the last one is only odd
+    "[link=http://hostile]markup[/]",
+    "\n::error::hostile\n",
+)
+"""Each is in every text of a hostile file."""
+
+ALL = "".join(HOSTILE)
+
+TEXTS = {"name", "function", "script", "target", "platform", "jax", "jaxlib", "python", "device_kind", "path", "type"}
+TEXTS |= {"spec", "actual", "text", "location", "values", "digest", "message", "details", "hint", "said", "file"}
+TEXTS |= {"axis", "axes", "loops", "part", "dtype", "undefined"}
+"""The fields of events with words of the script or of the compiler."""
+
+CHILD = """
+import asyncio, sys
+from shardscope.cli import main
+from shardscope.inspector.diff.diff import diff
+from shardscope.inspector.load import load
+from shardscope.inspector.pipeline import inspect
+from shardscope.tui.app import DiffApp, ShardscopeApp
+
+def visiting(keys):
+    async def visit(pilot):
+        for key in keys.split():
+            await pilot.press(key)
+            await pilot.pause()
+        pilot.app.exit()
+    return visit
+
+found = [load(path) for path in sys.argv[1:]]
+for capture in found[:-1]:
+    ShardscopeApp((capture,)).run(auto_pilot=visiting("p"))
+ShardscopeApp((found[-1],)).run(auto_pilot=visiting("f h a v e l p o c enter 0 1 5"))
+DiffApp(diff(inspect(found[-1]), inspect(found[-1]))).run(auto_pilot=visiting("down"))
+print("END OF SCREENS", flush=True)
+for path in sys.argv[-1:]:
+    for format in ("text", "json", "github"):
+        main(["open", path, "--format", format])
+    main(["open", f"{path} {found[-1].stdout}", "--format", "text"])
+"""
+
+TOKEN = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\)?|.)", re.DOTALL)
+
+
+def on_a_terminal(*paths: Path) -> tuple[bytes, bytes]:
+    """What a terminal gets when these files are opened: from the screens, and from the formats."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 170, 0, 0))
+    attributes = termios.tcgetattr(slave)
+    attributes[1] &= ~termios.OPOST
+    termios.tcsetattr(slave, termios.TCSANOW, attributes)
+    environment = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    command = [sys.executable, "-c", CHILD, *map(str, paths)]
+    with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment) as child:
+        os.close(slave)
+        data = b""
+        try:
+            while piece := os.read(master, 1 << 16):
+                data += piece
+        except OSError:  # what Linux says when the other end is closed
+            pass
+        os.close(master)
+    assert child.returncode == 0, data[-4000:]
+    screens, _, rest = data.partition(b"END OF SCREENS")
+    assert rest
+    return screens, rest
+
+
+def kinds(data: bytes) -> set[bytes]:
+    """The kinds of sequences in a stream: what they are, without colours and positions."""
+    return {re.sub(rb"[0-9;]+", b"0", match[0]) for match in TOKEN.finditer(data)}
+
+
+def unsafe(data: bytes) -> set[str]:
+    """The characters outside of sequences that are not shown, but for ends of lines and tabs."""
+    text = TOKEN.sub(b"", data).decode()
+    return {c for c in set(text) if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") and c not in "\n\t\r"}
+
+
+def spoilt(value: Any, name: str = "") -> Any:
+    """A value of an event, with hostile words after each of its own."""
+    if is_dataclass(value) and not isinstance(value, type):
+        hints = typing.get_type_hints(type(value))
+        return replace(
+            value,
+            **{
+                field.name: spoilt(getattr(value, field.name), field.name)
+                for field in fields(value)
+                if typing.get_origin(hints[field.name]) is not typing.Literal
+            },
+        )
+    if isinstance(value, str) and name in TEXTS:
+        return value + ALL
+    if isinstance(value, tuple):
+        return tuple(spoilt(item, name) for item in value)
+    return value
+
+
+def hostile_text(text: bytes, names: tuple[bytes, ...]) -> bytes:
+    """A program whose axes, paths and names end with hostile words, raw and as MLIR escapes them."""
+    word = re.sub(r'[\n"\\{}()]', "", ALL).encode()
+    escaped = b"".join(b"\\%02X" % byte for byte in word)
+    for name in names:
+        text = text.replace(b'"%b"' % name, b'"%b%b"' % (name, escaped)).replace(
+            b"'%b'" % name, b"'%b%b'" % (name, word)
+        )
+    text = re.sub(rb'loc\("([^"]+)"', lambda match: b'loc("%b%b"' % (match[1], escaped), text)
+    text = re.sub(rb'(op_name|source_file)="([^"]+)"', lambda match: b'%b="%b%b"' % (match[1], match[2], word), text)
+    return text + b"\n// " + word + b"\n"
+
+
+SOURCES = ("stages", "script_text", "peak", "stdout", "stderr", "numbers", "timings")
+
+
+@pytest.fixture(scope="module")
+def plain(sample: Callable[[str], Capture]) -> Capture:
+    """A capture with something in each pane."""
+    capture = sample("psum_2d:over_both")
+    messages = (Message("warning", "odd", "compile", "a.cc:1"), Message("error", "odd", "trace", "a.py:2"))
+    return replace(capture, messages=messages, stdout="printed", stderr="printed too")
+
+
+@pytest.fixture(scope="module")
+def hostile(plain: Capture, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Hostile files: a text of each language, a capture, and one that failed."""
+    folder = tmp_path_factory.mktemp("hostile")
+    assert plain.subject is not None
+    names = tuple({axis.name.encode() for mesh in plain.subject.meshes for axis in mesh.axes})
+    stages = tuple(
+        replace(each, source=replace(each.source, data=hostile_text(each.source.data, names))) for each in plain.stages
+    )
+    for stage in stages:
+        if stage.name in ("sdy", "hlo"):
+            (folder / f"{stage.name}.txt").write_bytes(stage.source.data)
+    whole = replace(
+        plain,
+        **{field.name: spoilt(getattr(plain, field.name)) for field in fields(plain) if field.name not in SOURCES},
+        stages=stages,
+        stdout=ALL,
+        stderr=ALL,
+    )
+    failure = Failure("function", ALL, "compile", ALL * 2, ALL, ALL)
+    save(whole, folder / "whole.shardscope")
+    save(replace(whole, stages=stages[:1], complete=False, failure=failure), folder / "failed.shardscope")
+    return sorted(folder.iterdir())
+
+
+def test_hostile_files_send_no_sequences(plain: Capture, hostile: list[Path], tmp_path: Path) -> None:
+    save(plain, tmp_path / "plain.shardscope")
+    expected, found = on_a_terminal(tmp_path / "plain.shardscope"), on_a_terminal(*hostile)
+    for part in (0, 1):
+        assert b"hostile" in found[part], "the test shows nothing of what it is about"
+        assert kinds(found[part]) <= kinds(expected[part])
+        assert not unsafe(found[part])
+
+
+@pytest.mark.parametrize("format", ["text", "markdown"])
+def test_no_commands_of_actions(hostile: list[Path], format: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    for path in hostile:
+        main(["open", str(path), "--format", format])
+    written = b"".join(capfdbinary.readouterr())
+    assert b"::error::hostile" in written
+    assert not re.search(rb"^[^\S\n]*::error", written, re.MULTILINE)
+
+
+def test_every_invisible_character_is_unsafe() -> None:
+    every = (chr(code) for code in range(sys.maxunicode + 1))
+    hidden = [c for c in every if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") and c not in "\t\n"]
+    assert printable("".join(hidden)) == "�" * len(hidden)
+    shown = [c for c in map(chr, range(32, 0x3000)) if unicodedata.category(c)[0] in "LNPSM"]
+    assert {c for c in shown if re.match(UNSAFE, c)} <= set("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f")
+
+
+def test_json_is_the_same_document() -> None:
+    text = json.dumps({ALL: [ALL, "ä→😀"]}, ensure_ascii=False)
+    assert json.loads(escaped_json(text)) == json.loads(text)
+    assert printable(escaped_json(text)) == escaped_json(text)
+
+
+@pytest.mark.parametrize(
+    "line", ["::error::x", "  ::set-output name=x::y", "##[error]x", "a ##[group]b", "\t::stop::x"]
+)
+def test_commands_in_a_log(line: str) -> None:
+    shown = without_commands(f"before\n{line}")
+    assert not shown.splitlines()[1].lstrip().startswith("::")
+    assert "##[" not in shown
+    assert shown.replace("\\", "") == f"before\n{line}"

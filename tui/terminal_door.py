@@ -1,0 +1,45 @@
+"""The door between the screen and the terminal: what the terminal gets is drawn by Textual, or it is plain text.
+
+Texts from outside are made printable where they are painted (`painted.data`). What got past that is stopped here, piece
+by piece before it is drawn, and once more in what the driver writes, where only sequences that Textual has remain.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rich.segment import Segment
+from textual.color import Color
+from textual.driver import Driver
+from textual.filter import LineFilter
+
+from ..inspector.render.printable import UNSAFE
+from ..inspector.render.safe_console import safe_segment
+
+_SEQUENCES = re.compile(
+    r"(\x1b(?:"
+    r"\[[?<=>]?[0-9;:]*\$?[A-Za-z]"  # CSI: colours, the cursor, modes of the terminal and questions about them
+    r"|\]52;c;[A-Za-z0-9+/=]*\x07|\]22;[a-z-]*\x07"  # what the user copies, the shape of the pointer
+    r")|[\r\x07])"
+    rf"|{UNSAFE}"
+)
+
+
+class PrintableFilter(LineFilter):
+    """Makes each piece of a line safe to show."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return the pieces, each in as many columns as before."""
+        return [segment if segment.control else safe_segment(segment) for segment in segments]
+
+
+def guarded(driver: type[Driver]) -> type[Driver]:
+    """Return a driver that writes no sequences but those of Textual."""
+
+    class GuardedDriver(driver):  # type: ignore[misc, valid-type]
+        """As the driver it is made of."""
+
+        def write(self, data: str) -> None:
+            super().write(_SEQUENCES.sub(lambda match: match[1] or "�", data))
+
+    return GuardedDriver
