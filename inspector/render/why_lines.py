@@ -57,6 +57,8 @@ def remedy_line(cause: CollectiveCause, report: Report) -> str:
     if cause.needed:
         return f"needed: each device has the gradient of its part of the batch ({cut}), and these have to be added up"
     match cause.effect:
+        case "reshard" if cause.rule is None:
+            return f"to do without it, ask for {cause.before} there; or leave that dimension whole: {cut}"
         case "reshard" if cause.against:
             return f"change one side: {cut}; or {_asked_by(cause.against, report)}"
         case "sum" | "move" | "reshard":

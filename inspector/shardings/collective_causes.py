@@ -65,11 +65,13 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
     rows = [row for row in rows if not _returns(flow, row)]
     found = []
     for row in rows[:MAX_OPERATIONS]:
-        cause = CollectiveContext(flow, row, collective, confidence).cause()
+        cause = CollectiveContext(program, flow, row, collective, confidence).cause()
         if cause.effect == "own":
-            elsewhere = _at_a_user(flow, flow.results(row), collective, confidence)
+            elsewhere = _at_a_user(program, flow, flow.results(row), collective, confidence)
             elsewhere = elsewhere or _at_an_output(flow, text, collective)
-            elsewhere = elsewhere or (_at_a_source(flow, row, collective, confidence) if not cause.value else None)
+            elsewhere = elsewhere or (
+                _at_a_source(program, flow, row, collective, confidence) if not cause.value else None
+            )
             cause = elsewhere or cause
         found.append(cause)
     if not found:
@@ -78,7 +80,7 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
             for index in range(len(flow.function.arguments))
             if wording_of(flow).places.argument(index) == collective.op_name
         ]
-        cause_there = _at_a_user(flow, arguments, collective, "name") or _at_an_output(flow, text, collective)
+        cause_there = _at_a_user(program, flow, arguments, collective, "name") or _at_an_output(flow, text, collective)
         found += [] if cause_there is None else [cause_there]
     return tuple(found)
 
@@ -86,7 +88,8 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
 def _at_an_output(flow: Dataflow, text: ParsedStage, collective: Collective) -> CollectiveCause | None:
     """The cause at an output whose requested sharding is not that of the value which becomes it."""
     returned, wording, axes = flow.returned, wording_of(flow), collective.axes or ()
-    for number in _outputs_of(text, collective):
+    is_outermost = text.hlo is not None and text.hlo.entry is not None and collective.computation == text.hlo.entry.name
+    for number in _outputs_by_instruction(text).get(collective.name, ()) if is_outermost else ():
         node = returned[number] if number < len(returned) else None
         before, after = (None if each is None else placed_at(flow, each) for each in (node, Node("output", -1, number)))
         if node is None or before is None or after is None or len(before.dims) != len(after.dims):
@@ -112,22 +115,22 @@ def _at_an_output(flow: Dataflow, text: ParsedStage, collective: Collective) -> 
     return None
 
 
-def _outputs_of(text: ParsedStage, collective: Collective) -> Sequence[int]:
-    """The numbers of the program's outputs that a collective's result becomes, copies aside."""
+@derived
+def _outputs_by_instruction(text: ParsedStage) -> Mapping[str, Sequence[int]]:
+    """The numbers of the program's outputs that results of the entry become, copies aside."""
     module = text.hlo
     entry = None if module is None else module.entry
     root = None if entry is None else entry.root
-    if module is None or entry is None or root is None or collective.computation != entry.name:
-        return ()
-    found = []
+    found: dict[str, list[int]] = {}
+    if module is None or entry is None or root is None:
+        return found
     for number, name in enumerate(root.operands if root.opcode == "tuple" else (root.name,)):
-        for _ in range(MAX_HANDED_ON):
+        for _ in range(MAX_HANDED_ON + 1):
             instruction = entry.instruction(name)
-            if name == collective.name or instruction is None or not _hands_on(module, instruction):
+            found.setdefault(name, []).append(number)
+            if instruction is None or not _hands_on(module, instruction):
                 break
             name = next(iter(instruction.operands), "")
-        if name == collective.name:
-            found.append(number)
     return found
 
 
@@ -139,7 +142,7 @@ def _hands_on(module: HloModule, instruction: Instruction) -> bool:
 
 
 def _at_a_user(
-    flow: Dataflow, moved: Sequence[Node], collective: Collective, confidence: Confidence
+    program: Program, flow: Dataflow, moved: Sequence[Node], collective: Collective, confidence: Confidence
 ) -> CollectiveCause | None:
     """The cause at an operation that uses what is moved: newer versions of XLA name a collective after its operand.
 
@@ -150,7 +153,7 @@ def _at_a_user(
     for users in forward(flow, moved, MAX_STEPS, lambda row: _passes(flow, row)):
         met = [(node, row) for node, rows in users.items() for row in rows if not _returns(flow, row)]
         for node, row in met[:MAX_OPERATIONS]:
-            context = CollectiveContext(flow, row, collective, confidence)
+            context = CollectiveContext(program, flow, row, collective, confidence)
             cause = context.cause()
             if cause.effect != "own" and context.is_about(node):
                 same_line = frame is not None and cause.place.frame == frame
@@ -169,14 +172,16 @@ def _passes(flow: Dataflow, row: int) -> bool:
     return flow.rows[row].name.rpartition(".")[2] in PASSING
 
 
-def _at_a_source(flow: Dataflow, row: int, collective: Collective, confidence: Confidence) -> CollectiveCause | None:
+def _at_a_source(
+    program: Program, flow: Dataflow, row: int, collective: Collective, confidence: Confidence
+) -> CollectiveCause | None:
     """The cause at what the only operand comes from: compilers move a change of shape behind what does not need it."""
     for _ in range(MAX_STEPS):
         (node, *others) = flow.operands(row) or (None,)
         if node is None or others or node.kind != "result":
             return None
         row = node.row
-        cause = CollectiveContext(flow, row, collective, confidence).cause()
+        cause = CollectiveContext(program, flow, row, collective, confidence).cause()
         if cause.effect != "own":
             return cause
         if cause.value:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...parsers.mlir import TensorType, names
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
@@ -21,10 +21,12 @@ from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import KIND_OF
 from ..ir.array_sharding import ArraySharding
 from ..ir.def_use import forward
+from ..ir.program import Program
 from ..report import Collective, CollectiveCause, Confidence, Effect, MovedDimension, Why
 from .dataflow import Dataflow, Node
+from .executed import kept_axes
 from .explained import Wording, why_axis, wording_of
-from .recorded import sharding_at
+from .recorded import ASKING, sharding_at
 from .spelled import as_spec, from_sdy
 from .why import overlap
 
@@ -52,7 +54,10 @@ class _Cut:
 class CollectiveContext:
     """An operation and its values, seen from a collective."""
 
-    def __init__(self, flow: Dataflow, row: int, collective: Collective, confidence: Confidence) -> None:
+    def __init__(
+        self, program: Program, flow: Dataflow, row: int, collective: Collective, confidence: Confidence
+    ) -> None:
+        self.program = program
         self.flow = flow
         self.row = row
         self.collective = collective
@@ -85,6 +90,9 @@ class CollectiveContext:
                 for other in self.cuts
                 if other is not each and set(other.factors) & set(each.factors) and not self._along(other.axes)
             ]
+            given = [other.node for other in others if not other.is_operand]
+            if given and self._keeps(each):
+                return self._asked_of_result(each, given[0])
             if others:
                 elsewhere = [other for other in cut if other is not each and not set(other.factors) & set(each.factors)]
                 return self._cause("reshard", each, against=elsewhere or others, origins=[each])
@@ -117,6 +125,40 @@ class CollectiveContext:
             confidence=self.confidence,
             elements=None if cut is None else self._local_size(cut.node),
             moved=None if cut is None else self._moved(cut),
+        )
+
+    def _keeps(self, cut: _Cut) -> bool:
+        """Whether the partitioned program executes the operation with a dimension as this value has it."""
+        ways = (cut.axes, ())
+        kept = [kept_axes(self.program, self.flow, self.row, factor, ways) for factor in cut.factors]
+        return bool(kept) and all(each == frozenset({cut.axes}) for each in kept)
+
+    def _asked_of_result(self, cut: _Cut, result: Node) -> CollectiveCause:
+        """The operation keeps to its operand: who asked for another sharding of its result is the cause."""
+        asking = next((row for row in self.flow.users(result) if self.flow.rows[row].name in ASKING), None)
+        name, place = self.wording.places.operation(self.row if asking is None else asking)
+        wanted = placed_at(self.flow, result)
+        (dim,) = (each.dim for each in self.cuts if each.node == result and set(each.factors) & set(cut.factors))
+        before = None
+        if wanted is not None:
+            own = [tuple(axis for axis in each.axes if not _shared(axis, cut.axes)) for each in wanted.dims]
+            dims = [DimensionSharding(cut.axes if number == dim else axes) for number, axes in enumerate(own)]
+            before = as_spec(replace(wanted, dims=tuple(dims)))
+        made_by = self.wording.places.operation(result.row)[0]
+        return CollectiveCause(
+            effect="reshard",
+            operation=name,
+            rule=None if asking is not None else self.wording.rule(self.row),
+            place=place if place.stack else self.collective.source,
+            value=f"{'operand' if asking is not None else 'result'} {self.wording.name(result)} dim {dim}",
+            before=before,
+            after=None if wanted is None else as_spec(wanted),
+            origins=tuple(self._why(cut, all_axes=False)),
+            against=(),
+            needed=False,
+            confidence=self.confidence,
+            elements=self._local_size(result),
+            moved=MovedDimension(asking is not None, made_by, made_by, dim),
         )
 
     def _why(self, cut: _Cut, *, all_axes: bool) -> Iterator[Why]:
@@ -181,7 +223,7 @@ class CollectiveContext:
                         yield _Cut(node, dim, tensor[dim] if dim < len(tensor) else (), axes, side)
 
     def _along(self, axes: Sequence[AxisRef]) -> bool:
-        return any(overlap(own, axis) for own in axes for axis in self.axes)
+        return any(_shared(own, self.axes) for own in axes)
 
     def _is_crossed(self, cut: _Cut) -> bool:
         """Whether the operation goes across the parts of a dimension."""
@@ -192,6 +234,10 @@ class CollectiveContext:
 
     def _is_reduced(self, factors: tuple[str, ...]) -> bool:
         return self.rule is not None and not set(factors).isdisjoint(self.rule.reduction)
+
+
+def _shared(axis: AxisRef, axes: Sequence[AxisRef]) -> bool:
+    return any(overlap(axis, each) for each in axes)
 
 
 def placed_at(flow: Dataflow, node: Node) -> ArraySharding | None:

@@ -6,7 +6,6 @@ that it executes the operation on; where these do not decide, nothing is said to
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,13 +17,10 @@ from ..ir.derived import derived
 from ..ir.program import Program
 from ..report import Conflict, ShardedValue, Side, ValueDimension
 from .dataflow import Dataflow, Node
-from .executed import executed_sizes
+from .executed import kept_axes
 from .explained import why_axis, wording_of
-from .recorded import sharding_at
+from .recorded import ASKING, sharding_at
 from .table import node_of, propagated
-
-ASKING = frozenset({"sdy.sharding_constraint", "sdy.reshard"})
-"""Operations that ask for a sharding."""
 
 
 def conflicts(program: Program) -> tuple[Conflict, ...]:
@@ -102,7 +98,7 @@ def _conflict(program: Program, flow: Dataflow, row: int, factor: str, cuts: Seq
         )
         for node, cut in cuts
     ]
-    kept = _kept(program, flow, row, factor, [cut.axes for _, cut in cuts])
+    kept = kept_axes(program, flow, row, factor, [cut.axes for _, cut in cuts])
     won = [side for side in told if kept is not None and side.axes in kept]
     name, place = wording.places.operation(row)
     return Conflict(
@@ -115,22 +111,6 @@ def _conflict(program: Program, flow: Dataflow, row: int, factor: str, cuts: Seq
         lost=() if kept is None else tuple(side for side in told if side not in won),
         undecided=tuple(told) if kept is None else tuple(won) if len(won) > 1 else (),
     )
-
-
-def _kept(program: Program, flow: Dataflow, row: int, factor: str, cuts: Sequence[Axes]) -> frozenset[Axes] | None:
-    """Which axes leave of a factor what the partitioned program executes the operation on; None where not known."""
-    rule, executed = flow.records.rule(flow.rows[row]), executed_sizes(program, flow, row).get(factor)
-    size = None if rule is None else dict(rule.sizes).get(factor)
-    mesh = next((mesh for mesh in flow.module.meshes.values() if mesh.axes), None)
-    if executed is None or size is None or mesh is None:
-        return None
-    try:
-        return frozenset(axes for axes in cuts if -(-size // math.prod(map(mesh.axis_size, axes))) == executed)
-    except ValueError:
-        return None
-
-
-Axes = tuple[AxisRef, ...]
 
 
 class _Cut(NamedTuple):

@@ -6,10 +6,12 @@ operation on is in the shapes of the instruction that came out of it, which is f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Collection, Iterator, Mapping
 
 from ...parsers.hlo import Computation, Instruction
 from ...parsers.mlir import ShardingRule
+from ...parsers.sharding_syntax.mesh import AxisRef
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
@@ -30,6 +32,21 @@ def executed_sizes(program: Program, flow: Dataflow, row: int) -> Mapping[str, i
     if stage is None or text is None or text.hlo is None:
         return {}
     return _sizes(stage, text, flow, row)
+
+
+def kept_axes(
+    program: Program, flow: Dataflow, row: int, factor: str, cuts: Collection[tuple[AxisRef, ...]]
+) -> frozenset[tuple[AxisRef, ...]] | None:
+    """Which of some ways to shard a factor an operation may be executed with; None where its size is not known."""
+    rule, executed = flow.records.rule(flow.rows[row]), executed_sizes(program, flow, row).get(factor)
+    size = None if rule is None else dict(rule.sizes).get(factor)
+    mesh = next((mesh for mesh in flow.module.meshes.values() if mesh.axes), None)
+    if executed is None or size is None or mesh is None:
+        return None
+    try:
+        return frozenset(axes for axes in cuts if -(-size // math.prod(map(mesh.axis_size, axes))) == executed)
+    except ValueError:
+        return None
 
 
 @derived

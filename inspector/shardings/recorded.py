@@ -17,6 +17,9 @@ from .spelled import from_sdy
 
 _BY_ATTRIBUTE = frozenset({"sdy.sharding_constraint", "sdy.manual_computation", "sdy.reshard"})
 
+ASKING = frozenset({"sdy.sharding_constraint", "sdy.reshard"})
+"""Operations that ask for a sharding."""
+
 
 def sharding_at(flow: Dataflow, node: Node) -> Sharding | None:
     """The sharding of a value after propagation; None where nothing is said, which means replicated."""

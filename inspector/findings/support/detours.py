@@ -25,6 +25,8 @@ MAX_STEPS = 10_000
 """Values that are followed from one."""
 
 CONSTRAINT = "sdy.sharding_constraint"
+LOOKUP = frozenset({"stablehlo.gather"})
+"""Operations whose rules tell which dimensions they take whole slices of, one for each index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,12 @@ def _after(
         is_end = row == len(flow.rows) - 1 and position < len(flow.function.results)
         return (Node("output", -1, position), dim) if is_end else None
     rule = rule_of_row(flow, row)
-    if rule is None or flow.rows[row].name in ACROSS or position >= len(rule.operands) or len(rule.results) != 1:
+    if (
+        rule is None
+        or flow.rows[row].name in ACROSS - LOOKUP
+        or position >= len(rule.operands)
+        or len(rule.results) != 1
+    ):
         return None
     tensor = rule.operands[position]
     factors = tensor[dim] if dim < len(tensor) else ()

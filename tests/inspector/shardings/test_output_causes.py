@@ -48,3 +48,36 @@ def test_the_output_is_the_cause(tmp_path: Path, out: str, after: str) -> None:
 def test_without_the_request_nothing_is_communicated(tmp_path: Path) -> None:
     """The compiler's answer to the program without it."""
     assert causes(tmp_path, "None") == []
+
+
+LOOKUP = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4, 2), ("data", "tensor"), axis_types=(AxisType.Auto,) * 2)
+def on(*axes): return NamedSharding(mesh, P(*axes))
+def like(spec, *shape, dtype=jnp.float32): return jax.ShapeDtypeStruct(shape, dtype, sharding=spec)
+def fn(table, ids, wq):
+    h = jax.lax.with_sharding_constraint(table[ids], on(ROWS, None))
+    return jax.lax.with_sharding_constraint(h @ wq, on("data", "tensor"))
+inputs = (
+    like(on("tensor"), 64, 32), like(on("data"), 16, dtype=jnp.int32), like(on(None, "tensor"), 32, 32),
+)
+"""
+
+
+def gathers(tmp_path: Path, rows: str) -> list[CollectiveCause]:
+    script = tmp_path / "script.py"
+    script.write_text(LOOKUP.replace("ROWS", rows))
+    *_, final = capture(Request(f"{script}:fn", live=False))
+    report = inspect(final)
+    found = [each for each in report.collectives if each.stage == "hlo" and each.kind == "all-gather"]
+    return [cause for each in found for cause in causes_of(report.program, each)]
+
+
+def test_a_constraint_behind_a_lookup_is_the_cause(tmp_path: Path) -> None:
+    """The lookup itself is executed for each device's own rows; without the constraint nothing is gathered."""
+    (cause,) = gathers(tmp_path, "None")
+    assert (cause.effect, cause.operation) == ("reshard", "sharding_constraint")
+    assert cause.place.line == 8
+    assert (cause.before, cause.after) == ("P('data', None)", "P(None, None)")
+    assert gathers(tmp_path, '"data"') == []
