@@ -10,7 +10,7 @@ from shardscope.inspector.capture.here import capture_here
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.html import report_fragment
 from shardscope.inspector.render.why_lines import offences
-from shardscope.inspector.report import Collective, Report
+from shardscope.inspector.report import REQUESTED, Collective, Report
 from shardscope.inspector.units import plural
 
 Report.as_html = staticmethod(report_fragment)
@@ -54,7 +54,7 @@ def check_collectives(
 def check_no_implicit(subject: Subject, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Report:
     """AssertionError where a collective is the partitioner's or the compiler's."""
     report = _report(subject, args, kwargs)
-    these = [each for each in _compiled(report) if each.origin != "user"]
+    these = [each for each in _compiled(report) if each.origin not in REQUESTED]
     if these:
         told = f"{plural(len(these), 'collective')} that the source does not ask for:"
         raise AssertionError("\n".join((told, *_listed(these, report))))

@@ -59,7 +59,8 @@ def mesh_of(collective: Collective, report: Report) -> MeshSyntax:
 
 
 def _facts(collective: Collective, width: int) -> Iterator[Content]:
-    words = {"user": "you", "partitioner": "the partitioner", "compiler": "the compiler"}
+    words = {"user": "you", "explicit": "your reshard or out_sharding", "autodiff": "autodiff"}
+    words |= {"partitioner": "the partitioner", "compiler": "the compiler", "mixed": "several"}
     by = ", ".join(
         filter(None, (words.get(collective.origin), collective.direction if collective.direction != "unknown" else ""))
     )

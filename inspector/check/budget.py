@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from ..capture.model import CaptureError
 from ..diff.outline import Counted, Outline, Transfer
-from ..report import Kind, PeakMemory
+from ..report import REQUESTED, Kind, PeakMemory
 from ..units import format_bytes, format_seconds, plural
 
 SIZES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -92,7 +92,7 @@ def _measured(budget: Budget, outline: Outline, peak: PeakMemory | None) -> tupl
     taken, capacity = (None, None) if peak is None else (peak.bytes, peak.capacity)
     match budget.measure:
         case "implicit":
-            these = tuple((one, count) for one, count in outline.transfers if one.origin != "user")
+            these = tuple((one, count) for one, count in outline.transfers if one.origin not in REQUESTED)
             return len(these), f"{_counted(these)} that nobody wrote", these
         case "wire":
             sent = outline.total_wire

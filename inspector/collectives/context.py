@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Device
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
+from .operations import Lowered
 from .origin import Partitioning, partitioning_of
 
 
@@ -19,7 +20,7 @@ class AnalysisContext:
     `meshes` are the user's, over partition numbers; the first that explains a collective's groups names its axes.
     Empty groups stand for all `partitions`, whose `devices` are listed in their order unless they are fake or unknown.
     `partitioning` is None where the stages around the partitioner were not recorded. `differentiated` is whether any
-    operation of the program belongs to a backward pass.
+    operation of the program belongs to a backward pass. `partitioned` is the module out of the partitioner.
     """
 
     meshes: tuple[MeshSyntax, ...]
@@ -27,22 +28,30 @@ class AnalysisContext:
     partitioning: Partitioning | None = None
     differentiated: bool = False
     devices: tuple[Device, ...] = ()
-    jaxpr: ParsedStage | None = None
-    stablehlo: ParsedStage | None = None
+    lowered: Lowered = field(default_factory=Lowered)
+    partitioned: ParsedStage | None = None
 
 
 @derived
 def context_of(program: Program) -> AnalysisContext:
     """What the rest of a program says about the collectives of any of its stages."""
     before, after = program.stage("hlo-before"), program.stage("hlo-spmd")
+    differentiated = any(map(_holds_transposed, program.stages))
     return AnalysisContext(
         program.meshes,
         program.partitions,
         None if before is None or after is None else _partitioning(after, before),
-        any(map(_holds_transposed, program.stages)),
+        differentiated,
         program.devices,
-        program.stage("jaxpr"),
-        program.stage("stablehlo"),
+        Lowered(
+            program.stage("stablehlo"),
+            program.stage("jaxpr"),
+            program.capture.equations,
+            tuple(argument.path for argument in program.capture.arguments),
+            tuple(output.path for output in program.capture.outputs),
+            differentiated,
+        ),
+        after,
     )
 
 

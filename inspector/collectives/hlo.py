@@ -19,7 +19,7 @@ from ..report import Collective, CollectivePart, Kind, Origin, SourcePosition
 from .combiner import parts_of
 from .context import AnalysisContext
 from .dcn_transfers import RENDEZVOUS, Transfer, slices_of, transfer_of
-from .origin import direction_of, origin_of
+from .origin import direction_of, origin_of, written_by
 from .participants import Participants, participants_of
 from .source_from_users import UserPositions, users_with_positions
 
@@ -174,6 +174,7 @@ def _collective(
     direction = directions.pop() if len(directions) == 1 else "unknown"
     placed = [part.source for part in parts if part.source.stack]
     source = SourcePosition(placed[0].stack, "name") if placed else around.source
+    direction = around.direction if direction == "unknown" else direction
     return Collective(
         stage=stage,
         kind=kind,
@@ -190,8 +191,8 @@ def _collective(
         wire_bytes=KIND_OF[kind].wire_bytes(participants.group_size, bytes_in, bytes_out),
         executions=runs.count,
         is_async=found.is_async,
-        origin=origin,
-        direction=around.direction if direction == "unknown" else direction,
+        origin=written_by(origin, direction),
+        direction=direction,
         source=SourcePosition(place.frames, "exact") if place.frames else source,
         reduction=_reduction(instruction, executions.module) if transfer is None else transfer.reduction,
         channel_id=_integer(channel),

@@ -37,10 +37,20 @@ def direction_of(op_name: str | None, *, differentiated: bool) -> Pass:
     In a program that was not differentiated all is forward. In one that was, a path without transformations (the
     optimizer's, or any in a shard_map up to JAX 0.7), an argument's name, and names of several passes tell nothing.
     """
-    if op_name is None or not _PATH.match(op_name):
+    if op_name is None or not is_path(op_name):
         return "unknown"
     parts = {_direction(part, differentiated) for part in merged_parts(op_name)}
     return parts.pop() if len(parts) == 1 else "unknown"
+
+
+def is_path(op_name: str) -> bool:
+    """Whether a name is a path from the outermost function on, not an argument's, or the end of one."""
+    return _PATH.match(op_name) is not None
+
+
+def written_by(origin: Origin, direction: Pass) -> Origin:
+    """The origin by names alone: a collective of the program in its backward pass is taken to be derived by JAX."""
+    return "autodiff" if origin == "user" and direction == "backward" else origin
 
 
 def _direction(path: str, differentiated: bool) -> Pass:

@@ -6,7 +6,7 @@ import re
 
 from ...parsers.sharding_syntax.mesh import join_axes
 from ..ir.types import ArrayType
-from ..report import Collective, Report
+from ..report import WRITTEN, Collective, Report
 from ..units import plural
 
 MAX_TYPES = 2
@@ -18,7 +18,7 @@ _ARGUMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\]|\.\w+)*")
 def argument_of(collective: Collective) -> str | None:
     """The argument that a collective moves, where the compiler names it so: `state[0]['embedding']`."""
     name = collective.op_name
-    return name if name is not None and collective.origin != "user" and _ARGUMENT.fullmatch(name) else None
+    return name if name is not None and collective.origin not in WRITTEN and _ARGUMENT.fullmatch(name) else None
 
 
 def kind_text(collective: Collective) -> str:

@@ -4,37 +4,28 @@ from __future__ import annotations
 
 from ...parsers.errors import readable
 from ...parsers.mlir import MlirModule, Operation, UnknownLoc, frames, function_around, names
-from ...parsers.mlir.lists import symbol
-from ..catalog.spellings import CUSTOM_CALLS, KIND_OF, STABLEHLO_OPS, Kind
+from ..catalog.spellings import KIND_OF, Kind
 from ..execution_counts.stablehlo_executions import StablehloExecutions
+from ..ir.stage import ParsedStage
 from ..ir.types import array_type, size
+from ..links.operation_ids import tags_at
 from ..report import Collective, SourcePosition
 from .context import AnalysisContext
 from .hlo import REDUCTIONS
-from .origin import direction_of
+from .operations import collective_operations, facts_of
+from .origin import direction_of, written_by
 from .participants import Participants
 
-CUSTOM_CALL = "stablehlo.custom_call"
 
-
-def stablehlo_collectives(stage: str, module: MlirModule, context: AnalysisContext) -> tuple[Collective, ...]:
+def stablehlo_collectives(stage: ParsedStage, module: MlirModule, context: AnalysisContext) -> tuple[Collective, ...]:
     """Every collective of a module, in text order."""
     executions = StablehloExecutions(module)
-    calls = any(f"@{target}".encode() in module.source.data for target in CUSTOM_CALLS)
-    searched = (*STABLEHLO_OPS, *([CUSTOM_CALL] if calls else []))
-    found = ((operation, _kind(operation)) for operation in module.operations(searched))
-    return tuple(_collective(stage, operation, kind, context, executions) for operation, kind in found if kind)
-
-
-def _kind(operation: Operation) -> Kind | None:
-    if operation.name != CUSTOM_CALL:
-        return STABLEHLO_OPS[operation.name]
-    target = readable(lambda: operation.attributes.get("call_target_name"))
-    return None if target is None else CUSTOM_CALLS.get(symbol(target))
+    found = collective_operations(module)
+    return tuple(_collective(stage, operation, kind, context, executions) for operation, kind in found)
 
 
 def _collective(
-    stage: str, operation: Operation, kind: Kind, context: AnalysisContext, executions: StablehloExecutions
+    stage: ParsedStage, operation: Operation, kind: Kind, context: AnalysisContext, executions: StablehloExecutions
 ) -> Collective:
     spelled = readable(lambda: operation.replica_groups)
     groups = () if spelled is None else spelled.devices(context.partitions)
@@ -49,8 +40,12 @@ def _collective(
     location = readable(lambda: operation.location) or UnknownLoc()
     op_name = next(iter(names(location)), "").rstrip(":") or None
     runs = executions.of(operation)
+    numbers = tags_at(stage, stage.source.line_around(operation.span.end - 1))
+    known = facts_of(context.lowered, numbers[0]) if numbers else None
+    direction = direction_of(op_name, differentiated=context.differentiated)
+    direction = direction if known is None or direction != "unknown" else known.direction
     return Collective(
-        stage=stage,
+        stage=stage.name,
         kind=kind,
         name=operation.results[0] if operation.results else operation.name,
         computation=function.name if function is not None else "",
@@ -65,13 +60,15 @@ def _collective(
         wire_bytes=KIND_OF[kind].wire_bytes(participants.group_size, bytes_in, bytes_out),
         executions=runs.count,
         is_async=False,
-        origin="user",
-        direction=direction_of(op_name, differentiated=context.differentiated),
+        origin=written_by("user", direction) if known is None else known.origin,
+        direction=direction,
         source=SourcePosition.exact(frames(location)),
         reduction=_reduction(operation),
         channel_id=readable(lambda: operation.channel),
         op_name=op_name,
         loops=runs.loops,
+        module=() if known is None else known.module,
+        argument=None if known is None else known.argument,
     )
 
 

@@ -18,10 +18,12 @@ from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import spans_of_tags, tags_in
 from ..links.source_positions import frames_at
-from ..report import Collective, SourcePosition
+from ..report import WRITTEN, Collective, SourcePosition
+from .authors import module_of, with_authors
 from .context import AnalysisContext, context_of
 from .hlo import hlo_collectives
 from .stablehlo import stablehlo_collectives
+from .twins import Twins, twins_in
 
 EquationStacks = Mapping[tuple[str, frozenset[AxisRef], tuple[str, ...]], set[tuple[Frame, ...]]]
 """The stacks of equations by kind, axes and types."""
@@ -35,18 +37,32 @@ def collectives_of(program: Program, stage: ParsedStage) -> tuple[Collective, ..
 @derived
 def collectives_in_context(stage: ParsedStage, context: AnalysisContext) -> tuple[Collective, ...]:
     """The same by what the rest of the program says: while a capture grows, that changes seldom."""
-    found: tuple[Collective, ...] = ()
-    if stage.hlo is not None:
-        found = hlo_collectives(stage.name, stage.hlo, context)
-        if context.stablehlo is not None:
-            found = tuple(_with_stack(each, stage, context.stablehlo) for each in found)
-    elif stage.mlir is not None:
-        found = stablehlo_collectives(stage.name, stage.mlir, context)
-    text = None if context.jaxpr is None else context.jaxpr.jaxpr
-    if text is None:
-        return found
-    stacks = _equation_stacks(text)
-    return tuple(_with_equation_source(each, stacks) for each in found)
+    text = None if context.lowered.jaxpr is None else context.lowered.jaxpr.jaxpr
+    stacks = {} if text is None else _equation_stacks(text)
+    found = tuple(_with_equation_source(each, stacks) for each in _as_spelled(stage, context))
+    if stage.hlo is None or not stage.stage.tags or context.lowered.stablehlo is None:
+        return tuple(replace(each, module=each.module or module_of(each)) for each in found)
+    return with_authors(stage, found, _twins(context), context)
+
+
+def _as_spelled(stage: ParsedStage, context: AnalysisContext) -> tuple[Collective, ...]:
+    """The collectives of a stage, by what its text and the names in it say."""
+    if stage.mlir is not None:
+        return stablehlo_collectives(stage, stage.mlir, context)
+    if stage.hlo is None:
+        return ()
+    found = hlo_collectives(stage.name, stage.hlo, context)
+    stablehlo = context.lowered.stablehlo
+    return found if stablehlo is None else tuple(_with_stack(each, stage, stablehlo) for each in found)
+
+
+def _twins(context: AnalysisContext) -> Twins | None:
+    return None if context.partitioned is None else _twins_in(context.partitioned, context)
+
+
+@derived
+def _twins_in(partitioned: ParsedStage, context: AnalysisContext) -> Twins:
+    return twins_in(partitioned, _as_spelled(partitioned, context))
 
 
 def _with_stack(collective: Collective, stage: ParsedStage, stablehlo: ParsedStage) -> Collective:
@@ -74,7 +90,7 @@ def _equation_stacks(text: JaxprText) -> EquationStacks:
 
 def _with_equation_source(collective: Collective, stacks: EquationStacks) -> Collective:
     """A collective; one from user code without a position has the line on which all equations like it are."""
-    if collective.source.stack or collective.origin != "user" or collective.axes is None:
+    if collective.source.stack or collective.origin not in WRITTEN or collective.axes is None:
         return collective
     types = tuple(map(str, collective.result_types))
     candidates = stacks.get((collective.kind, frozenset(collective.axes), types), set())

@@ -53,7 +53,8 @@ class Equation:
     a cast or `axis_index` names, else None. `bodies` are the jaxprs among its parameters: parameter name and index
     into the table. `shard_map` is there for one. `loop` are, for a scan, how many of its first inputs are constants and
     how many then are carried; for a while loop, how many are constants of its condition and how many of its body.
-    `stack` are indices of frames, innermost first, JAX's own left out.
+    `stack` are indices of frames, innermost first, JAX's own left out. `in_custom_vjp` is whether it is from the
+    functions of a `custom_vjp`, whose stack is that of the call.
     """
 
     primitive: str
@@ -66,6 +67,7 @@ class Equation:
     loop: tuple[int, int] | None = None
     stack: tuple[int, ...] = ()
     name_stack: str = ""
+    in_custom_vjp: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,14 @@ MOST = 10
 
 MOST_CAUSES = 2
 
-BY = {"user": "written here", "partitioner": "inserted by the partitioner", "compiler": "made by the compiler"}
+BY = {
+    "user": "written here",
+    "explicit": "inserted for a reshard or an out_sharding",
+    "autodiff": "derived by autodiff",
+    "partitioner": "inserted by the partitioner",
+    "compiler": "made by the compiler",
+    "mixed": "combined of several origins",
+}
 
 
 def transfer_offences(

@@ -1,7 +1,16 @@
 """The Report, and the values that it consists of."""
 
 from .causes import CollectiveCause, Conflict, Effect, ExplainedStep, MovedDimension, Side, Why
-from .collectives import Collective, CollectivePart, Kind, Origin, Pass, UncountedCommunication
+from .collectives import (
+    REQUESTED,
+    WRITTEN,
+    Collective,
+    CollectivePart,
+    Kind,
+    Origin,
+    Pass,
+    UncountedCommunication,
+)
 from .communication import Strategy, StrategyTotal
 from .findings import (
     SEVERITIES,
@@ -32,7 +41,9 @@ from .shardings import (
 from .values import AxisEntry, Divergence, LiveValue, PeakMemory, ProbedValue, VariableVariance
 
 __all__ = [
+    "REQUESTED",
     "SEVERITIES",
+    "WRITTEN",
     "AxisEntry",
     "AxisOrigin",
     "BoundaryOrigin",

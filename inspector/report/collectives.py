@@ -16,17 +16,37 @@ from ..ir.types import ArrayType
 from .cost import Estimate
 from .position import SourcePosition
 
-Origin = Literal["user", "partitioner", "compiler", "unknown"]
+Origin = Literal["user", "explicit", "autodiff", "partitioner", "compiler", "mixed", "unknown"]
+"""Who asked for a collective.
+
+`user`: it is written in the program. `autodiff`: JAX derived it from what is written there. `explicit`: the partitioner
+inserted it for a `reshard` or an `out_sharding`. `partitioner`: it inserted it by itself. `compiler`: a later pass made
+it. `mixed`: some of the parts that it was combined of were asked for, and some were not.
+"""
+
+WRITTEN = frozenset({"user", "autodiff"})
+"""Origins of collectives that are in the lowered program, before any partitioner."""
+
+REQUESTED = WRITTEN | {"explicit"}
+"""Origins of collectives that the source asks for."""
+
 Pass = Literal["forward", "backward", "recompute", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class CollectivePart:
-    """One of several collectives that the compiler has made one vector of: what it gave, and where it comes from."""
+    """One of several collectives that the compiler has made one of: what it gave, and where it comes from.
+
+    `module` and `argument` are as those of a collective.
+    """
 
     type: ArrayType
     source: SourcePosition
     op_name: str | None
+    origin: Origin = "unknown"
+    direction: Pass = "unknown"
+    module: tuple[str, ...] = ()
+    argument: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +57,10 @@ class Collective:
     them into device ids. `axes` are None when no axes form the groups, and empty when every group is a single device.
     `wire_bytes` is what one device sends in a bandwidth-optimal algorithm. `executions` multiplies the trip counts of
     the enclosing loops. `estimate` is the time of one execution on the target, None where that has no links that are
-    known. `parts` are the collectives of which it is made, where those were flattened and written one behind the other.
+    known. `parts` are the collectives of which it is made. `module` is the path of name scopes around it, those of
+    Linen's modules among them; without any, the keys of `argument`, `("layers", "0", "wq")`, or those that the outputs
+    have in common in which its result ends. `argument` is the one argument of the function that it moves, or that the
+    operation takes for which it is there: `params['layers'][0]['wq']`.
     """
 
     stage: str
@@ -65,6 +88,8 @@ class Collective:
     loops: tuple[str, ...] = ()
     estimate: Estimate | None = None
     parts: tuple[CollectivePart, ...] = ()
+    module: tuple[str, ...] = ()
+    argument: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

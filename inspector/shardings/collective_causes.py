@@ -17,7 +17,7 @@ from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tag_of_location, tags_in
-from ..report import Collective, CollectiveCause, Confidence, MovedDimension, SourcePosition
+from ..report import WRITTEN, Collective, CollectiveCause, Confidence, MovedDimension, SourcePosition
 from .collective_context import BACKWARD, CollectiveContext, placed_at
 from .dataflow import Dataflow, Node
 from .explained import why_axis, wording_of
@@ -47,7 +47,7 @@ MAX_OPERATIONS = 16
 def is_inserted(collective: Collective) -> bool:
     """Whether the partitioner inserted it, or some of what was merged into it with what the user wrote."""
     parts = merged_parts(collective.op_name or "")
-    return collective.origin != "user" or (
+    return collective.origin not in WRITTEN or (
         len(parts) > 1 and any(last_components(part)[0] not in PRIMITIVES for part in parts)
     )
 

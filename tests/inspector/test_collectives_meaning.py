@@ -48,12 +48,17 @@ def test_passes_of_checkpointed_layers(sample: SampleCapture) -> None:
 
 def test_hand_written_collectives_are_the_users(sample: SampleCapture) -> None:
     for function in ("fsdp_tp:grad", "moe:grad", "psum_2d:over_both", "ring_attention:grad"):
-        assert {c.origin for c in collectives(sample, function)} == {"user"}, function
+        for each in collectives(sample, function):
+            assert each.origin == ("autodiff" if each.direction == "backward" else "user"), (function, each.name)
 
 
 def test_what_jit_needs_is_the_partitioners(sample: SampleCapture) -> None:
-    for function in ("transformer:train_step", "matmul_psum:automatic", "block_matrices:all_to_all"):
+    for function in ("transformer:train_step", "matmul_psum:automatic"):
         assert {c.origin for c in collectives(sample, function)} == {"partitioner"}, function
+
+
+def test_what_a_reshard_asks_for_is_explicit(sample: SampleCapture) -> None:
+    assert {c.origin for c in collectives(sample, "block_matrices:all_to_all")} == {"explicit"}
 
 
 def test_what_a_partitioning_of_ones_own_holds_is_the_users(sample: SampleCapture) -> None:

@@ -14,6 +14,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
+from shardscope.inspector.capture.model import Stage
 from shardscope.inspector.catalog.collective import SLICE, CollectiveKind, CollectiveRule
 from shardscope.inspector.catalog.collectives import KINDS
 from shardscope.inspector.catalog.spellings import (
@@ -27,10 +28,10 @@ from shardscope.inspector.catalog.spellings import (
 )
 from shardscope.inspector.collectives.context import AnalysisContext
 from shardscope.inspector.collectives.hlo import hlo_collectives
-from shardscope.inspector.collectives.stablehlo import stablehlo_collectives
+from shardscope.inspector.collectives.stage import collectives_in_context
+from shardscope.inspector.ir.stage import ParsedStage
 from shardscope.inspector.ir.types import ArrayType
 from shardscope.parsers.hlo import parse_module
-from shardscope.parsers.mlir import parse_module as parse_mlir
 from shardscope.parsers.source import Source
 
 SIZE = 4
@@ -262,7 +263,8 @@ def test_bytes_are_those_of_an_optimal_algorithm(kind: CollectiveKind) -> None:
 def test_a_custom_call_is_listed_from_stablehlo() -> None:
     """As JAX lowers it: the groups are in its configuration, and only its first operand is sent."""
     text = traced(ragged, check=False).lower(lowering_platforms=("cpu",)).as_text()
-    (found,) = stablehlo_collectives("stablehlo", parse_mlir(Source("m", text.encode())), AnalysisContext((), SIZE))
+    stage = ParsedStage(Stage("stablehlo", "mlir", Source("m", text.encode())))
+    (found,) = collectives_in_context(stage, AnalysisContext((), SIZE))
     assert (found.kind, found.groups) == ("ragged-all-to-all", ((0, 1, 2, 3),))
     four = (ArrayType("f32", (4,)),)
     assert (found.operand_types, found.result_types, found.wire_bytes) == (four, four, 12)

@@ -49,7 +49,7 @@ def _found(report: Report, group: list[Collective]) -> Finding:
 def _fix(collective: Collective) -> str:
     axis = str(next(iter(collective.axes or ("?",))))
     after = f"lax.psum(total, {axis!r}) once after the loop"
-    if collective.origin == "user" and collective.direction == "backward":
+    if collective.origin == "autodiff":
         return f"let each device call the parameters its own, lax.pcast(params, {axis!r}, to='varying'), and {after}"
     if collective.origin == "user":
         return f"add up without reducing, and {after}"

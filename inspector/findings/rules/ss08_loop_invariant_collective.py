@@ -9,7 +9,7 @@ from ....parsers.hlo import Instruction
 from ....parsers.sharding_syntax.mesh import join_axes
 from ...catalog.spellings import functions_of
 from ...ir.types import types_text
-from ...report import Collective, Finding, Fix, Report
+from ...report import WRITTEN, Collective, Finding, Fix, Report
 from ...units import format_bytes, plural
 from ..fixes.calls import call_at
 from ..fixes.edits import before_the_loop
@@ -40,10 +40,10 @@ def _is_invariant(loop: Loop, instruction: Instruction) -> bool:
 
 def _repeated(report: Report, found: Collective) -> Finding:
     trips = found.executions
-    call = call_at(report.program, found.source, set(functions_of())) if found.origin == "user" else None
+    call = call_at(report.program, found.source, set(functions_of())) if found.origin in WRITTEN else None
     here = f"the {found.kind}" if call is None else ast.unparse(call[1])
     fix = Fix("constrain the operand, before the loop, to the sharding that the loop needs")
-    if found.origin == "user":
+    if found.origin in WRITTEN:
         fix = Fix(f"do {here} before the loop, and hand in what it gives", before_the_loop(report.program, call))
     return finding(
         RULE,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...ir.types import jax_type, types_text
-from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
+from ...report import WRITTEN, Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ..fixes.constraints import through_both
 from ..rule import Rule, finding
 from ..support.compiled import certainty, compiled_to, in_hlo, place_in_hlo
@@ -60,7 +60,7 @@ def _found(report: Report, text: str) -> Finding:
 
 def _gather(report: Report, local: tuple[int, ...] | None, op_name: str) -> Collective | None:
     """The gather of that operand by the partitioner, if there is just one."""
-    inserted = [c for c in in_hlo(report, "all-gather") if c.origin != "user"]
+    inserted = [c for c in in_hlo(report, "all-gather") if c.origin not in WRITTEN]
     gathers = [c for c in inserted if local is not None and local in [type.shape for type in c.operand_types]]
     named = [c for c in gathers if op_name and c.op_name == op_name]
     found = named or gathers

@@ -16,7 +16,7 @@ from ...cost.places import machine_of
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import ArrayType, array_type, jax_type, leaves
 from ...links.operation_ids import tags_in
-from ...report import Certainty, Collective, CollectiveCause, FindingPlace, Kind, Report, SourcePosition
+from ...report import WRITTEN, Certainty, Collective, CollectiveCause, FindingPlace, Kind, Report, SourcePosition
 from ...shardings.collective_causes import causes_of, is_inserted
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
@@ -183,7 +183,7 @@ def inserted_for(
     wanted = [node for node, _ in nodes]
     lines = {line for node in wanted if (line := _line_of(flow, node)) is not None}
     shapes = {shape for node in wanted if (shape := local_shape(flow, node)) is not None}
-    moved = (c for c in in_hlo(report, kind) if c.origin != "user")
+    moved = (c for c in in_hlo(report, kind) if c.origin not in WRITTEN)
     found = [c for c in moved if axis in {each.name for each in c.axes or ()}]
     alike = [c for c in found if shapes & {type.shape for type in c.result_types}]
     here = [c for c in alike or found if (frame := c.source.frame) is not None and (frame.file, frame.line) in lines]

@@ -85,10 +85,14 @@ class Cause(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """One of several collectives that the compiler has flattened and made one of."""
+    """One of several collectives that the compiler has combined."""
 
     type: str
     op_name: str | None
+    origin: report.Origin
+    direction: report.Pass = field(name="pass")
+    module: list[str]
+    argument: str | None
     source: Source
 
 
@@ -115,12 +119,14 @@ class Collective(Struct, frozen=True):
     estimate: Estimate | None
     loops: list[str]
     is_async: bool = field(name="async")
-    origin: Literal["user", "partitioner", "compiler", "unknown"]
-    direction: Literal["forward", "backward", "recompute", "unknown"] = field(name="pass")
+    origin: report.Origin
+    direction: report.Pass = field(name="pass")
     reduction: str | None
     channel_id: int | None
     fused_form: str | None
     op_name: str | None
+    module: list[str]
+    argument: str | None
     source: Source
     parts: list[Part]
     causes: list[Cause]

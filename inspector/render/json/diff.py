@@ -36,7 +36,7 @@ class Transfer(Struct, frozen=True):
     in_loop: bool
     is_async: bool = field(name="async")
     fused_form: str | None
-    origin: Literal["user", "partitioner", "compiler", "unknown"]
+    origin: report.Origin
     direction: Literal["forward", "backward", "recompute", "unknown"] = field(name="pass")
     place: str
     operation: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ...pipeline import communicating_stages
-from ...report import Collective, Report, UncountedCommunication
+from ...report import WRITTEN, Collective, Report, UncountedCommunication
 from ...shardings.collective_causes import causes_of
 from ...units import format_bytes, format_seconds
 from ..collective_rows import CollectiveRow, rows_of, total_seconds
@@ -150,7 +150,7 @@ def _uncounted_one(each: UncountedCommunication, script: str | None) -> str:
 
 def causes(report: Report) -> Table:
     """For each row of inserted collectives, those that send most first, its cause and what would do without it."""
-    listed = [c for c in report.collectives if c.stage == "hlo" and c.origin != "user"]
+    listed = [c for c in report.collectives if c.stage == "hlo" and c.origin not in WRITTEN]
     alike: dict[tuple[str, ...], list[CollectiveRow]] = {}
     for row in rows_of(listed, report):
         lines = _lines(row.collectives[0], report)

@@ -84,6 +84,7 @@ class Table:
             "loop": structure.loop(equation),
             "stack": stack,
             "name_stack": name_stack(equation),
+            **({"in_custom_vjp": True} if structure.is_in_custom_vjp(equation) else {}),
         }
 
     def _variable(self, variable: Any, tracked: bool) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 
+from ....catalog.spellings import rule_of
 from ..failures import HERE, is_internal, is_pythons_own
 from .avals import entries
 
@@ -152,6 +153,20 @@ def name_stack(equation: Any) -> str:
     return str(getattr(getattr(equation, "source_info", None), "name_stack", ""))
 
 
+def is_in_custom_vjp(equation: Any) -> bool:
+    """Whether a collective is from the functions of a `custom_vjp`: JAX was in the call of one when it was traced."""
+    traceback = _traceback(equation) if rule_of(equation.primitive.name) is not None else None
+    codes = () if traceback is None else traceback.raw_frames()[0]
+    return any(
+        code.co_filename.endswith("custom_derivatives.py") and _qualified(code) == "custom_vjp.__call__"
+        for code in codes
+    )
+
+
+def _qualified(code: CodeType) -> str:
+    return getattr(code, "co_qualname", code.co_name)
+
+
 def _traceback(equation: Any) -> Any:
     traceback = getattr(getattr(equation, "source_info", None), "traceback", None)
     return traceback if hasattr(traceback, "raw_frames") else None
@@ -161,7 +176,7 @@ def _traceback(equation: Any) -> Any:
 def _frame(code: CodeType, instruction: int) -> Frame | None:
     if is_internal(code.co_filename) or is_pythons_own(code.co_filename):
         return None
-    name = getattr(code, "co_qualname", code.co_name)
+    name = _qualified(code)
     for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
         if index == instruction // 2:
             return code.co_filename, name, line or 0, end_line or 0, column or 0, end_column or 0

@@ -1,0 +1,121 @@
+"""Who asked for each collective of a compiled stage, in which pass, in which module, and on which line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from ..ir.name_scopes import common_start, module_of_name, scopes
+from ..ir.stage import ParsedStage
+from ..links.operation_ids import tags_in
+from ..report import REQUESTED, WRITTEN, Collective, CollectivePart, Origin, SourcePosition
+from .context import AnalysisContext
+from .operations import OperationFacts, facts_of
+from .origin import CUSTOM, is_path, last_components, merged_parts
+from .spelled import argument_of
+from .twins import BECOMES, Part, Twins, parts_of
+
+T = TypeVar("T")
+
+ORDER: tuple[Origin, ...] = ("mixed", "unknown", "user", "explicit", "autodiff", "partitioner", "compiler")
+"""The origin of something whose parts have several is the first of them."""
+
+
+def with_authors(
+    stage: ParsedStage, found: Sequence[Collective], twins: Twins | None, context: AnalysisContext
+) -> tuple[Collective, ...]:
+    """The collectives of a stage of HLO whose operations have numbers.
+
+    `twins` are those out of the partitioner, the stage's own where it is that one; None where it was not recorded.
+    """
+    parts: dict[int, list[Part]] = {}
+    for part in parts_of(stage, (each for each in found if not each.parts), twins or {}):
+        parts.setdefault(id(part.of), []).append(part)
+    return tuple(_with_author(stage, each, parts.get(id(each), []), twins is not None, context) for each in found)
+
+
+def _with_author(
+    stage: ParsedStage, collective: Collective, parts: Sequence[Part], has_twins: bool, context: AnalysisContext
+) -> Collective:
+    if not parts:
+        return replace(collective, module=module_of(collective))
+    known = [_known(stage, part, has_twins, len(parts) == 1, context) for part in parts]
+    direction = agreed(part.direction for part in known)
+    source = collective.source
+    if len(known) == 1 and _continues(known[0].source, source):
+        source = replace(known[0].source, confidence=source.confidence)
+    elif not source.stack or (source.confidence != "exact" and known[0].source.confidence == "exact"):
+        source = known[0].source
+    return replace(
+        collective,
+        origin=_of_all({part.origin for part in known}),
+        direction=direction or "unknown",
+        source=source,
+        module=common_start(part.module for part in known),
+        argument=known[0].argument if len(known) == 1 else None,
+        parts=tuple(known) if len(known) > 1 else (),
+    )
+
+
+def _of_all(origins: set[Origin]) -> Origin:
+    """The origin of what has parts of these: the one that says most where all were asked for, or none was."""
+    ordered = sorted(origins, key=ORDER.index)
+    return "mixed" if not REQUESTED.isdisjoint(origins) and origins - REQUESTED else ordered[0]
+
+
+def module_of(collective: Collective) -> tuple[str, ...]:
+    """The module that its name tells: that of its path, or of the argument that it is."""
+    argument = argument_of(collective)
+    return _scopes(collective.op_name) or (() if argument is None else module_of_name(argument))
+
+
+def _scopes(op_name: str | None) -> tuple[str, ...]:
+    if op_name is None or not is_path(op_name):
+        return ()
+    return common_start(scopes(part.rpartition("/")[0]) for part in merged_parts(op_name))
+
+
+def _known(stage: ParsedStage, part: Part, has_twins: bool, is_whole: bool, context: AnalysisContext) -> CollectivePart:
+    """What is known of a part; one that `is_whole` is the only one of its collective."""
+    collective, twin = part.of, part.twin
+    numbers = tags_in(stage, collective.span) if twin is None else twin.numbers
+    facts = [each for number in numbers if (each := facts_of(context.lowered, number)) is not None]
+    direction = agreed(each.direction for each in facts)
+    argument = (argument_of(collective) if is_whole else None) or agreed(each.argument for each in facts)
+    module = (_scopes(collective.op_name) if is_whole else ()) or common_start(each.module for each in facts)
+    source = facts[0].source if facts else SourcePosition()
+    if not part.exact and source.stack:
+        source = replace(source, confidence="shape")
+    return CollectivePart(
+        part.type,
+        source,
+        collective.op_name if is_whole else None,
+        _origin(collective, part, facts, has_twins),
+        (collective.direction if is_whole else "unknown") if direction in (None, "unknown") else direction,
+        module or (() if argument is None else module_of_name(argument)),
+        argument,
+    )
+
+
+def _origin(collective: Collective, part: Part, facts: Sequence[OperationFacts], has_twins: bool) -> Origin:
+    if collective.origin in WRITTEN and CUSTOM in last_components(collective.op_name or ""):
+        return collective.origin
+    written = [each for each in facts if each.kind == collective.kind or (each.kind, collective.kind) in BECOMES]
+    if written:
+        return _of_all({each.origin for each in written})
+    if part.twin is not None:
+        return agreed(each.origin for each in facts if each.origin not in WRITTEN) or "partitioner"
+    return "compiler" if has_twins else collective.origin if collective.origin not in WRITTEN else "unknown"
+
+
+def agreed(values: Iterable[T]) -> T | None:
+    """The value that all are; None where they differ, or there is none."""
+    found = set(values)
+    return found.pop() if len(found) == 1 else None
+
+
+def _continues(longer: SourcePosition, shorter: SourcePosition) -> bool:
+    """Whether a stack goes on where another one ends."""
+    mine, other = ([(frame.file, frame.line) for frame in each.stack] for each in (longer, shorter))
+    return 0 < len(other) < len(mine) and mine[: len(other)] == other

@@ -1,0 +1,237 @@
+"""What the lowered program says of an operation that collectives come from: whose it is, its pass, line and module.
+
+The jaxpr knows most of it, where an equation's number leads to it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from ...parsers.errors import readable
+from ...parsers.mlir import MlirModule, Operation
+from ...parsers.mlir.lists import symbol
+from ..catalog.spellings import CUSTOM_CALLS, STABLEHLO_OPS, Kind
+from ..ir.derived import derived
+from ..ir.jaxpr_flow import At, JaxprFlow
+from ..ir.jaxpr_text import EquationPlace, JaxprText
+from ..ir.name_scopes import common_start, keys_of_name, module_of_name, scopes, without_indices
+from ..ir.stage import ParsedStage
+from ..links.operation_ids import spans_of_tags, tags_at
+from ..links.source_positions import frames_at
+from ..report import Origin, Pass, SourcePosition
+from .origin import direction_of
+
+CUSTOM_CALL = "stablehlo.custom_call"
+
+HANDED_ON = frozenset(
+    {"convert_element_type", "transpose", "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "copy", "copy_p"}
+    | {"slice", "dynamic_slice", "optimization_barrier", "name", "pvary", "pcast", "reduced_vary_cast", "preduced"}
+    | {"sharding_constraint", "reshard", "mesh_cast", "all_gather", "all_gather_invariant", "all_gather_reduced"}
+)
+"""Primitives whose result is their first operand in another form, or a part of it."""
+
+MAX_STEPS = 40
+"""Equations that are followed back to an argument."""
+
+ELEMENTWISE = frozenset(
+    {
+        "add",
+        "add_any",
+        "sub",
+        "mul",
+        "div",
+        "neg",
+        "sqrt",
+        "rsqrt",
+        "square",
+        "integer_pow",
+        "pow",
+        "abs",
+        "sign",
+        "max",
+    }
+    | {"min", "select_n", "psum", "psum_invariant", "reduce_scatter"}
+)
+"""What an optimizer does with gradients, and primitives that sum them."""
+
+MAX_VALUES = 300
+"""Values that are followed to outputs."""
+
+MAX_PATHS = 16
+"""Ways into a body that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationFacts:
+    """`kind` is that of the collective that the operation is, if it is one."""
+
+    kind: Kind | None
+    origin: Origin
+    direction: Pass
+    source: SourcePosition
+    module: tuple[str, ...]
+    argument: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """The stages before the compiler, and what relates them.
+
+    `equations` are those of `Capture`; `arguments` and `outputs` are the names of the function's.
+    """
+
+    stablehlo: ParsedStage | None = None
+    jaxpr: ParsedStage | None = None
+    equations: bytes = b""
+    arguments: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    differentiated: bool = False
+
+
+def facts_of(lowered: Lowered, number: int) -> OperationFacts | None:
+    """What is known of the operation of that number; None where there is no StableHLO with numbers."""
+    return None if lowered.stablehlo is None else _facts(lowered.stablehlo, lowered, number)
+
+
+@derived
+def _facts(stablehlo: ParsedStage, lowered: Lowered, number: int) -> OperationFacts | None:
+    lines = spans_of_tags(stablehlo, (number,))
+    if not lines:
+        return None
+    kind = _kinds(stablehlo).get(number)
+    text = None if lowered.jaxpr is None else lowered.jaxpr.jaxpr
+    place = None if text is None else _equations(text, lowered.equations).get(number)
+    source = SourcePosition.exact(frames_at(stablehlo, lines[0].end - 1))
+    if text is None or place is None:
+        return OperationFacts(kind, "unknown" if kind is None else "user", "unknown", source, (), None)
+    flow = _flow(text)
+    paths = tuple(_paths(flow, place))
+    directions = {direction_of(path, differentiated=lowered.differentiated) for path in paths}
+    modules = {scopes(path.rpartition("/")[0]) for path in paths}
+    direction = directions.pop() if len(directions) == 1 else "unknown"
+    argument = _argument(flow, place, lowered.arguments)
+    module = modules.pop() if len(modules) == 1 else ()
+    module = module or (() if argument is None else module_of_name(argument))
+    stack = text.stack(place.equation)
+    return OperationFacts(
+        kind,
+        _origin(kind, place, is_derived=direction != "recompute" and flow.is_backward(place)),
+        direction,
+        SourcePosition.exact(stack) if len(stack) > len(source.stack) else source,
+        module or _of_outputs(flow, place, lowered.outputs),
+        argument,
+    )
+
+
+def _origin(kind: Kind | None, place: EquationPlace, *, is_derived: bool) -> Origin:
+    equation = place.equation
+    if kind is not None:
+        return "autodiff" if is_derived and not equation.in_custom_vjp else "user"
+    asks = equation.primitive == "reshard" or dict(equation.params).get("out_sharding", "None") != "None"
+    return ("autodiff" if is_derived else "explicit") if asks else "partitioner"
+
+
+def _paths(flow: JaxprFlow, place: EquationPlace) -> Iterator[str]:
+    """The names of an equation, with the scopes around each way to it."""
+    waiting: list[tuple[EquationPlace, str]] = [(place, place.equation.primitive)]
+    found = 0
+    while waiting and found < MAX_PATHS:
+        inner, path = waiting.pop()
+        path = "/".join(filter(None, (inner.equation.name_stack, path)))
+        callers = flow.callers.get(inner.jaxpr, []) if len(path) < 10_000 else []
+        waiting += [(caller, path) for caller in callers]
+        if not callers:
+            found += 1
+            yield f"jit()/{path}"
+
+
+def _argument(flow: JaxprFlow, place: EquationPlace, names: tuple[str, ...]) -> str | None:
+    """The one argument that an equation takes, in whatever form; one with a path before those without."""
+    if not flow.jaxprs or len(flow.jaxprs[0].inputs) != len(names):
+        return None
+    by_name = {variable.name: name for variable, name in zip(flow.jaxprs[0].inputs, names, strict=True)}
+    roots = (_root(flow, At(place.jaxpr, name)) for name in place.equation.inputs)
+    found = dict.fromkeys(by_name[root.name] for root in roots if root is not None and root.name in by_name)
+    nested = [name for name in found if len(keys_of_name(name)) > 1]
+    only = nested if len(nested) == 1 else list(found)
+    return only[0] if len(only) == 1 else None
+
+
+def _of_outputs(flow: JaxprFlow, place: EquationPlace, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys that all outputs have in common in which the result of an equation ends, as gradients in new weights."""
+    if not flow.jaxprs or len(flow.jaxprs[0].outputs) != len(names):
+        return ()
+    waiting = [At(place.jaxpr, output.name) for output in place.equation.outputs]
+    seen, reached = set(waiting), []
+    while waiting and len(seen) < MAX_VALUES:
+        value = waiting.pop()
+        if value.jaxpr == 0:
+            outputs = zip(flow.jaxprs[0].outputs, names, strict=True)
+            reached += [keys_of_name(name)[::-1] for output, name in outputs if output == value.name]
+        onward = [each for each in flow.onward(value, ELEMENTWISE | HANDED_ON) if each not in seen]
+        seen.update(onward)
+        waiting += onward
+    found = () if waiting else without_indices(common_start(keys[:-1] for keys in reached)[::-1])
+    return found if len(found) > 1 or not "".join(found).isdecimal() else ()
+
+
+def _root(flow: JaxprFlow, value: At) -> At | None:
+    """The input of the outermost jaxpr that a value is a form of."""
+    for _ in range(MAX_STEPS):
+        made = flow.made.get((value.jaxpr, value.name))
+        if made is None:
+            if value.jaxpr == 0:
+                return value
+            around = flow.outer(value)
+            if around is None:
+                return None
+            value = around
+            continue
+        place, position = made
+        body = flow.body(place)
+        if body is not None and position < len(flow.jaxprs[body].outputs):
+            value = At(body, flow.jaxprs[body].outputs[position], (*value.calls, place))
+        elif place.equation.primitive in HANDED_ON and place.equation.inputs:
+            value = At(place.jaxpr, place.equation.inputs[0], value.calls)
+        else:
+            return None
+    return None
+
+
+@derived
+def _flow(text: JaxprText) -> JaxprFlow:
+    return JaxprFlow(text)
+
+
+@derived
+def _equations(text: JaxprText, equations: bytes) -> Mapping[int, EquationPlace]:
+    """The equations by the numbers of the operations that they became."""
+    numbers = array("I", equations)
+    places = {(place.jaxpr, place.index): place for place in text.equations}
+    triples = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
+    return {number: places[jaxpr, index] for number, jaxpr, index in triples if (jaxpr, index) in places}
+
+
+@derived
+def _kinds(stablehlo: ParsedStage) -> Mapping[int, Kind]:
+    """The kinds of collectives by the numbers of their operations."""
+    found: dict[int, Kind] = {}
+    for operation, kind in () if stablehlo.mlir is None else collective_operations(stablehlo.mlir):
+        line = stablehlo.source.line_around(operation.span.end - 1)
+        found |= dict.fromkeys(tags_at(stablehlo, line), kind)
+    return found
+
+
+def collective_operations(module: MlirModule) -> Iterator[tuple[Operation, Kind]]:
+    """The collectives of a module of StableHLO, in text order."""
+    calls = any(f"@{target}".encode() in module.source.data for target in CUSTOM_CALLS)
+    for operation in module.operations((*STABLEHLO_OPS, *([CUSTOM_CALL] if calls else []))):
+        kind = STABLEHLO_OPS.get(operation.name)
+        if operation.name == CUSTOM_CALL:
+            target = readable(partial(operation.attributes.get, "call_target_name"))
+            kind = None if target is None else CUSTOM_CALLS.get(symbol(target))
+        if kind is not None:
+            yield operation, kind

@@ -1,0 +1,131 @@
+"""The collectives out of the partitioner that compiled ones come from.
+
+Most keep the numbers of their operations. Where the compiler lost these, as TPUs' combiner does, a twin has as many
+elements in the same groups, and, of several, an operand from the same operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..catalog.spellings import KIND_OF, Kind
+from ..ir.stage import ParsedStage
+from ..ir.types import ArrayType
+from ..links.operation_ids import tags_in
+from ..report import Collective
+
+BECOMES: frozenset[tuple[Kind, Kind]] = frozenset(
+    {("reduce-scatter", "all-reduce"), ("all-gather", "all-reduce"), ("all-reduce", "reduce-scatter")}
+)
+"""Kinds of which a later pass makes another: each device takes its block afterwards, or adds it to zeros before."""
+
+COMBINED: frozenset[Kind] = frozenset({"all-reduce", "reduce-scatter", "all-gather", "collective-permute"})
+"""Kinds that have several results where they are several collectives."""
+
+MAX_STEPS = 4
+"""Instructions without numbers that are followed back to one that has some."""
+
+Members = frozenset[tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A collective out of the partitioner; `near` are the numbers of the operations that its operand comes from."""
+
+    kind: Kind
+    numbers: tuple[int, ...]
+    near: frozenset[int]
+
+
+@dataclass(slots=True)
+class Part:
+    """A part of a compiled collective, and its twin, if it was found; `exact` is whether no other would do."""
+
+    of: Collective
+    index: int
+    type: ArrayType
+    shape: Shape
+    twin: Twin | None = None
+    exact: bool = False
+
+
+Shape = tuple[int | None, Members]
+"""The elements of the larger side, and who takes part."""
+
+Twins = Mapping[Shape, Sequence[Twin]]
+
+
+def parts_of(stage: ParsedStage, found: Iterable[Collective], partitioned: Twins) -> list[Part]:
+    """The parts of some collectives of a compiled stage, with their twins."""
+    parts = [
+        Part(each, index, type, shape) for each in found for index, (type, shape) in enumerate(typed_shapes_of(each))
+    ]
+    left = {shape: list(twins) for shape, twins in partitioned.items()}
+    for way in (_same_numbers_alone, _same_operand, _same_numbers, _any):
+        for part in parts:
+            if part.twin is None and (fitting := way(stage, part, _fitting(part, left.get(part.shape, ())))):
+                part.twin, part.exact = fitting[0], way is not _any and len(fitting) == 1
+                left[part.shape].remove(fitting[0])
+    every = [twin for twins in partitioned.values() for twin in twins]
+    for part in parts:
+        if part.twin is None:  # the compiler may do twice what the partitioner did once, or in blocks
+            again = _same_numbers(stage, part, _fitting(part, every))
+            part.twin, part.exact = next(iter(again), None), len(again) == 1
+    return parts
+
+
+def _same_numbers(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
+    numbers = set(tags_in(stage, part.of.span)) if twins else set()
+    return [twin for twin in twins if numbers & set(twin.numbers)]
+
+
+def _same_numbers_alone(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
+    return _same_numbers(stage, part, twins) if len(typed_shapes_of(part.of)) == 1 else []
+
+
+def _same_operand(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
+    near = _near(stage, part.of, part.index) if twins else frozenset()
+    return [twin for twin in twins if twin.near & near]
+
+
+def _any(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
+    return twins
+
+
+def _fitting(part: Part, twins: Iterable[Twin]) -> list[Twin]:
+    return [twin for twin in twins if twin.kind == part.of.kind or (twin.kind, part.of.kind) in BECOMES]
+
+
+def twins_in(stage: ParsedStage, found: Iterable[Collective]) -> Twins:
+    """The collectives of the stage out of the partitioner, by their shapes."""
+    twins: dict[Shape, list[Twin]] = {}
+    for each in found:
+        for index, (_, shape) in enumerate(typed_shapes_of(each)):
+            twins.setdefault(shape, []).append(Twin(each.kind, tags_in(stage, each.span), _near(stage, each, index)))
+    return twins
+
+
+def typed_shapes_of(collective: Collective) -> list[tuple[ArrayType, Shape]]:
+    """The types and shapes of the larger sides of its parts: those of the smaller ones change with the kind."""
+    types = collective.operand_types if KIND_OF[collective.kind].sides == "scattered" else collective.result_types
+    members = frozenset(collective.pairs or (tuple(sorted(group)) for group in collective.groups))
+    elements = [type.elements for type in types]
+    if collective.kind in COMBINED:
+        return [(type, (each, members)) for type, each in zip(types, elements, strict=True)]
+    total = None if None in elements else sum(each or 0 for each in elements)
+    return [(type, (total, members)) for type in types[:1]]
+
+
+def _near(stage: ParsedStage, collective: Collective, index: int) -> frozenset[int]:
+    """The numbers of the operations that the operand of a part comes from."""
+    computation = None if stage.hlo is None else stage.hlo.computation(collective.computation)
+    made = None if computation is None else computation.instruction(collective.name)
+    for _ in range(MAX_STEPS):
+        if computation is None or made is None or index >= len(made.operands):
+            break
+        made, index = computation.instruction(made.operands[index]), 0
+        numbers = () if made is None else tags_in(stage, made.span)
+        if numbers:
+            return frozenset(numbers)
+    return frozenset()

@@ -1,0 +1,148 @@
+"""Values of a jaxpr inside of the bodies of its equations, and what is around these."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from ..catalog.spellings import CALLED, CALLS
+from .jaxpr_text import EquationPlace, JaxprText, JaxprUses
+
+Calls = tuple[EquationPlace, ...]
+"""The calls through which one came into a body, outermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A value: its name in one jaxpr, reached through some calls."""
+
+    jaxpr: int
+    name: str
+    calls: Calls = ()
+
+
+class JaxprFlow(JaxprUses):
+    """Definitions and uses of all values, by jaxpr and name."""
+
+    def __init__(self, text: JaxprText) -> None:
+        super().__init__(text)
+        self.text = text
+        self.jaxprs = text.program.jaxprs
+        self.by_id = {place.id: place for place in text.equations}
+        self.callers: dict[int, list[EquationPlace]] = {}
+        for place in text.equations:
+            for _, body in place.equation.bodies:
+                self.callers.setdefault(body, []).append(place)
+
+    def body(self, place: EquationPlace) -> int | None:
+        """The body of a call whose inputs are the call's own operands."""
+        if place.equation.primitive not in CALLS:
+            return None
+        bodies = dict(place.equation.bodies)
+        found = next((bodies[name] for name in CALLED if name in bodies), None)
+        if found is None or not 0 < found < len(self.jaxprs):
+            return None
+        return found if len(self.jaxprs[found].inputs) == len(place.equation.inputs) else None
+
+    def inside(self, place: EquationPlace, position: int) -> Iterator[tuple[int, int]]:
+        """The bodies in which an operand is the same value all along, and which of their inputs it is there."""
+        bodies = dict(place.equation.bodies)
+        match place.equation.primitive, place.equation.loop:
+            case "scan", (constants, _) if "jaxpr" in bodies and position < constants:
+                found = [(bodies["jaxpr"], position)]
+            case "cond", _ if position > 0:
+                found = [(body, position - 1) for body in bodies.values()]
+            case _:
+                body = self.body(place)
+                found = [] if body is None else [(body, position)]
+        yield from (
+            (body, index)
+            for body, index in found
+            if 0 < body < len(self.jaxprs) and index < len(self.jaxprs[body].inputs)
+        )
+
+    def operand(self, value: At) -> At | None:
+        """What an input of a body is where the body is called; None where that is not one thing."""
+        names = [variable.name for variable in self.jaxprs[value.jaxpr].inputs]
+        calls = value.calls[-1:] or tuple(self.callers.get(value.jaxpr, ()))
+        if value.name not in names or len(calls) != 1:
+            return None
+        inner = (value.jaxpr, names.index(value.name))
+        for position, name in enumerate(calls[0].equation.inputs):
+            if inner in self.inside(calls[0], position):
+                return At(calls[0].jaxpr, name, value.calls[:-1])
+        return None
+
+    def outer(self, value: At) -> At | None:
+        """What an input of a body is a form of where the body is called: of all iterations, of all devices."""
+        names = [variable.name for variable in self.jaxprs[value.jaxpr].inputs]
+        calls = value.calls[-1:] or tuple(self.callers.get(value.jaxpr, ()))
+        if value.name not in names or len(calls) != 1:
+            return None
+        equation, position = calls[0].equation, names.index(value.name)
+        match equation.primitive, equation.loop:
+            case "scan", (constants, carried) if not constants <= position < constants + carried:
+                pass
+            case "while", (of_condition, of_body):
+                is_body = dict(equation.bodies).get("body_jaxpr") == value.jaxpr
+                if position >= (of_body if is_body else of_condition):
+                    return None
+                position += of_condition if is_body else 0
+            case "shard_map", _:
+                pass
+            case _:
+                return self.operand(value)
+        inputs = equation.inputs
+        return At(calls[0].jaxpr, inputs[position], value.calls[:-1]) if position < len(inputs) else None
+
+    def onward(self, value: At, primitives: Collection[str]) -> Iterator[At]:
+        """What becomes of a value by these primitives, with as many elements; and in bodies, and behind these."""
+        size = _elements(self.type_of(value) or "")
+        for place, position in self.used.get((value.jaxpr, value.name), ()):
+            inside = tuple(self.inside(place, position))
+            yield from (At(body, self.jaxprs[body].inputs[index].name) for body, index in inside)
+            if not inside and place.equation.primitive in primitives:
+                yield from (
+                    At(place.jaxpr, each.name) for each in place.equation.outputs if _elements(each.type) == size
+                )
+        for position, name in enumerate(self.jaxprs[value.jaxpr].outputs):
+            if name == value.name:
+                for call in self.callers.get(value.jaxpr, ()):
+                    results = call.equation.outputs[position : position + 1]
+                    yield from (At(call.jaxpr, each.name) for each in results)
+
+    def type_of(self, value: At) -> str | None:
+        """The type of a value, as JAX prints it."""
+        made = self.made.get((value.jaxpr, value.name))
+        if made is not None:
+            return made[0].equation.outputs[made[1]].type
+        inputs = (*self.jaxprs[value.jaxpr].inputs, *self.jaxprs[value.jaxpr].constants)
+        return next((variable.type for variable in inputs if variable.name == value.name), None)
+
+    def around(self, place: EquationPlace) -> Iterator[EquationPlace]:
+        """An equation, and all those in whose bodies it stands, whoever calls them."""
+        seen = {place.id}
+        waiting = [place]
+        while waiting:
+            inner = waiting.pop()
+            yield inner
+            for caller in self.callers.get(inner.jaxpr, ()):
+                if caller.id not in seen:
+                    seen.add(caller.id)
+                    waiting.append(caller)
+
+    def is_backward(self, place: EquationPlace) -> bool:
+        """Whether an equation stands in what JAX made by transposing; it says so where the body is called."""
+        return any("transpose(" in each.equation.name_stack for each in self.around(place))
+
+    def shard_map_around(self, place: EquationPlace) -> EquationPlace | None:
+        """The innermost shard_map that an equation stands in."""
+        return next((each for each in self.around(place) if each.equation.shard_map is not None), None)
+
+
+def _elements(type: str) -> int:
+    """How many elements there are in an array of a type, as JAX prints it."""
+    sizes = re.search(r"\[([\d,]*)\]", re.sub(r"@\w+", "", type))
+    return math.prod(map(int, filter(None, sizes[1].split(",")))) if sizes is not None else 0

@@ -1,0 +1,74 @@
+"""Modules, by the name scopes around an operation, and by the paths of arguments.
+
+A path of names has scopes (`jax.named_scope`, those of Linen's modules) between transformations, functions, control
+flow and primitives: `jit(step)/transpose(jvp(Block))/attention/while/body/dot_general`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import takewhile
+
+_CONTROL_FLOW = re.compile(
+    r"(?:^|/)(?:while/(?:body|cond)(?:_\w+)?|cond/branch_\d+_fun|scan|while|cond|shard_map|checkpoint|remat2?|closed_call"
+    r"|rematted_computation|core_call|eval_jaxpr|custom_[jv][jv]p_call(?:_jaxpr)?|custom_lin|pallas_call)(?=/|$)"
+)
+_FUNCTION = re.compile(r"(?:pjit|jit|pmap|xla_call|named_call)\(.*\)", re.DOTALL)
+_TRANSFORMATION = re.compile(r"\w+\((.*)\)", re.DOTALL)
+_KEY = re.compile(r"\['([^']*)'\]|\[\"([^\"]*)\"\]|\[([^\]'\"]+)\]|\.?(\w+)")
+
+
+def scopes(path: str) -> tuple[str, ...]:
+    """The name scopes in a path, outermost first; what an einsum is called is none."""
+    found: list[str] = []
+    for component in components(_without_control_flow(path)):
+        inner = component
+        while (wrapped := _TRANSFORMATION.fullmatch(inner)) and not _FUNCTION.fullmatch(inner):
+            inner = wrapped[1]
+        if inner != component:
+            found += scopes(inner)
+        elif inner and "->" not in inner and not _FUNCTION.fullmatch(inner):
+            found.append(inner)
+    return tuple(found)
+
+
+def components(path: str) -> list[str]:
+    """The parts of a path between slashes that are in no parentheses."""
+    parts, depth, start = [], 0, 0
+    for index, character in enumerate(path):
+        depth += (character == "(") - (character == ")")
+        if character == "/" and depth == 0:
+            parts.append(path[start:index])
+            start = index + 1
+    return [*parts, path[start:]]
+
+
+def keys_of_name(name: str) -> tuple[str, ...]:
+    """The keys in the name of an argument or output: `params['layers'][0].wq` is `("params", "layers", "0", "wq")`."""
+    found, end = [], 0
+    while (key := _KEY.match(name, end)) is not None:
+        found.append(next(text for text in key.groups() if text is not None))
+        end = key.end()
+    return tuple(found) if end == len(name) else (name,)
+
+
+def module_of_name(name: str) -> tuple[str, ...]:
+    """The keys in the name of an argument without its own: `state[0]['layers'][1]` is `("layers", "1")`."""
+    return without_indices(keys_of_name(name)[1:])
+
+
+def without_indices(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys without the indices in front, which only say where in a tuple a tree of parameters is."""
+    first = next((index for index, key in enumerate(keys) if not key.isdecimal()), 0)
+    return keys[first:]
+
+
+def common_start(paths: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """The keys that several paths begin with."""
+    levels = takewhile(lambda level: len(set(level)) == 1, zip(*paths, strict=False))
+    return tuple(level[0] for level in levels)
+
+
+def _without_control_flow(path: str) -> str:
+    return _CONTROL_FLOW.sub("", path).lstrip("/")

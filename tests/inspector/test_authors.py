@@ -1,0 +1,160 @@
+"""Who asked for a collective, and in which module: as the program below is written, on every target."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.ir.name_scopes import keys_of_name, module_of_name, scopes
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import Collective
+
+PROGRAM = """
+import jax, jax.numpy as jnp
+from jax import lax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+rows = NamedSharding(mesh, P("x"))
+
+@jax.custom_vjp
+def linear(x, w):
+    return x @ w
+
+def forward(x, w):
+    return x @ w, (x, w)
+
+def backward(kept, dy):
+    return dy @ kept[1].T, lax.psum(kept[0].T @ dy, "x")
+
+linear.defvjp(forward, backward)
+
+def project(x, w):
+    return jnp.einsum("ab,bc->ac", x, w)
+
+def loss_of_block(params, x):
+    with jax.named_scope("attention"):
+        x = jnp.tanh(project(x, lax.all_gather(params["attention"]["w"], "x", tiled=True)))
+    with jax.named_scope("mlp"):
+        x = jnp.tanh(project(x, lax.all_gather(params["mlp"]["w"], "x", tiled=True)))
+    return lax.psum(jnp.sum(jnp.sin(linear(x, params["last"]))), "x")
+
+@jax.jit
+def step(params, x):
+    specs = ({"attention": {"w": P("x")}, "mlp": {"w": P("x")}, "last": P()}, P("x"))
+    loss = jax.shard_map(loss_of_block, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)
+    return jax.grad(loss)(params, x)
+
+def array(*shape):
+    return jax.ShapeDtypeStruct(shape, "float32", sharding=NamedSharding(mesh, P("x")))
+
+params = {"attention": {"w": array(64, 32)}, "mlp": {"w": array(32, 128)}}
+step_inputs = (params | {"last": jax.ShapeDtypeStruct((128, 16), "float32")}, array(16, 64))
+
+sharded = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Explicit,))
+
+def asked(x, w):
+    y = jax.sharding.reshard(x, NamedSharding(sharded, P()))
+    return y, jnp.dot(x, w, out_sharding=NamedSharding(sharded, P()))
+
+def given(*spec):
+    return jax.ShapeDtypeStruct((16, 16), "float32", sharding=NamedSharding(sharded, P(*spec)))
+
+asked_inputs = (given(None, "x"), given("x", None))
+
+def helped(params, x):
+    x = jnp.tanh(project(x, params["layers"][0]["attention"]))
+    return jnp.sum(project(x, params["layers"][0]["mlp"]) ** 2)
+
+@jax.jit
+def gradient(params, x):
+    return jax.grad(helped)(params, x)
+
+def sharded_by(shape, *spec):
+    return jax.ShapeDtypeStruct(shape, "float32", sharding=NamedSharding(mesh, P(*spec)))
+
+gradient_inputs = (
+    {"layers": [{"attention": sharded_by((32, 64), None, "x"), "mlp": sharded_by((64, 32), "x", None)}]},
+    sharded_by((16, 32)),
+)
+"""
+
+
+def compiled(tmp_path: Path, function: str, target: str = "cpu") -> list[Collective]:
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    *_, final = capture(Request(f"{script}:{function}", target=target, live=False))
+    assert final.failure is None, final.failure
+    return [each for each in inspect(final).collectives if each.stage == "hlo"]
+
+
+def parts(found: list[Collective]) -> Counter[tuple[str, str, tuple[str, ...]]]:
+    """The origin, pass and module of each collective, of a combined one those of each part."""
+    return Counter((each.origin, each.direction, each.module) for one in found for each in one.parts or (one,))
+
+
+WRITTEN = {
+    ("user", "forward", ("attention",)): 1,
+    ("user", "forward", ("mlp",)): 1,
+    ("autodiff", "backward", ("attention",)): 1,
+    ("autodiff", "backward", ("mlp",)): 1,
+    ("user", "backward", ("last",)): 1,
+    ("autodiff", "backward", ("last",)): 1,
+}
+"""The gathers, the scatters that they transpose to, the sum in the user's own backward pass, and that of shard_map's,
+which sums the gradient of what all devices are given."""
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "cpu",
+        pytest.param(
+            "tpu:v5p:2x2x2",
+            marks=pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed"),
+        ),
+    ],
+)
+def test_authors_are_the_same_on_every_target(tmp_path: Path, target: str) -> None:
+    found = parts(compiled(tmp_path, "step", target))
+    scalar = {key: count for key, count in found.items() if key not in WRITTEN}
+    assert {key: found[key] for key in WRITTEN} == WRITTEN, found
+    assert set(scalar) <= {("autodiff", "backward", ())}, "what the sum of the loss transposes to"
+
+
+def test_what_explicit_axes_ask_for(tmp_path: Path) -> None:
+    found = compiled(tmp_path, "asked")
+    assert {each.kind for each in found} == {"all-gather", "all-reduce"}
+    assert {each.origin for each in found} == {"explicit"}
+
+
+def test_modules_by_the_parameters(tmp_path: Path) -> None:
+    """Both layers call one helper, on one line: what they take tells them apart."""
+    found = compiled(tmp_path, "gradient")
+    assert {each.origin for each in found} == {"partitioner"}
+    assert ("layers", "0", "mlp") in {each.module for each in found}
+    (forward,) = (each for each in found if each.direction == "forward" and each.module)
+    assert forward.argument == "params['layers'][0]['mlp']"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("jit(loss)/transpose(jvp(myloss))/B/m/up", ("myloss", "B", "m", "up")),
+        ("jit(f)/jvp(bte,ezhd->zbhtd)", ()),
+        ("jit(loss)/jvp(a/b)/while/body/closed_call/layers/mm", ("a", "b", "layers", "mm")),
+        ("layers/checkpoint/rematted_computation/mm/q", ("layers", "mm", "q")),
+        ("transpose(jvp(vmap(x)))/cond/branch_1_fun/y", ("x", "y")),
+    ],
+)
+def test_scopes_of_a_path(path: str, expected: tuple[str, ...]) -> None:
+    assert scopes(path) == expected
+
+
+def test_keys_of_names() -> None:
+    assert keys_of_name("model.layers[0].attn['a.b'].kernel") == ("model", "layers", "0", "attn", "a.b", "kernel")
+    assert module_of_name("state[0]['layers'][1]['wq']") == ("layers", "1", "wq")
+    assert keys_of_name("not a name(") == ("not a name(",)
