@@ -111,7 +111,9 @@ class _Judge:
             return purpose
         if collective.kind == "collective-permute" and (strategy := self._of_a_permute(collective, instruction)):
             return Purpose(strategy)
-        moved = collective.origin == "partitioner" and {each.effect for each in causes_of(self.program, collective)}
+        moved = collective.origin in ("partitioner", "explicit") and {
+            each.effect for each in causes_of(self.program, collective)
+        }
         return Purpose("resharding" if moved and moved <= {"reshard", "move"} else "other")
 
     def _instruction(self, collective: Collective) -> Instruction | None:
@@ -141,8 +143,9 @@ class _Judge:
         products = [source.instruction for source in self.flow.sources(operand) if source.kind == "contraction"]
         directions = {collective.direction}
         if directions == {"unknown"}:
-            parts = [part.op_name for part in collective.parts] or merged_parts(collective.op_name or "")
-            directions = set(map(self._direction, parts)) | {self._direction(_name(each)) for each in products}
+            names = merged_parts(collective.op_name or "")
+            known = {part.direction for part in collective.parts} or set(map(self._direction, names))
+            directions = known | {self._direction(_name(each)) for each in products}
         if "backward" in directions:
             fate = self.flow.fate(result)
             takers = {self._direction(_name(each)) for each in fate.takers}
