@@ -213,7 +213,7 @@ def test_github_of_a_finding(sample: SampleCapture) -> None:
     ((name, properties, data),) = commands(to_github((report, report)))
     assert (name, properties["line"]) == ("warning", "23")
     assert properties["file"].endswith("samples/missing_reduce_scatter.py")
-    assert data.startswith("every device along x")
+    assert data.startswith("f32[16,4] is summed over x")
 
 
 def test_github_of_a_failure() -> None:

@@ -10,6 +10,9 @@ from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
 
 EXPECTED = {
     "missing_reduce_scatter:faulty": [("SS01", "warning", "proved", ("x",), 23)],
+    # What the CPU's compiler leaves an all-reduce, others make a reduce-scatter of.
+    "block_matrices:reduce_scatter": [("SS01", "info", "proved", ("y",), 49)],
+    "transformer:train_step": [("SS01", "info", "proved", ("data",), 43)],
     "gather_then_slice:faulty": [("SS02", "warning", "proved", ("x",), 19)],
     "ppermute:shift_open": [("SS19", "info", "proved", ("i",), 26)],  # its story: device 0 receives zeros
     # Its story as well: what `once` does after the loop, the types, or the partitioner, do in it.

@@ -1,15 +1,18 @@
-"""SS01: a psum of which every device keeps its own block."""
+"""SS01: a sum of which every device keeps its own block."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
+from ....parsers.sharding_syntax.mesh import join_axes
 from ...ir.jaxpr_text import EquationPlace
-from ...report import Collective, Finding, Fix, Report
+from ...ir.types import ArrayType
+from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ..fixes.calls import call_at, operand_text, renamed
+from ..fixes.compiler_options import with_compiler_options
 from ..fixes.edits import axes_text, rewritten
-from ..rule import Rule, Saving, finding
+from ..rule import Rule, Saving, advice, finding
 from ..support.compiled import (
     SUMS,
     certainty,
@@ -18,20 +21,84 @@ from ..support.compiled import (
     is_combined,
     is_compiled,
     on_another_target,
+    platform_of,
     saved_seconds,
 )
 from ..support.device_values import axis_sizes
 from ..support.jaxpr_flow import Flow, equations_of
 from ..support.own_block import OwnBlock, own_block, without_slices
+from ..support.unformed import Unformed, listed, place_of, saving_of, since, unformed_scatters
+
+OFFLOADED = {
+    "xla_tpu_enable_sparse_core_collective_offload_reduce_scatter": True,
+    "xla_tpu_enable_sparse_core_collective_offload_nd_reduce_scatter": True,
+}
+"""Options with which libtpu forms reduce-scatters over all axes of a three-dimensional torus, on its SparseCores."""
 
 
 def check(report: Report) -> Iterator[Finding]:
-    """Each psum all of whose uses, element by element operations aside, are slices at the device's own block."""
+    """Each psum whose uses, element by element operations aside, are slices at the device's own block.
+
+    Then the compiled all-reduces of which that is true, but for those of the same lines.
+    """
+    lines = set()
     for flow, place in equations_of(report, SUMS):
         for number in range(len(place.equation.outputs)):
             block = own_block(report, flow, place, number)
             if block is not None:
-                yield from _found(report, flow, place, number, block)
+                for each in _found(report, flow, place, number, block):
+                    lines.add((each.place.source.file, each.place.source.line))
+                    yield each
+    for group in unformed_scatters(report):
+        source = place_of(group)
+        if not lines & {(place.file, place.line) for place in (source, *(each.collective.source for each in group))}:
+            saving = saving_of(report, group)
+            if saving.seconds is None or saving.seconds > 0:
+                yield _unformed(report, group, source, saving)
+
+
+def _unformed(report: Report, group: tuple[Unformed, ...], source: SourcePosition, saves: Saving) -> Finding:
+    first = group[0].collective
+    axes = first.axes or ()
+    over = join_axes(axes) or "?"
+    used, summed = (sum(map(len, every)) for every in ([g.used for g in group], [_results(g) for g in group]))
+    is_cpu = platform_of(report) == "cpu"
+    said = f"{used} of {summed} sums over {over} are" if summed > 1 else f"the sum over {over} is"
+    began = since(report, first.axes)
+    return finding(
+        RULE,
+        FindingPlace(", ".join(each.collective.name for each in group[:6]), source, "hlo", first.span),
+        f"{said} all-reduced whole, but each device uses only its own block",
+        confidence="proved",
+        axes=axes,
+        severity="info" if is_cpu else None,
+        evidence=(
+            *listed(report, group),
+            *(() if began is None else (began,)),
+            *on_another_target(report, "the CPU's compiler forms no reduce-scatter; see tpu:v5e or gpu:h100"),
+        ),
+        fixes=_unformed_fixes(report),
+        saves=saves,
+    )
+
+
+def _results(each: Unformed) -> tuple[ArrayType, ...]:
+    """The sums that the all-reduce gives, without scalars."""
+    return tuple(type for type in each.collective.result_types if type.shape)
+
+
+def _unformed_fixes(report: Report) -> tuple[Fix, ...]:
+    match platform_of(report):
+        case "cpu":
+            return advice("compile for the target that it is to run on: --target")
+        case "tpu":
+            options = ", ".join(f"{name}={value}" for name, value in OFFLOADED.items())
+            split = "or split the axis of the mesh: over two dimensions of the torus reduce-scatters form"
+            return (
+                Fix(f"jax.jit(…, compiler_options={{{options}}})", with_compiler_options(report, OFFLOADED)),
+                *advice(split),
+            )
+    return advice("constrain what is summed to the sharding in which it is used, where it is made")
 
 
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Iterator[Finding]:
@@ -46,8 +113,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
     yield finding(
         RULE,
         flow.place(place),
-        f"every device along {', '.join(axes)} receives the whole sum {type.partition('{')[0]} and keeps one of"
-        f" {parts} blocks of it: that is a reduce-scatter",
+        f"{type.partition('{')[0]} is summed over {', '.join(axes)}, but each device keeps only its own block of it",
         confidence=certainty(compiled),
         axes=axes,
         related=map(flow.place, (*block.through, *block.slices)),
@@ -81,16 +147,19 @@ RULE = Rule(
     id="SS01",
     slug="missing-reduce-scatter",
     severity="warning",
-    finds="A psum of which every device keeps only its own block: a reduce-scatter that was not written as one.",
+    finds="A sum over devices of which each one uses only its own block: a reduce-scatter that was not written, or that"
+    " the compiler did not form.",
     why="An all-reduce sends twice the bytes of a reduce-scatter, and holds the whole sum in memory. Not every"
     " compiler sees that the slice makes the other half unnecessary.",
-    proof="The places where the slices begin are evaluated for every device along the axes, and each is that of the"
-    " device's own block; nothing else uses the sum, element by element operations aside. `proved` when the compiled"
-    " program has the all-reduce as well; silent when the compiler made a reduce-scatter of it.",
+    proof="The places where the slices begin are evaluated for every device, and each is that of the device's own"
+    " block; nothing else uses the sum, element by element operations aside. Looked for in the jaxpr and in the"
+    " compiled program: of each result of an all-reduce, through fusions, tuples and loops. Silent when the compiler"
+    " made a reduce-scatter of it, or where that would save no time on the target. The CPU's compiler forms none: there"
+    " the finding is for information.",
     faulty="""total = lax.psum(a @ b, "x")
 rows = total.shape[0] // lax.axis_size("x")
 return lax.dynamic_slice_in_dim(total, lax.axis_index("x") * rows, rows)""",
     repaired='return lax.psum_scatter(a @ b, "x", scatter_dimension=0, tiled=True)',
     check=check,
-    tries="psum_scatter in place of psum, and no slice",
+    tries="psum_scatter in place of psum, and no slice; on TPUs, the compiler's options for reduce-scatters",
 )

@@ -1,0 +1,285 @@
+"""Results of compiled collectives of which every device uses its own block alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ....parsers.errors import ParseError
+from ....parsers.hlo import ArrayShape, HloModule, Instruction
+from ....parsers.hlo.types import HloType, TupleShape, parse_layout
+from ...ir.stage import ParsedStage
+from ...report import Collective
+from .hlo_numbers import PartitionNumbers
+from .hlo_values import HloFlow, HloUse, HloValue, hlo_flow
+
+MAX_STEPS = 5_000
+"""Values that are followed from one."""
+
+MAX_PARTITIONS = 1 << 12
+
+ELEMENTWISE = frozenset(
+    name
+    for group in (
+        "abs negate sign floor ceil round-nearest-afz round-nearest-even not is-finite sqrt rsqrt cbrt real imag",
+        "exponential exponential-minus-one log log-plus-one logistic erf sine cosine tan tanh atan2",
+        "add subtract multiply divide remainder power maximum minimum clamp select and or xor compare complex",
+        "shift-left shift-right-logical shift-right-arithmetic popcnt clz",
+        "convert reduce-precision stochastic-convert copy",
+    )
+    for name in group.split()
+)
+"""Opcodes that give element i of their result from elements i of their operands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One of `parts` equal blocks along a dimension: which one each partition has."""
+
+    dim: int
+    parts: int
+    positions: tuple[int, ...]
+
+
+Blocks = frozenset[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class UsedBlocks:
+    """What all partitions use of a collective's result number `result`: one of its blocks, and which ones.
+
+    In each group `shares` different ones are used, as often as each other. `slices` are the instructions that take
+    them.
+    """
+
+    result: int
+    blocks: Blocks
+    shares: int
+    slices: tuple[Instruction, ...]
+
+    @property
+    def parts(self) -> int:
+        """Of how many equal blocks each partition uses one."""
+        return math.prod(block.parts for block in self.blocks)
+
+
+def used_blocks(stage: ParsedStage, collective: Collective) -> tuple[UsedBlocks, ...]:
+    """The results of a collective of which each partition uses a block alone, different ones in each group."""
+    flow, instruction = hlo_flow(stage), _instruction(stage.hlo, collective)
+    partitions = stage.module.devices if stage.module is not None else 0
+    members = {len(group) for group in collective.groups}
+    if flow is None or instruction is None or len(members) != 1 or not 1 < partitions <= MAX_PARTITIONS:
+        return ()
+    found = []
+    for number in range(len(collective.result_types)):
+        path = (number,) if _gives_tuple(instruction, collective) else ()
+        used = _followed(flow, HloValue(instruction, path), partitions)
+        if used is not None:
+            blocks, slices = used
+            shares = _shares(blocks, collective.groups)
+            if shares is not None and shares > 1:
+                found.append(UsedBlocks(number, blocks, shares, slices))
+    return tuple(found)
+
+
+def _instruction(module: HloModule | None, collective: Collective) -> Instruction | None:
+    computation = None if module is None else module.computation(collective.computation)
+    return None if computation is None else computation.instruction(collective.name)
+
+
+def _gives_tuple(instruction: Instruction, collective: Collective) -> bool:
+    if len(collective.result_types) > 1:
+        return True
+    if instruction.opcode.endswith("-start"):
+        return False  # what its other half gives
+    return isinstance(instruction.type, TupleShape)
+
+
+def _shares(blocks: Blocks, groups: Sequence[Sequence[int]]) -> int | None:
+    """How many different blocks are used in each group; None where not by equally many members of it."""
+    found = set()
+    for group in groups:
+        counts: dict[tuple[int, ...], int] = {}
+        for partition in group:
+            if any(partition >= len(block.positions) for block in blocks):
+                return None
+            mine = tuple(block.positions[partition] for block in sorted(blocks, key=lambda each: each.dim))
+            counts[mine] = counts.get(mine, 0) + 1
+        if len(set(counts.values())) != 1:
+            return None
+        found.add(len(counts))
+    return found.pop() if len(found) == 1 else None
+
+
+@dataclass(slots=True)
+class _Search:
+    ends: list[tuple[HloValue, Blocks, Instruction]] = field(default_factory=list)
+    into: dict[HloValue, list[tuple[HloValue, HloUse | None]]] = field(default_factory=dict)
+
+
+def _followed(flow: HloFlow, start: HloValue, partitions: int) -> tuple[Blocks, tuple[Instruction, ...]] | None:
+    """What the partitions use of a value, where that is a block of it, and the slices that take it."""
+    search = _Search()
+    numbers = PartitionNumbers(flow, partitions)
+    waiting, seen = [start], {start}
+    while waiting:
+        value = waiting.pop()
+        for use in flow.uses(value):
+            if use is None or len(seen) > MAX_STEPS:
+                return None
+            if isinstance(use, HloUse):
+                if use.instruction.opcode == "dynamic-slice" and use.position == 0:
+                    blocks = _taken(numbers, use)
+                    if blocks is None:
+                        return None
+                    search.ends.append((value, blocks, use.instruction))
+                    continue
+                if not _passes(use):
+                    return None
+            after = use.result if isinstance(use, HloUse) else use
+            search.into.setdefault(after, []).append((value, use if isinstance(use, HloUse) else None))
+            if after not in seen:
+                seen.add(after)
+                waiting.append(after)
+    blocks = _back(search, start)
+    return None if not blocks else (blocks, tuple(dict.fromkeys(end[2] for end in search.ends)))
+
+
+def _back(search: _Search, start: HloValue) -> Blocks | None:
+    """The blocks of the first value that are those at the ends; None where they are not the same for all of them."""
+    wanted: dict[HloValue, Blocks] = {}
+    for value, blocks, _ in search.ends:
+        if wanted.setdefault(value, blocks) != blocks:
+            return None
+    waiting = list(wanted)
+    while waiting:
+        value = waiting.pop()
+        for before, use in search.into.get(value, ()):
+            found = wanted[value] if use is None else _before(use, wanted[value])
+            if found is None:
+                return None
+            if before in wanted:
+                if wanted[before] != found:
+                    return None
+                continue
+            wanted[before] = found
+            waiting.append(before)
+    return wanted.get(start)
+
+
+def _taken(numbers: PartitionNumbers, use: HloUse) -> Blocks | None:
+    """What a slice takes, where that is one of equal blocks."""
+    before, after = _dims(_operand_type(use)), _dims(use.instruction.type)
+    if before is None or after is None or len(before) != len(after):
+        return None
+    found = set()
+    for dim, (whole, size) in enumerate(zip(before, after, strict=True)):
+        if size == whole:
+            continue
+        start = numbers.flow.operand(use.result, 1 + dim)
+        starts = None if start is None else numbers.scalar(start)
+        if starts is None or not size or whole % size:
+            return None
+        starts = tuple(max(0, min(each, whole - size)) for each in starts)
+        if any(each % size for each in starts):
+            return None
+        found.add(Block(dim, whole // size, tuple(each // size for each in starts)))
+    return frozenset(found) or None
+
+
+def _passes(use: HloUse) -> bool:
+    opcode = use.instruction.opcode
+    if opcode in ("dynamic-update-slice", "reduce"):
+        return use.position == 0 or (opcode == "dynamic-update-slice" and use.position == 1)
+    return opcode in ELEMENTWISE or opcode in ("bitcast", "reshape", "transpose", "broadcast")
+
+
+def _before(use: HloUse, blocks: Blocks) -> Blocks | None:
+    """The blocks of an operand that those of the result are made of."""
+    found = set()
+    for block in blocks:
+        dim = _dimension_before(use, block)
+        if dim is None:
+            return None
+        found.add(Block(dim, block.parts, block.positions))
+    return frozenset(found)
+
+
+def _dimension_before(use: HloUse, block: Block) -> int | None:
+    type, result = _operand_type(use), use.instruction.type
+    before, after, dim = _dims(type), _dims(result), block.dim
+    if before is None or after is None:
+        return None
+    opcode = use.instruction.opcode
+    listed = _listed(use.instruction)
+    match opcode:
+        case "transpose":
+            return listed[dim] if len(listed) == len(after) else None
+        case "broadcast":
+            found = listed.index(dim) if dim in listed else None
+        case "reduce":
+            kept = [each for each in range(len(before)) if each not in listed]
+            found = kept[dim] if len(kept) == len(after) else None
+        case "dynamic-update-slice":
+            found = dim
+        case "reshape":
+            return _reshaped(before, after, dim, block.parts)
+        case "bitcast":
+            return _bitcast(type, result, dim, block.parts)
+        case _:
+            return dim if before == after else None
+    return found if found is not None and found < len(before) and before[found] == after[dim] else None
+
+
+def _reshaped(before: Sequence[int], after: Sequence[int], dim: int, parts: int) -> int | None:
+    """Blocks of the flat array: as many of them, and equally long, on both sides."""
+    ahead = math.prod(after[:dim])
+    return next(
+        (
+            other
+            for other, size in enumerate(before)
+            if math.prod(before[:other]) == ahead and size > 1 and size % parts == 0
+        ),
+        None,
+    )
+
+
+def _bitcast(before: HloType | None, after: HloType, dim: int, parts: int) -> int | None:
+    """A bitcast leaves elements where they are in memory: it is a reshape of dimensions in the order of the layout."""
+    old, new, olds, sizes = _in_memory(before), _in_memory(after), _dims(before), _dims(after)
+    if old is None or new is None or olds is None or sizes is None:
+        return None
+    found = _reshaped([olds[d] for d in old], [sizes[d] for d in new], new.index(dim), parts)
+    return None if found is None else old[found]
+
+
+def _in_memory(type: HloType | None) -> tuple[int, ...] | None:
+    """The dimensions of an array from the slowest in its memory to the fastest."""
+    if not isinstance(type, ArrayShape):
+        return None
+    if type.layout is None:
+        return tuple(range(len(type.dims)))
+    try:
+        order = tuple(reversed(parse_layout(type.layout).minor_to_major))
+    except ParseError:
+        return None
+    return order if sorted(order) == list(range(len(type.dims))) else None
+
+
+def _operand_type(use: HloUse) -> HloType | None:
+    type: HloType = use.value.instruction.type
+    for number in use.value.path:
+        if not isinstance(type, TupleShape) or number >= len(type.elements):
+            return None
+        type = type.elements[number]
+    return type
+
+
+def _dims(type: HloType | None) -> tuple[int, ...] | None:
+    return type.dims if isinstance(type, ArrayShape) else None
+
+
+def _listed(instruction: Instruction) -> list[int]:
+    text = instruction.attributes.get("dimensions", "").strip("{} ")
+    return [int(part) for part in text.split(",") if part.strip().isdecimal()]
