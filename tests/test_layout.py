@@ -36,6 +36,7 @@ INNER_ORDER = (
     "selection",
     "findings",
     "pipeline",
+    "traces",
     "trace_errors",
     "diff",
     "check",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import queue
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -133,6 +134,18 @@ class Propagation:
             return signal.Signals(-status).name
         lines = (self._folder / "propagation.log").read_text("utf-8", "replace").strip().splitlines()
         return lines[-1][:500] if lines else f"exit status {status}"
+
+
+def propagated(capture: Capture, stablehlo: bytes, python: str, environment: Mapping[str, str]) -> Capture:
+    """The capture with origins, in a process that starts when this is called."""
+    arrived: queue.SimpleQueue[Propagated] = queue.SimpleQueue()
+    with tempfile.TemporaryDirectory(prefix="shardscope-") as workspace:
+        propagation = Propagation(python, environment, Path(workspace), arrived.put)
+        try:
+            propagation.submit(stablehlo)
+            return with_propagation(capture, arrived.get())
+        finally:
+            propagation.stop()
 
 
 def _reap(process: subprocess.Popen[bytes] | None) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Literal
 
-Kind = Literal["report", "reports", "comparison", "diff", "verdicts"]
-"""A `Report`; several, or one, after each other; a `Comparison`; a `Diff`; the `Verdict`s of a check."""
+Kind = Literal["report", "reports", "comparison", "diff", "verdicts", "trace"]
+"""A `Report`; several, or one, after each other; a `Comparison`; a `Diff`; the `Verdict`s of a check; a `Trace`."""
 
 RENDERERS: Mapping[str, Mapping[Kind, str]] = {
     "text": {
@@ -15,12 +15,14 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
         "comparison": "text.comparison:print_comparison",
         "diff": "text.comparison:print_diff",
         "verdicts": "text.comparison:print_verdicts",
+        "trace": "text.trace:print_trace",
     },
     "json": {
         "report": "json:to_json",
         "comparison": "json.report:comparison_to_json",
         "diff": "json.diff:diff_to_json",
         "verdicts": "json.diff:verdicts_to_json",
+        "trace": "json.trace:trace_to_json",
     },
     "markdown": {
         "reports": "markdown:to_markdown",

@@ -25,6 +25,7 @@ class Command:
 
 SUMMARIES = {
     "run": "capture a function, and show what is in it",
+    "trace": "run a script as it is, and list every program that JAX compiles",
     "open": "show a saved capture, or a compiler's dumps",
     "diff": "what changed between two lowerings: commits, JAX versions, targets, files",
     "check": "compare with what was kept, and with budgets, for continuous integration",

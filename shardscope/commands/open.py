@@ -22,17 +22,18 @@ from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.traces.read import is_trace, read_trace
 from shardscope.policies import policy_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("path", help="a capture, a text, a folder of dumps, or -")
-    parser.add_argument("--module", metavar="NAME", help="which one, of several in a folder, or a text")
+    parser.add_argument("--module", metavar="NAME", help="which one, of several in a folder, a text, or a trace")
     parser.add_argument(
         "--python", metavar="PATH", help="the interpreter whose jaxlib reads bytecode and protocol buffers"
     )
-    add_output_options(parser, "report", "reports")
+    add_output_options(parser, "report", "reports", "trace")
     add_finding_options(parser)
 
 
@@ -40,6 +41,10 @@ def run(options: argparse.Namespace) -> ExitCode:
     """Load, and show."""
     settings = configuration_above(Path())
     policy = policy_of(settings, options.select, options.ignore, options.strict)
+    if is_trace(Path(options.path)):
+        from shardscope.commands.trace import show as show_trace
+
+        return show_trace(read_trace(Path(options.path)), options.module, options)
     with progress(f"reading {options.path}", quiet=options.quiet):
         capture = load(options.path, options.module, options.python or settings.python)
     format = chosen_format(options)

@@ -9,7 +9,8 @@ import functools
 import inspect
 import linecache
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -45,13 +46,20 @@ def record_call(
     if file is not None and (text := "".join(linecache.getlines(file))):
         channel.send(Script(file, text.encode()))
     request = Request(f"{file or module.__name__}:{name}", target="local", live=False)
-    cached = getattr(jax.config, CACHE, False)
-    jax.config.update(CACHE, False)  # a compilation that comes from there writes no stages
-    try:
+    with uncached():
         record(request, Resolved(function, name, module, module), channel, workspace, given=arguments)
+    channel.send(End(channel.now()))
+
+
+@contextmanager
+def uncached() -> Iterator[None]:
+    """Leave out the persistent cache: a compilation that comes from there writes no stages."""
+    cached = getattr(jax.config, CACHE, False)
+    jax.config.update(CACHE, False)
+    try:
+        yield
     finally:
         jax.config.update(CACHE, cached)
-    channel.send(End(channel.now()))
 
 
 @functools.cache

@@ -12,19 +12,10 @@ from typing import Any
 import jax
 from jax.extend.source_info_util import register_exclusion
 
-from ..protocol.events import Arguments, Equations, Memory, Outputs, Peak, Stage
-from ..protocol.request import Request, UsageError
-from ..protocol.workspace import (
-    COMPILER_LOG,
-    DUMP,
-    PROFILE,
-    compiler_options,
-    diverted,
-    read_messages,
-    read_peak,
-    read_stages,
-)
-from . import equation_numbers, failures, tagging
+from ..protocol.events import Memory
+from ..protocol.request import Request
+from ..protocol.workspace import COMPILER_LOG, PROFILE, diverted
+from . import failures
 from .channel import Channel
 from .inputs import callables, wrappers
 from .inputs.arguments import find_arguments
@@ -33,10 +24,11 @@ from .inputs.context import enter_context
 from .inputs.resolve import Resolved
 from .patches import Overriding
 from .probes import live, watching
-from .program import avals, jaxpr_facts, structure, values
+from .program import avals, structure, values
 from .program.jaxpr_facts import Table
 from .simulated.topology import Topology
-from .subject import KnownSubject, meshes_in_context, meshes_in_jaxpr, meshes_in_shardings
+from .stages import TracedProgram, send_compiled, send_traced
+from .subject import KnownSubject, meshes_in_context
 
 OLDEST_JAX = (0, 7, 1)
 
@@ -57,8 +49,7 @@ def record(
     for path in (failures.HERE, "<string>"):  # our own frames: they must not be in source locations
         register_exclusion(path)
     subject = KnownSubject(request, found, channel, topology)
-    for problem in filter(None, (probe() for probe in (_old_jax, wrappers.probe, avals.probe, structure.probe))):
-        channel.tell("warning", problem)
+    tell_what_has_moved(channel)
 
     channel.enter("arguments")
     with ExitStack() as context:
@@ -73,108 +64,27 @@ def record(
         traced = call.traced
         if overrides is not None:
             overrides.complain()
-        table = jaxpr_facts.Table(traced.jaxpr)
-        channel.send(Stage("jaxpr", _since(started), table.encode()))
-        described = values.describe_arguments(call), values.describe_results(call)
-        channel.send(Arguments(described[0]))
-        channel.send(Outputs(described[1]))
-        arguments = jax.tree.leaves(call.dynamic())
-        subject.add_meshes([*meshes_in_jaxpr(traced.jaxpr), *meshes_in_shardings(arguments)])
+        program = TracedProgram(
+            traced.jaxpr,
+            values.describe_arguments(call),
+            values.describe_results(call),
+            jax.tree.leaves(call.dynamic()),
+            traced.lower,
+        )
+        table = send_traced(program, started, subject, channel)
         if call.implicit_jit is not None:
             channel.tell("info", f"{found.name} has no jit of its own; shown as {call.implicit_jit} of it")
             callables.refuse_dead(found.name, traced.jaxpr)
-
         if request.only_trace:
             return
-        channel.enter("lower")
-        with _compiler_messages(channel, workspace):
-            started = time.perf_counter()
-            with equation_numbers.numbered(table.kept) as unnumbered:
-                lowered = _lower(traced, topology, channel)
-            names = tagging.names_of(lowered, *([value.path for value in side] for side in described))
-            equations = equation_numbers.EquationNumbers()
-            untaggable = tagging.tag(lowered.compiler_ir("stablehlo"), names, equations)
-            stablehlo = lowered.as_text(debug_info=True).encode()
-        channel.send(Stage("stablehlo", _since(started), stablehlo))
-
-        channel.send(Equations(equations.encode()))
-        for problem in filter(None, (unnumbered, untaggable)):
-            channel.tell("info", problem)
-
-        channel.enter("compile")
-        compiled, devices = _compile(lowered, channel, workspace, topology)
-        subject.set_devices(devices)
-        if topology is None:
-            channel.send(Arguments(values.with_actual(described[0], values.compiled_shardings(compiled, "input"))))
-            channel.send(Outputs(values.with_actual(described[1], values.compiled_shardings(compiled, "output"))))
-        memory = _memory(compiled)
-        if memory is not None:
-            channel.send(memory)
-        if topology is not None:
-            _tell_what_differs(topology, traced.jaxpr, channel)
-        elif request.live:
+        compiled = send_compiled(program, table, subject, channel, workspace, topology)
+        if topology is None and request.live:
             channel.enter("run")
-            if (needed := _bytes_needed(memory, len(devices))) and (obstacle := live.obstacle(needed)):
+            needed = _bytes_needed(compiled.memory, len(compiled.devices))
+            if needed and (obstacle := live.obstacle(needed)):
                 channel.tell("info", f"no live run: {obstacle}")
             else:
-                _run(call, compiled, request, channel, workspace, table)
-
-
-def _compile(lowered: Any, channel: Channel, workspace: str, topology: Topology | None) -> tuple[Any, list[Any]]:
-    """Compile, and send the stages around the partitioner even where that fails after them.
-
-    Gives what was compiled, and its devices in the order of its partitions.
-    """
-    folder = str(Path(workspace, DUMP))
-    with _compiler_messages(channel, workspace):
-        started = time.perf_counter()
-        try:
-            compiled, devices = _compile_for(topology, lowered, folder)
-        finally:
-            seconds = _since(started)
-            stages = read_stages(folder)
-            for name, stage in stages.items():
-                channel.send(Stage(name, text=stage))
-    channel.send(Stage("hlo", seconds, compiled.as_text().encode()))
-    if (peak := read_peak(folder)) is not None:
-        channel.send(Peak(peak))
-    if "hlo-spmd" not in stages:
-        why = "with one device there is nothing to partition" if len(devices) == 1 else "XLA wrote none"
-        channel.tell("info", f"no stages around the partitioner: {why}")
-    return compiled, devices
-
-
-def _lower(traced: Any, topology: Topology | None, channel: Channel) -> Any:
-    if topology is None:
-        return traced.lower()
-    from .simulated.cross_compile import leave_out
-
-    for place, what in leave_out(traced.jaxpr, topology.lowering):
-        channel.tell("warning", what, place)
-    return traced.lower(lowering_platforms=(topology.lowering,))
-
-
-def _compile_for(topology: Topology | None, lowered: Any, folder: str) -> tuple[Any, list[Any]]:
-    if topology is None:
-        compiled = lowered.compile(compiler_options=compiler_options(folder))
-        return compiled, list(compiled.runtime_executable().local_devices())
-    # Not above: with JAX's own devices, what this file is about need not be there.
-    from .simulated import cross_compile
-
-    if problem := cross_compile.probe():
-        raise UsageError(problem, "the targets cpu and local are compiled for without it")
-    found = cross_compile.compile_for(topology, lowered, folder)
-    return found, found.devices
-
-
-def _tell_what_differs(topology: Topology, jaxpr: Any, channel: Channel) -> None:
-    """Say what was decided by the platform, and how."""
-    from .simulated.cross_compile import platform_branches
-
-    for place in topology.asked:
-        channel.tell("info", f"jax.default_backend() was answered with {topology.platform!r}", place)
-    for where, branch in platform_branches(jaxpr, topology.lowering):
-        channel.tell("info", f"lax.platform_dependent: {branch}", where)
+                _run(call, compiled.executable, request, channel, workspace, table)
 
 
 def _run(call: Traceable, compiled: Any, request: Request, channel: Channel, workspace: str, table: Table) -> None:
@@ -199,22 +109,10 @@ def _run(call: Traceable, compiled: Any, request: Request, channel: Channel, wor
         channel.tell("warning", f"no values inside the program: {type(error).__name__}: {error}")
 
 
-def _memory(compiled: Any) -> Memory | None:
-    """Sizes; a figure that this backend or this JAX does not give is None."""
-    try:
-        stats = compiled.memory_analysis()
-    except (NotImplementedError, AttributeError, jax.errors.JaxRuntimeError):
-        return None
-    names = {
-        "arguments": "argument_size_in_bytes",
-        "outputs": "output_size_in_bytes",
-        "temporaries": "temp_size_in_bytes",
-        "aliased": "alias_size_in_bytes",
-        "code": "generated_code_size_in_bytes",
-        "peak": "peak_memory_in_bytes",
-    }
-    figures = {key: getattr(stats, name, None) for key, name in names.items()}
-    return Memory(**figures) if any(figure is not None for figure in figures.values()) else None
+def tell_what_has_moved(channel: Channel) -> None:
+    """Say what is not known with this JAX."""
+    for problem in filter(None, (probe() for probe in (_old_jax, wrappers.probe, avals.probe, structure.probe))):
+        channel.tell("warning", problem)
 
 
 def _bytes_needed(memory: Memory | None, devices: int) -> int | None:
@@ -222,19 +120,6 @@ def _bytes_needed(memory: Memory | None, devices: int) -> int | None:
     if memory is None or memory.arguments is None or memory.outputs is None or memory.temporaries is None:
         return None
     return (memory.arguments + memory.outputs + memory.temporaries) * devices
-
-
-@contextmanager
-def _compiler_messages(channel: Channel, workspace: str) -> Iterator[None]:
-    """Send what the compiler writes meanwhile to file descriptor 2 as messages."""
-    log = Path(workspace, COMPILER_LOG)
-    try:
-        with diverted(log):
-            yield
-    finally:
-        for message in read_messages(log, channel.phase):
-            channel.send(message)
-        log.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -256,7 +141,3 @@ def _old_jax() -> str | None:
     if jax.__version_info__ >= OLDEST_JAX:
         return None
     return f"JAX {jax.__version__} is older than {'.'.join(map(str, OLDEST_JAX))}, the oldest that shardscope knows"
-
-
-def _since(started: float) -> float:
-    return round(time.perf_counter() - started, 6)

@@ -1,0 +1,160 @@
+"""What a traced process writes into the folder of a trace, as both sides know it.
+
+    <host>-<pid>/events          frames of the events below, in order
+    <host>-<pid>/calls           how often each program was called: 64-bit numbers, by the program's number
+    <host>-<pid>/0003.capture    a saved capture of program 3
+
+Each is written as things happen, so that all of it is there whatever ends the process. Times are in seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+FOLDER_VARIABLE = "SHARDSCOPE_RECORD"
+"""The environment variable that names the folder of the trace, and starts the recording."""
+
+OPTIONS_VARIABLE = "SHARDSCOPE_RECORD_OPTIONS"
+"""The environment variable that holds the encoded options."""
+
+EVENTS_FILE = "events"
+CALLS_FILE = "calls"
+
+MAX_PROGRAMS = 1 << 16
+
+
+def capture_file(number: int) -> str:
+    """The name of the file with the capture of a program."""
+    return f"{number:04}.capture"
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """What is recorded besides the list of programs.
+
+    Arguments:
+        match: a pattern of the names or ids of programs that are captured with all of their stages.
+        steps: calls of these programs after which the script ends; None for its own end.
+        run: whether these programs are executed; otherwise the script ends when the first of them is compiled.
+        target: what these programs are compiled for, as `inspector/targets/target.py` reads it.
+        topology: in JSON, the fields of the worker's Topology for it; empty for the devices that exist.
+    """
+
+    match: str | None = None
+    steps: int | None = None
+    run: bool = True
+    target: str = "local"
+    topology: str = ""
+
+    def encode(self) -> str:
+        """As JSON, for the environment."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def decode(cls, text: str) -> TraceOptions:
+        """The options that `encode` wrote."""
+        return cls(**json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStarted:
+    """The first event of a process; `started` is in seconds since the epoch."""
+
+    pid: int
+    argv: tuple[str, ...]
+    python: str
+    started: float
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """The devices that JAX has in a process, known from its first program on."""
+
+    jax: str
+    jaxlib: str
+    platform: str
+    device_kind: str
+    device_count: int
+    process_index: int
+    process_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of source; `line` is 0 where it is not known."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramArgument:
+    """An argument of a program: path, type and requested PartitionSpec as in a Value; whether its type is weak."""
+
+    path: str
+    type: str
+    spec: str | None = None
+    weak: bool = False
+    donated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledProgram:
+    """A program that JAX compiled.
+
+    `id` tells programs of one name apart, in the order in which they were compiled: `step`, `step.2`. `source` is where
+    the function is defined, `call` the user's line that made JAX compile it, `function` tells function objects apart.
+    `internal` functions are JAX's own: an operation outside of jit. `static` are the static arguments, `keywords` the
+    names of those that the call gave by name. A `transformed` program is what a transformation outside of jit, such as
+    `jax.grad`, made of a jitted function. `context` are the axes of the mesh in the context. `cached` says that the
+    persistent cache had it. `captured` is how much of it is in its capture file. `failure` is what its compilation
+    raised.
+    """
+
+    number: int
+    id: str
+    name: str
+    source: Place | None = None
+    call: Place | None = None
+    function: int = 0
+    internal: bool = False
+    arguments: tuple[ProgramArgument, ...] = ()
+    static: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    transformed: bool = False
+    context: tuple[str, ...] = ()
+    devices: int = 1
+    lower_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    cached: bool = False
+    captured: Literal["", "compiled", "full"] = ""
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inexact:
+    """The calls of some programs are not known: those of one function that could not be told apart."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """What the recording took until now: `listing` for the list of programs, `capturing` for whole captures."""
+
+    listing: float
+    capturing: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessEnded:
+    """The process came to its end; `seconds` since it started. `stopped` says why shardscope ended it, if it did."""
+
+    seconds: float
+    stopped: str = ""
+
+
+TraceEvent = ProcessStarted | Backend | CompiledProgram | Inexact | Overhead | ProcessEnded

@@ -1,0 +1,85 @@
+"""Runs a command unmodified, with every Python process of it recorded into a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from ..targets.target import parse_target, topology_of
+from .environment import child_environment
+from .model import CaptureError
+from .protocol.bootstrap import SITE
+from .protocol.trace import FOLDER_VARIABLE, OPTIONS_VARIABLE, TraceOptions
+
+CACHE_VARIABLE = "JAX_ENABLE_COMPILATION_CACHE"
+
+SITE_FOLDER = ".python"
+"""In the folder of a trace, what makes Python record: it is first on PYTHONPATH."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a command ended: its exit status, or a signal's number negated, and the seconds that it took."""
+
+    status: int
+    seconds: float
+
+
+def run_traced(
+    command: Sequence[str],
+    folder: Path,
+    options: TraceOptions,
+    devices: int | None = None,
+    stdout: IO[bytes] | int | None = None,
+) -> Finished:
+    """Run a command to its end, with our standard input and, unless `stdout` is given, output.
+
+    Ctrl-C is the command's: it ends when that does.
+
+    Raises:
+        CaptureError: the command cannot be run. TargetError: there is no such target.
+    """
+    target = parse_target(options.target)
+    topology = topology_of(target)
+    options = replace(options, topology="" if topology is None else json.dumps(topology))
+    environment = traced_environment(os.environ, folder, options)
+    if target.platform != "local":
+        faked = child_environment(environment, target, devices or target.devices)
+        faked.pop(CACHE_VARIABLE)
+        environment = faked | ({CACHE_VARIABLE: os.environ[CACHE_VARIABLE]} if CACHE_VARIABLE in os.environ else {})
+    started = time.monotonic()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = subprocess.Popen(
+            command, env=environment, stdout=stdout, preexec_fn=lambda: signal.signal(signal.SIGINT, before)
+        )
+        return Finished(process.wait(), time.monotonic() - started)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CaptureError(f"cannot run {command[0]}: {reason}") from error
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def traced_environment(environment: Mapping[str, str], folder: Path, options: TraceOptions) -> dict[str, str]:
+    """The environment in which every Python process records into a folder, which is made ready for that."""
+    site = folder / SITE_FOLDER
+    try:
+        site.mkdir(parents=True, exist_ok=True)
+        (site / "sitecustomize.py").write_text(SITE)
+    except OSError as error:
+        raise CaptureError(f"cannot write to {folder}: {error.strerror}") from error
+    path = os.pathsep.join(filter(None, (str(site), environment.get("PYTHONPATH"))))
+    return {
+        **environment,
+        "PYTHONPATH": path,
+        FOLDER_VARIABLE: str(folder),
+        OPTIONS_VARIABLE: options.encode(),
+    }

@@ -1,0 +1,198 @@
+"""The stages of a traced program, sent as they are reached: jaxpr, StableHLO, and what is compiled of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from ..protocol.events import Arguments, Equations, Memory, Outputs, Peak, Stage, Value
+from ..protocol.request import UsageError
+from ..protocol.workspace import (
+    COMPILER_LOG,
+    DUMP,
+    compiler_options,
+    diverted,
+    read_messages,
+    read_peak,
+    read_stages,
+)
+from . import equation_numbers, tagging
+from .channel import Channel
+from .program import jaxpr_facts, values
+from .program.jaxpr_facts import Table
+from .simulated.topology import Topology
+from .subject import KnownSubject, meshes_in_jaxpr, meshes_in_shardings
+
+
+class TracedProgram(NamedTuple):
+    """A program as JAX traced it, and what the user calls its arguments and results.
+
+    `leaves` are arrays, types or shardings of the arguments. `lower` gives a `jax.stages.Lowered`; it takes
+    `lowering_platforms`.
+    """
+
+    jaxpr: Any
+    arguments: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    leaves: Sequence[Any]
+    lower: Callable[..., Any]
+
+
+class CompiledProgram(NamedTuple):
+    """What was compiled, its devices in the order of its partitions, and the memory that it takes on each."""
+
+    executable: Any
+    devices: list[Any]
+    memory: Memory | None
+
+
+def send_traced(program: TracedProgram, started: float, subject: KnownSubject, channel: Channel) -> Table:
+    """Send the jaxpr, the arguments and the results; tracing began at `started`, by `time.perf_counter`."""
+    table = jaxpr_facts.Table(program.jaxpr)
+    channel.send(Stage("jaxpr", _since(started), table.encode()))
+    channel.send(Arguments(program.arguments))
+    channel.send(Outputs(program.outputs))
+    subject.add_meshes([*meshes_in_jaxpr(program.jaxpr), *meshes_in_shardings(program.leaves)])
+    return table
+
+
+def send_compiled(
+    program: TracedProgram,
+    table: Table,
+    subject: KnownSubject,
+    channel: Channel,
+    workspace: str,
+    topology: Topology | None = None,
+) -> CompiledProgram:
+    """Lower and compile; send each stage as soon as it is reached."""
+    channel.enter("lower")
+    with _compiler_messages(channel, workspace):
+        started = time.perf_counter()
+        with equation_numbers.numbered(table.kept) as unnumbered:
+            lowered = _lower(program, topology, channel)
+        names = tagging.names_of(
+            lowered, *([value.path for value in side] for side in (program.arguments, program.outputs))
+        )
+        equations = equation_numbers.EquationNumbers()
+        untaggable = tagging.tag(lowered.compiler_ir("stablehlo"), names, equations)
+        stablehlo = lowered.as_text(debug_info=True).encode()
+    channel.send(Stage("stablehlo", _since(started), stablehlo))
+
+    channel.send(Equations(equations.encode()))
+    for problem in filter(None, (unnumbered, untaggable)):
+        channel.tell("info", problem)
+
+    channel.enter("compile")
+    compiled, devices = _compile(lowered, channel, workspace, topology)
+    subject.set_devices(devices)
+    if topology is None:
+        send_actual(program.arguments, program.outputs, compiled, channel)
+    memory = memory_of(compiled)
+    if memory is not None:
+        channel.send(memory)
+    if topology is not None:
+        _tell_what_differs(topology, program.jaxpr, channel)
+    return CompiledProgram(compiled, devices, memory)
+
+
+def send_actual(arguments: tuple[Value, ...], outputs: tuple[Value, ...], compiled: Any, channel: Channel) -> None:
+    """Send the arguments and results with the shardings that a compiled program has."""
+    channel.send(Arguments(values.with_actual(arguments, values.compiled_shardings(compiled, "input"))))
+    channel.send(Outputs(values.with_actual(outputs, values.compiled_shardings(compiled, "output"))))
+
+
+def _compile(lowered: Any, channel: Channel, workspace: str, topology: Topology | None) -> tuple[Any, list[Any]]:
+    """Compile, and send the stages around the partitioner even where that fails after them.
+
+    Gives what was compiled, and its devices in the order of its partitions.
+    """
+    folder = str(Path(workspace, DUMP))
+    with _compiler_messages(channel, workspace):
+        started = time.perf_counter()
+        try:
+            compiled, devices = _compile_for(topology, lowered, folder)
+        finally:
+            seconds = _since(started)
+            stages = read_stages(folder)
+            for name, stage in stages.items():
+                channel.send(Stage(name, text=stage))
+    channel.send(Stage("hlo", seconds, compiled.as_text().encode()))
+    if (peak := read_peak(folder)) is not None:
+        channel.send(Peak(peak))
+    if "hlo-spmd" not in stages:
+        why = "with one device there is nothing to partition" if len(devices) == 1 else "XLA wrote none"
+        channel.tell("info", f"no stages around the partitioner: {why}")
+    return compiled, devices
+
+
+def _lower(program: TracedProgram, topology: Topology | None, channel: Channel) -> Any:
+    if topology is None:
+        return program.lower()
+    from .simulated.cross_compile import leave_out
+
+    for place, what in leave_out(program.jaxpr, topology.lowering):
+        channel.tell("warning", what, place)
+    return program.lower(lowering_platforms=(topology.lowering,))
+
+
+def _compile_for(topology: Topology | None, lowered: Any, folder: str) -> tuple[Any, list[Any]]:
+    if topology is None:
+        compiled = lowered.compile(compiler_options=compiler_options(folder))
+        return compiled, list(compiled.runtime_executable().local_devices())
+    # Not above: with JAX's own devices, what this file is about need not be there.
+    from .simulated import cross_compile
+
+    if problem := cross_compile.probe():
+        raise UsageError(problem, "the targets cpu and local are compiled for without it")
+    found = cross_compile.compile_for(topology, lowered, folder)
+    return found, found.devices
+
+
+def _tell_what_differs(topology: Topology, jaxpr: Any, channel: Channel) -> None:
+    """Say what was decided by the platform, and how."""
+    from .simulated.cross_compile import platform_branches
+
+    for place in topology.asked:
+        channel.tell("info", f"jax.default_backend() was answered with {topology.platform!r}", place)
+    for where, branch in platform_branches(jaxpr, topology.lowering):
+        channel.tell("info", f"lax.platform_dependent: {branch}", where)
+
+
+def memory_of(compiled: Any) -> Memory | None:
+    """Sizes; a figure that this backend or this JAX does not give is None."""
+    try:
+        stats = compiled.memory_analysis()
+    except (NotImplementedError, AttributeError, jax.errors.JaxRuntimeError):
+        return None
+    names = {
+        "arguments": "argument_size_in_bytes",
+        "outputs": "output_size_in_bytes",
+        "temporaries": "temp_size_in_bytes",
+        "aliased": "alias_size_in_bytes",
+        "code": "generated_code_size_in_bytes",
+        "peak": "peak_memory_in_bytes",
+    }
+    figures = {key: getattr(stats, name, None) for key, name in names.items()}
+    return Memory(**figures) if any(figure is not None for figure in figures.values()) else None
+
+
+@contextmanager
+def _compiler_messages(channel: Channel, workspace: str) -> Iterator[None]:
+    """Send what the compiler writes meanwhile to file descriptor 2 as messages."""
+    log = Path(workspace, COMPILER_LOG)
+    try:
+        with diverted(log):
+            yield
+    finally:
+        for message in read_messages(log, channel.phase):
+            channel.send(message)
+        log.unlink(missing_ok=True)
+
+
+def _since(started: float) -> float:
+    return round(time.perf_counter() - started, 6)

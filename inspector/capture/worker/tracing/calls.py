@@ -1,0 +1,173 @@
+"""How often each program is called.
+
+A call through C++ ends with the hook that JAX has for its checks for NaNs, which is given the jitted function and the
+arguments. Any other call goes through `ExecuteReplicated.__call__`, on whose stack the jitted function's `cache_miss`
+is. Both know the variables of `cache_miss`: those tell which function it is, and the arguments which of its programs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import weakref
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+MISSES = {"cache_miss": ("fun", "jit_info"), "call_impl_cache_miss": ("jaxpr",)}
+"""JAX's functions for calls that C++ cannot make (JAX 0.7 to 0.12), and the variables that tell them apart."""
+
+COMPILED_MISS = "aot_cache_miss"
+"""That of a compiled function, `jit(f).lower(…).compile()`; its variable `self` has the executable."""
+
+MAX_DEPTH = 40
+"""Frames in which a `cache_miss` is searched for."""
+
+_ATTRIBUTE = "_shardscope_callee"
+
+
+class Callee:
+    """The programs of one jitted function; `only` is the number of the one, where it has just one."""
+
+    __slots__ = ("internal", "keep", "numbers", "only", "static")
+
+    def __init__(self, static: tuple[frozenset[int], frozenset[str]], internal: bool, keep: Any = None) -> None:
+        self.only: int | None = None
+        self.numbers: dict[Any, int] = {}
+        self.static = static
+        self.internal = internal
+        self.keep = keep
+
+    def learn(self, number: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Calls with such arguments are those of this program."""
+        self.numbers[_signature(args, kwargs, *self.static)] = number
+        self.only = number if len(set(self.numbers.values())) == 1 else None
+
+    def number_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int | None:
+        """The program that such arguments call; None where that is not known."""
+        return None if self.internal else self.numbers.get(_signature(args, kwargs, *self.static))
+
+
+class Calls:
+    """Counts calls in `counts`, by program; `inexact` is called with those that cannot be told apart."""
+
+    def __init__(self, counts: Any, inexact: Callable[[tuple[int, ...]], None], is_internal: Callable[[Any], bool]):
+        self._counts = counts
+        self._inexact = inexact
+        self._is_internal = is_internal
+        self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._callees: dict[tuple[int, ...], Callee] = {}
+        self._told: set[int] = set()
+
+    def add(self, replicated: Any, number: int) -> None:
+        """What `ExecuteReplicated` runs is this program."""
+        self._numbers[replicated] = number
+
+    def executed(self, replicated: Any) -> int | None:
+        """Count a call that did not go through C++; its program."""
+        number = self._numbers.get(replicated)
+        if number is None:
+            return None
+        self._counts[number] += 1
+        found = callers(sys._getframe(2))
+        if found is not None and (callee := self._callee_of(found)) is not None:
+            callee.learn(number, found.get("args_", found.get("args", ())), found.get("kwargs", {}))
+        return number
+
+    def ended(self, jitted: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int | None:
+        """Count a call that went through C++; its program."""
+        callee = getattr(jitted, _ATTRIBUTE, None)
+        if callee is None:
+            callee = self._of_jitted(jitted)
+            if callee is None:
+                return None
+        number = callee.only
+        if number is None:
+            number = callee.number_of(args, kwargs)
+            if number is None:
+                self._tell(callee)
+                return None
+        self._counts[number] += 1
+        return number
+
+    def _tell(self, callee: Callee) -> None:
+        numbers = set(callee.numbers.values()) - self._told
+        if numbers:
+            self._told |= numbers
+            self._inexact(tuple(sorted(numbers)))
+
+    def _of_jitted(self, jitted: Any) -> Callee | None:
+        miss = inspect.unwrap(jitted._cache_miss)
+        cells = zip(miss.__code__.co_freevars, miss.__closure__ or (), strict=True)
+        variables = {"": miss.__name__, **{name: cell.cell_contents for name, cell in cells if _is_filled(cell)}}
+        callee = self._callee_of(variables)
+        if callee is not None:
+            setattr(jitted, _ATTRIBUTE, callee)
+        return callee
+
+    def _callee_of(self, variables: Mapping[str, Any]) -> Callee | None:
+        """That of a `cache_miss` with these variables; its name is under the empty one."""
+        if variables[""] == COMPILED_MISS:
+            number = self._numbers.get(getattr(variables.get("self"), "unsafe_call", None))
+            callee = Callee((frozenset(), frozenset()), internal=False)
+            callee.only = number
+            return callee if number is not None else None
+        names = MISSES.get(variables[""], ())
+        if not names or not all(name in variables for name in names):
+            return None
+        owners = [variables[name] for name in names]
+        key = tuple(map(id, owners))
+        if key not in self._callees:
+            callees = self._callees
+            try:
+                keep: Any = weakref.ref(owners[0], lambda _: callees.pop(key, None))
+            except TypeError:
+                keep = owners[0]
+            self._callees[key] = Callee(_static(owners[-1]), self._is_internal(variables.get("fun")), keep)
+        return self._callees[key]
+
+
+def callers(frame: FrameType | None) -> dict[str, Any] | None:
+    """The variables of the innermost `cache_miss` on the stack, and its name under the empty one."""
+    for _ in range(MAX_DEPTH):
+        if frame is None:
+            return None
+        if (name := frame.f_code.co_name) in MISSES or name == COMPILED_MISS:
+            return {"": name, **frame.f_locals}
+        frame = frame.f_back
+    return None
+
+
+def _static(jit_info: Any) -> tuple[frozenset[int], frozenset[str]]:
+    return (
+        frozenset(getattr(jit_info, "static_argnums", None) or ()),
+        frozenset(getattr(jit_info, "static_argnames", None) or ()),
+    )
+
+
+def _signature(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], positions: frozenset[int], names: frozenset[str]
+) -> Any:
+    """What tells the programs of one function apart: types and shardings of arrays, and static arguments."""
+    jax = sys.modules["jax"]
+    dynamic = [arg for index, arg in enumerate(args) if index not in positions and index - len(args) not in positions]
+    named = {name: value for name, value in kwargs.items() if name not in names}
+    static = [arg for index, arg in enumerate(args) if index in positions or index - len(args) in positions]
+    static += [(name, value) for name, value in sorted(kwargs.items()) if name in names]
+    leaves, tree = jax.tree_util.tree_flatten((dynamic, named))
+    return tree, tuple(map(_type, leaves)), tuple(static)
+
+
+def _type(leaf: Any) -> Any:
+    aval = getattr(leaf, "aval", None)
+    if aval is not None:
+        return aval, getattr(leaf, "sharding", None), getattr(leaf, "committed", None)
+    return type(leaf), getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 (it raises where there is nothing)
+    except ValueError:
+        return False
+    return True

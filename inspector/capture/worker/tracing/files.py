@@ -1,0 +1,53 @@
+"""What a traced process writes: events, the numbers of calls, and captures; each is readable whatever comes next."""
+
+from __future__ import annotations
+
+import gzip
+import mmap
+import os
+import socket
+from pathlib import Path
+
+from ...protocol import wire
+from ...protocol.events import Event, Schema, frame_of
+from ...protocol.trace import CALLS_FILE, EVENTS_FILE, MAX_PROGRAMS, TraceEvent
+
+NUMBER_BYTES = 8
+
+
+class ProcessFiles:
+    """The folder of this process in the folder of a trace. `calls` are the numbers of calls, by program.
+
+    They are shared with the file system, so that they are right even after the process was killed.
+    """
+
+    def __init__(self, trace: str) -> None:
+        self.folder = Path(trace, f"{socket.gethostname()}-{os.getpid()}")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._events = os.open(self.folder / EVENTS_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        with open(self.folder / CALLS_FILE, "wb+") as file:
+            file.truncate(MAX_PROGRAMS * NUMBER_BYTES)
+            self.calls = memoryview(mmap.mmap(file.fileno(), MAX_PROGRAMS * NUMBER_BYTES)).cast("Q")
+
+    def write(self, event: TraceEvent | Event) -> None:
+        """Append an event."""
+        data = wire.encode(frame_of(event))
+        while data:
+            data = data[os.write(self._events, data) :]
+
+
+class CaptureFile:
+    """A saved capture that grows; all that was written can be read at any time."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = gzip.open(path, "wb", compresslevel=1)  # noqa: SIM115 (open until `close`)
+        self.write(Schema(wire.SCHEMA))
+
+    def write(self, event: Event) -> None:
+        """Append an event."""
+        self._file.write(wire.encode(frame_of(event)))
+        self._file.flush()
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        self._file.close()

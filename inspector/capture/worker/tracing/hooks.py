@@ -1,0 +1,138 @@
+"""Where JAX is listened to: the private functions through which all programs are lowered, compiled and called.
+
+`pxla.lower_sharding_computation`, `pxla.MeshComputation.compile` and `compiler.compile_or_get_cached` for what is
+compiled; `pxla.ExecuteReplicated.__call__` and the hook of `jax._src.api` for calls (JAX 0.7 to 0.12).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Protocol
+
+from ..patches import change_after_import
+
+
+class Listener(Protocol):
+    """Does what JAX would do, by calling `truth`, and is told of what JAX has done."""
+
+    def complain(self, what: str) -> None:
+        """Something that JAX no longer has."""
+
+    def lower(
+        self, truth: Callable[..., Any], signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Lower a program."""
+
+    def compile(self, truth: Callable[[], Any], computation: Any) -> Any:
+        """Compile what was lowered, or take what was compiled before."""
+
+    def compile_module(self, truth: Callable[[], Any], module: Any) -> Any:
+        """Compile a module."""
+
+    def executed(self, replicated: Any) -> None:
+        """A call that did not go through C++."""
+
+    def ended(self, jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """A call that went through C++."""
+
+
+def install(listener: Listener) -> None:
+    """Have JAX tell `listener`, from the moment at which it is imported, or from now on."""
+    changes: dict[str, Callable[[ModuleType], None]] = {
+        "jax._src.interpreters.pxla": functools.partial(_change_lowering, listener=listener),
+        "jax._src.compiler": functools.partial(_change_compiler, listener=listener),
+        "jax._src.api": functools.partial(_change_hook, listener=listener),
+    }
+    for name in [name for name in changes if name in sys.modules]:
+        changes.pop(name)(sys.modules[name])
+    change_after_import(changes)
+
+
+def _change_lowering(module: Any, listener: Listener) -> None:
+    lower = getattr(module, "lower_sharding_computation", None)
+    computation = getattr(module, "MeshComputation", None)
+    execute = getattr(module, "ExecuteReplicated", None)
+    if lower is None or computation is None or execute is None:
+        listener.complain("has no pxla.lower_sharding_computation, MeshComputation or ExecuteReplicated")
+        return
+    signature = inspect.signature(lower)
+
+    @functools.wraps(lower)
+    def lowered(*args: Any, **kwargs: Any) -> Any:
+        return listener.lower(lower, signature, args, kwargs)
+
+    compile_ = computation.compile
+
+    @functools.wraps(compile_)
+    def compiled(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return listener.compile(functools.partial(compile_, self, *args, **kwargs), self)
+
+    call = execute.__call__
+
+    @functools.wraps(call)
+    def called(self: Any, *args: Any) -> Any:
+        result = call(self, *args)
+        listener.executed(self)
+        return result
+
+    module.lower_sharding_computation = lowered
+    computation.compile = compiled
+    execute.__call__ = called
+
+
+def _change_compiler(module: Any, listener: Listener) -> None:
+    truth = getattr(module, "compile_or_get_cached", None)
+    if truth is None:
+        listener.complain("has no compiler.compile_or_get_cached")
+        return
+
+    @functools.wraps(truth)
+    def compiled(backend: Any, computation: Any, *args: Any, **kwargs: Any) -> Any:
+        return listener.compile_module(functools.partial(truth, backend, computation, *args, **kwargs), computation)
+
+    module.compile_or_get_cached = compiled
+
+
+class _Hooks:
+    """Stands for the state that holds the hook, whose other user is the check for NaNs: has both of them called."""
+
+    def __init__(self, state: Any, ours: Callable[..., None]) -> None:
+        self._state = state
+        self._ours = ours
+
+    def set_global(self, hook: Callable[..., None] | None) -> None:
+        self._state.set_global(self._both(hook))
+
+    def set_local(self, hook: Callable[..., None] | None) -> None:
+        self._state.set_local(self._both(hook))
+
+    def _both(self, hook: Callable[..., None] | None) -> Callable[..., None]:
+        ours = self._ours
+        if hook is None:
+            return ours
+
+        def both(*args: Any) -> None:
+            ours(*args)
+            hook(*args)
+
+        return both
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._state, name)
+
+
+def _change_hook(module: Any, listener: Listener) -> None:
+    state = getattr(module, "_post_hook_state", None)
+    if state is not None:
+        module._post_hook_state = hooks = _Hooks(state, listener.ended)
+        hooks.set_global(None)
+        return
+    jax_jit = getattr(module, "jax_jit", None)  # before JAX 0.8
+    try:
+        jax_jit.global_state().post_hook = listener.ended  # type: ignore[union-attr]
+    except AttributeError:
+        listener.complain("has no hook after calls: they are not counted")

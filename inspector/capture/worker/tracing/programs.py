@@ -1,0 +1,322 @@
+"""What is recorded of one program: the list's entry, and its capture, with the stages that `shardscope run` has."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jax
+import jaxlib
+from jax.extend.source_info_util import register_exclusion
+
+from ....catalog.spellings import HLO_OPCODES
+from ...protocol.events import End, Script, Stage, Value
+from ...protocol.request import Request
+from ...protocol.trace import Backend, CompiledProgram, Place, ProgramArgument, TraceOptions
+from .. import failures, patches
+from ..channel import Channel
+from ..inputs.resolve import Resolved
+from ..program.avals import spec_text, type_text
+from ..stages import TracedProgram, memory_of, send_actual, send_compiled, send_traced
+from ..subject import KnownSubject, meshes_in_context, meshes_in_shardings
+from .files import CaptureFile
+from .lowering import Lowering
+
+CACHE_HIT = "/jax/compilation_cache/cache_hits"
+"""What `jax.monitoring` says when the persistent cache had a program."""
+
+COMMUNICATES = re.compile(rf"\b(?:{'|'.join(map(re.escape, HLO_OPCODES))})(?:-start)?\(|custom-call\(")
+"""In HLO text, a collective, or what may be one."""
+
+LIBRARIES = ("/site-packages/", "/dist-packages/")
+
+MAX_TEXT = 60
+"""Characters of a static argument."""
+
+is_listening = False
+
+
+def listen(hit_cache: Callable[[], None]) -> None:
+    """Have JAX say when its persistent cache has a program."""
+    global is_listening
+    is_listening = True
+    for path in (failures.HERE, "<string>"):
+        register_exclusion(path)
+    jax.monitoring.register_event_listener(lambda event, **_: hit_cache() if event == CACHE_HIT else None)
+
+
+def module_name(module: Any) -> str:
+    """The name of a module that JAX lowered, without `jit_`."""
+    name = str(module.operation.attributes["sym_name"]).strip('"')
+    return re.sub(r"^(?:jit|pmap)_+", "", name)
+
+
+def backend() -> Backend:
+    """The devices of this process."""
+    devices = jax.devices()
+    return Backend(
+        jax.__version__,
+        jaxlib.__version__,
+        jax.default_backend(),
+        str(devices[0].device_kind),
+        len(devices),
+        jax.process_index(),
+        jax.process_count(),
+    )
+
+
+def capture(lowering: Lowering, options: TraceOptions, file: CaptureFile, topology: Any = None) -> None:
+    """Lower and compile a program once more, and write all stages; whatever goes wrong is written as well."""
+    from ..in_process import uncached  # not above: what probes a running function is not needed for a list
+    from ..recording import tell_what_has_moved
+
+    channel = Channel(file.write)
+    if lowering.lower is None:
+        channel.tell("warning", "JAX did not lower this program where it is listened to: there is its HLO alone")
+        return
+    program = _traced(lowering)
+    subject = _subject(lowering, program, options, channel, topology)
+    try:
+        tell_what_has_moved(channel)
+        table = send_traced(program, time.perf_counter(), subject, channel)
+        with uncached(), tempfile.TemporaryDirectory(prefix="shardscope-") as workspace:
+            send_compiled(program, table, subject, channel, workspace, topology)
+        channel.send(End(channel.now()))
+    except Exception as error:
+        channel.send(failures.describe(error, channel.phase))
+
+
+def describe(
+    lowering: Lowering, computation: Any, executable: Any, path: Path, options: TraceOptions
+) -> CompiledProgram:
+    """The entry of a program; its capture, with the compiled program alone, if it is one of the user's."""
+    arguments = lowering.arguments
+    source = _source(arguments)
+    internal = source is None or failures.is_internal(source.file)
+    text = None if executable is None else _text(executable)
+    if text is not None and not lowering.captured and (not internal or COMMUNICATES.search(text)):
+        file = CaptureFile(path)
+        _send_compiled_alone(lowering, computation, executable, text, options, Channel(file.write))
+        file.close()
+        lowering.captured = "compiled"
+    return CompiledProgram(
+        lowering.number or 0,
+        lowering.id,
+        lowering.name,
+        source,
+        _call(),
+        0,
+        internal,
+        _arguments(arguments),
+        _static(lowering.caller),
+        tuple(sorted(lowering.caller.get("kwargs", {}))),
+        lowering.caller.get("") == "call_impl_cache_miss",
+        _context(arguments),
+        _device_count(executable),
+        round(lowering.seconds, 6),
+        round(lowering.compile_seconds, 6),
+        lowering.cached,
+        lowering.captured,
+    )
+
+
+def _send_compiled_alone(
+    lowering: Lowering, computation: Any, executable: Any, text: str, options: TraceOptions, channel: Channel
+) -> None:
+    if lowering.lower is None:
+        channel.send(Stage("hlo", lowering.compile_seconds, text.encode()))
+        channel.send(End(channel.now()))
+        return
+    program = _traced(lowering)
+    subject = _subject(lowering, program, options, channel)
+    subject.add_meshes(meshes_in_shardings(program.leaves))
+    compiled = _lowered(_Compiled(computation, executable), lowering).compile()
+    subject.set_devices(compiled.runtime_executable().local_devices())
+    send_actual(program.arguments, program.outputs, compiled, channel)
+    channel.send(Stage("hlo", round(lowering.compile_seconds, 6), text.encode()))
+    if (memory := memory_of(compiled)) is not None:
+        channel.send(memory)
+    channel.send(End(channel.now()))
+
+
+class _Compiled:
+    """What was lowered, as something that is compiled already."""
+
+    def __init__(self, computation: Any, executable: Any) -> None:
+        self._computation = computation
+        self._executable = executable
+
+    def compile(self, **_: Any) -> Any:
+        return self._executable
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._computation, name)
+
+
+def _traced(lowering: Lowering) -> TracedProgram:
+    """The program as `lower_sharding_computation` was given it; it is lowered anew as a copy, which JAX does not know.
+
+    JAX keeps what it lowered by the identity of the jaxpr.
+    """
+    arguments = lowering.arguments
+    jaxpr = _copy(arguments["closed_jaxpr"])
+    shardings = arguments["in_shardings"]
+    names, paths = _names(jaxpr)
+    donated = arguments["donated_invars"]
+
+    def lower(lowering_platforms: tuple[str, ...] | None = None) -> Any:
+        assert lowering.lower is not None
+        changed = {"closed_jaxpr": jaxpr}
+        if lowering_platforms is not None:
+            changed["lowering_platforms"] = lowering_platforms
+        return _lowered(lowering.lower(**{**arguments, **changed}), lowering)
+
+    return TracedProgram(
+        jaxpr,
+        tuple(
+            Value(name, type_text(aval), spec_text(sharding), bool(given))
+            for name, aval, sharding, given in zip(names, jaxpr.in_avals, shardings, donated, strict=True)
+        ),
+        tuple(
+            Value(path, type_text(aval), spec_text(sharding))
+            for path, aval, sharding in zip(paths, jaxpr.out_avals, arguments["out_shardings"], strict=True)
+        ),
+        [*shardings, *arguments["out_shardings"], *_context_meshes(arguments)],
+        lower,
+    )
+
+
+def _copy(jaxpr: Any) -> Any:
+    inner = jaxpr.jaxpr
+    return jaxpr.replace() if inner is jaxpr else jaxpr.replace(jaxpr=inner.replace())
+
+
+def _lowered(computation: Any, lowering: Lowering) -> Any:
+    jaxpr = lowering.arguments["closed_jaxpr"]
+    donated = lowering.arguments["donated_invars"]
+    infos = tuple(jax.stages.ArgInfo(aval, bool(given)) for aval, given in zip(jaxpr.in_avals, donated, strict=True))
+    out_tree = jax.tree.structure(tuple(range(len(jaxpr.out_avals))))
+    return jax.stages.Lowered(computation, (infos, {}), out_tree)
+
+
+def _names(jaxpr: Any) -> tuple[list[str], list[str]]:
+    """What the user calls the arguments and results."""
+    info = getattr(jaxpr.jaxpr, "debug_info", None)
+    inputs, outputs = len(jaxpr.in_avals), len(jaxpr.out_avals)
+    names = list(getattr(info, "arg_names", None) or ())
+    paths = [str(path or "") for path in getattr(info, "result_paths", None) or ()]
+    names = [str(name or "") for name in names] if len(names) == inputs else [""] * inputs
+    paths = paths if len(paths) == outputs else [""] * outputs
+    return (
+        [name or f"args[{index}]" for index, name in enumerate(names)],
+        [path or f"result[{index}]" for index, path in enumerate(paths)],
+    )
+
+
+def _subject(
+    lowering: Lowering, program: TracedProgram, options: TraceOptions, channel: Channel, topology: Any = None
+) -> KnownSubject:
+    source = _source(lowering.arguments)
+    module = _module(source.file if source else "")
+    file = getattr(module, "__file__", None)
+    if file is not None and file.endswith(".py"):
+        channel.send(Script(file, patches.text_of(file)))
+    request = Request(f"{file or module.__name__}:{lowering.name}", target=options.target, live=False)
+    return KnownSubject(request, Resolved(None, lowering.name, module, module), channel, topology)
+
+
+def _module(file: str) -> ModuleType:
+    """The module that was loaded from a file; an empty one that names the file, where it is gone."""
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == file:
+            return module
+    unknown = ModuleType("unknown")
+    unknown.__file__ = file or None
+    return unknown
+
+
+def _source(arguments: dict[str, Any]) -> Place | None:
+    """Where the function is written, as JAX knows it: `step at /path/train.py:14`."""
+    jaxpr = arguments.get("closed_jaxpr")
+    told = str(getattr(getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None), "func_src_info", None) or "")
+    match = re.search(r" at (.+):(\d+)$", told)
+    return Place(match[1], int(match[2])) if match else None
+
+
+def _call() -> Place | None:
+    """The user's line that made JAX compile: the innermost that is of no library, else the innermost not of JAX."""
+    frame = inspect.currentframe()
+    outside = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not failures.is_internal(file) and not failures.is_pythons_own(file):
+            place = Place(file, frame.f_lineno)
+            if not any(library in file for library in LIBRARIES):
+                return place
+            outside = outside or place
+        frame = frame.f_back
+    return outside
+
+
+def _arguments(arguments: dict[str, Any]) -> tuple[ProgramArgument, ...]:
+    jaxpr = arguments.get("closed_jaxpr")
+    if jaxpr is None:
+        return ()
+    given = zip(_names(jaxpr)[0], jaxpr.in_avals, arguments["in_shardings"], arguments["donated_invars"], strict=True)
+    return tuple(
+        ProgramArgument(
+            name, type_text(aval), spec_text(sharding), bool(getattr(aval, "weak_type", False)), bool(donated)
+        )
+        for name, aval, sharding, donated in given
+    )
+
+
+def _static(caller: dict[str, Any]) -> tuple[str, ...]:
+    """The static arguments of the call, by name, as text."""
+    info, function = caller.get("jit_info"), caller.get("fun")
+    positions = [*(getattr(info, "static_argnums", None) or ())]
+    names = set(getattr(info, "static_argnames", None) or ())
+    args, kwargs = caller.get("args", ()), caller.get("kwargs", {})
+    try:
+        parameters = list(inspect.signature(function).parameters)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        parameters = []
+    named = {
+        parameters[at] if 0 <= at < len(parameters) else f"args[{at}]": args[at]
+        for at in positions
+        if -len(args) <= at < len(args)
+    }
+    named |= {name: value for name, value in kwargs.items() if name in names}
+    return tuple(f"{name}={_short(value)}" for name, value in named.items())
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+
+
+def _context_meshes(arguments: dict[str, Any]) -> list[Any]:
+    mesh = arguments.get("context_mesh")
+    return [*([mesh] if getattr(mesh, "axis_names", ()) else []), *meshes_in_context()]
+
+
+def _context(arguments: dict[str, Any]) -> tuple[str, ...]:
+    mesh = next(iter(_context_meshes(arguments)), None)
+    return tuple(f"{name}={mesh.shape[name]}" for name in mesh.axis_names) if mesh is not None else ()
+
+
+def _text(executable: Any) -> str:
+    loaded = getattr(executable, "xla_executable", executable)
+    return "\n\n".join(module.to_string() for module in loaded.hlo_modules())
+
+
+def _device_count(executable: Any) -> int:
+    loaded = getattr(executable, "xla_executable", executable)
+    return len(loaded.local_devices()) if loaded is not None else 0

@@ -1,0 +1,164 @@
+"""A trace as `shardscope.trace/1`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from ...traces import retracing, trace
+from .shaped import encoded, schema_of, shaped
+
+
+class Place(Struct, frozen=True):
+    """A line of source; 0 where it is not known."""
+
+    file: str
+    line: int
+
+
+class Argument(Struct, frozen=True):
+    """An argument: its path in the pytree, type, requested PartitionSpec, and whether its type is weak."""
+
+    path: str
+    type: str
+    spec: str | None
+    weak: bool
+    donated: bool
+
+
+class Program(Struct, frozen=True):
+    """A program that JAX compiled. Seconds; bytes are what one device sends in one call; what is not known is null.
+
+    `id` is what `--match` takes. `source` is where the function is defined, `call` the user's line that made JAX
+    compile it. `transformed` programs are what a transformation outside of jit made of a jitted function, `helper`
+    programs operations outside of jit that communicate nothing. `cached` says that JAX's persistent cache had it.
+    `captured` is what its capture holds: `full`, the `compiled` program alone, or nothing. `reason` says why something
+    is not known.
+    """
+
+    id: str
+    process: int
+    function: str
+    source: Place | None
+    call: Place | None
+    calls: int | None
+    lower_seconds: float
+    compile_seconds: float
+    cached: bool
+    collectives: dict[str, int] | None
+    wire_bytes: int | None
+    arguments: list[Argument]
+    static: list[str]
+    transformed: bool
+    context: list[str]
+    devices: int
+    helper: bool
+    captured: Literal["", "compiled", "full"]
+    reason: str
+
+
+class Process(Struct, frozen=True):
+    """A process of the command. `seconds` are null for one that did not come to its end.
+
+    `listing_seconds` and `capturing_seconds` are what the recording took of them; `stopped` says why shardscope ended
+    it, `failure` what its script raised.
+    """
+
+    pid: int
+    argv: list[str]
+    python: str
+    jax: str | None
+    platform: str | None
+    device_count: int | None
+    process_index: int | None
+    seconds: float | None
+    listing_seconds: float
+    capturing_seconds: float
+    stopped: str
+    failure: str | None
+    messages: list[str]
+
+
+class Retraced(Struct, frozen=True):
+    """A function that was compiled more than once: its programs, and for each but the first what made JAX do it."""
+
+    function: str
+    programs: list[str]
+    reasons: list[list[str]]
+
+
+class Trace(Struct, frozen=True):
+    """The document. `status` is the command's exit status, or a signal's number negated."""
+
+    schema: Literal["shardscope.trace/1"]
+    command: list[str]
+    status: int | None
+    seconds: float | None
+    processes: list[Process]
+    programs: list[Program]
+    retraced: list[Retraced]
+
+
+def trace_to_json(found: trace.Trace, indent: int = 2) -> bytes:
+    """The document as UTF-8, with a newline at the end."""
+    document = Trace(
+        "shardscope.trace/1",
+        list(found.command),
+        found.status,
+        found.seconds,
+        list(map(_process, found.processes)),
+        [_program(program, found) for program in found.programs],
+        [_retraced(each, found) for each in retracing.retraced(found)],
+    )
+    return encoded(document, indent)
+
+
+def trace_json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the document."""
+    return schema_of(Trace, "shardscope.trace/1")
+
+
+def _process(process: trace.Process) -> Process:
+    backend = process.backend
+    return Process(
+        process.started.pid,
+        list(process.started.argv),
+        process.started.python,
+        backend.jax if backend else None,
+        backend.platform if backend else None,
+        backend.device_count if backend else None,
+        backend.process_index if backend else None,
+        process.seconds,
+        process.listing,
+        process.capturing,
+        process.stopped,
+        process.failure.message if process.failure else None,
+        [message.text for message in process.messages],
+    )
+
+
+def _program(program: trace.Program, found: trace.Trace) -> Program:
+    compiled = program.compiled
+    return shaped(
+        Program,
+        compiled,
+        id=found.id_of(program),
+        process=program.process,
+        function=compiled.name,
+        calls=program.calls,
+        collectives=program.collectives,
+        wire_bytes=program.wire_bytes,
+        helper=program.is_helper,
+        reason=program.reason,
+    )
+
+
+def _retraced(found: retracing.Retraced, of: trace.Trace) -> Retraced:
+    first = found.programs[0].compiled
+    pairs = zip(found.differences, found.programs[1:], strict=True)
+    return Retraced(
+        found.name,
+        [of.id_of(program) for program in found.programs],
+        [list(retracing.why(differences, first, program.compiled)) for differences, program in pairs],
+    )

@@ -1,0 +1,117 @@
+"""The tables of a trace: its programs, and functions that were compiled more than once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from ...capture.protocol.trace import Place
+from ...traces.retracing import Retraced, retraced, why
+from ...traces.trace import Program, Trace
+from ...units import format_bytes, format_seconds, plural
+from ..table import Cell, Column, Detail, Piece, Row, Table
+
+MAX_ROWS = 40
+
+
+def programs(trace: Trace) -> Table:
+    """Programs, what communicates most in all calls first; helpers in one line."""
+    helpers = [program for program in trace.programs if program.is_helper]
+    shown = [program for program in trace.programs if not program.is_helper]
+    return Table(
+        id="programs",
+        title="Programs",
+        key="p",
+        columns=(
+            Column("sent in all", 8, 5, "right"),
+            Column("per call", 8, 4, "right"),
+            Column("calls", 4, 5, "right"),
+            Column("program", 10, 6),
+            Column("collectives", 12, 4),
+            Column("compiled in", 7, 2, "right"),
+            Column("defined", 10, 3),
+            Column("called", 10, 1),
+        ),
+        rows=tuple(_row(program, trace) for program in shown),
+        heading="Programs, by the bytes that a device sends in all calls",
+        empty_text="JAX compiled none.",
+        notes=lambda: _notes(helpers, shown),
+        most=MAX_ROWS,
+        unit="program",
+        details=lambda value: _details(value, trace) if isinstance(value, Program) else (),
+    )
+
+
+def _row(program: Program, trace: Trace) -> Row:
+    compiled = program.compiled
+    sent = Piece("unknown", "warning") if program.wire_bytes is None else _bytes(program.wire_bytes)
+    total = Piece("unknown", "warning") if program.total_wire is None else _bytes(program.total_wire)
+    calls: Cell = Piece("unknown", "warning") if program.calls is None else f"{program.calls:,}"
+    cached = Piece(" cached", "aside")
+    seconds = Piece(format_seconds(compiled.compile_seconds))
+    return Row(
+        (
+            total,
+            sent,
+            calls,
+            (Piece(trace.id_of(program), "strong"), Piece(" transformed" if compiled.transformed else "", "aside")),
+            _collectives(program),
+            (seconds, cached) if compiled.cached else seconds,
+            "" if compiled.internal else _place(compiled.source),
+            _place(compiled.call),
+        ),
+        program,
+        program.is_helper,
+    )
+
+
+def _bytes(count: int) -> Piece:
+    return Piece(format_bytes(count)) if count else Piece("0", "aside")
+
+
+def _collectives(program: Program) -> Cell:
+    if program.collectives is None:
+        return Piece(f"unknown: {program.reason}", "warning")
+    counted = ", ".join(f"{count} {kind}" for kind, count in sorted(program.collectives.items()))
+    return counted or Piece("none", "aside")
+
+
+def _place(place: Place | None) -> Cell:
+    return "" if place is None else f"{os.path.basename(place.file)}:{place.line}"
+
+
+def _notes(helpers: Sequence[Program], shown: Sequence[Program]) -> Iterable[Cell]:
+    if helpers:
+        seconds = format_seconds(sum(program.compiled.compile_seconds for program in helpers))
+        what = plural(len(helpers), "operation")
+        yield Piece(f"and {what} outside of jit, without communication, compiled in {seconds}", "aside")
+    if any(program.calls is None for program in shown):
+        yield Piece("calls are unknown where those of one function's programs could not be told apart", "aside")
+
+
+def _details(program: Program, trace: Trace) -> Sequence[Detail]:
+    compiled = program.compiled
+    arguments = [f"{each.path}: {each.type} {each.spec or ''}".rstrip() for each in compiled.arguments]
+    return (Detail("arguments", "\n".join(arguments)), Detail("static", "\n".join(compiled.static)))
+
+
+def retracings(trace: Trace) -> Table:
+    """Functions that were compiled more than once, and what differs between their calls."""
+    rows = [row for found in retraced(trace) for row in _retraced(found, trace)]
+    return Table(
+        id="retracing",
+        title="Retracing",
+        columns=(Column("", 10, 5), Column("", 7, 4, "right"), Column("", 20, 3)),
+        rows=tuple(rows),
+        heading="Compiled more than once" if rows else "",
+        most=MAX_ROWS,
+    )
+
+
+def _retraced(found: Retraced, trace: Trace) -> Iterable[Row]:
+    first = found.programs[0]
+    yield Row((Piece(trace.id_of(first), "strong"), format_seconds(first.compiled.compile_seconds), ""), first)
+    for number, program in enumerate(found.programs[1:]):
+        reasons = why(found.differences[number], first.compiled, program.compiled)
+        seconds = format_seconds(program.compiled.compile_seconds)
+        yield Row((Piece(trace.id_of(program), "strong"), seconds, "; ".join(reasons)), program)

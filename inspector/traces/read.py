@@ -1,0 +1,140 @@
+"""A Trace from the folder that the processes wrote; what was cut off when one of them died is left out."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..capture import file
+from ..capture.events import decode
+from ..capture.model import CaptureError, Failure, Message
+from ..capture.protocol import wire
+from ..capture.protocol.events import Event
+from ..capture.protocol.trace import (
+    CALLS_FILE,
+    EVENTS_FILE,
+    Backend,
+    CompiledProgram,
+    Inexact,
+    Overhead,
+    ProcessEnded,
+    ProcessStarted,
+    capture_file,
+)
+from ..capture.protocol.wire import FrameError
+from ..collectives.context import context_of
+from ..collectives.stage import collectives_in_context
+from ..ir import program as ir
+from .trace import Process, Program, Trace
+
+
+def is_trace(path: Path) -> bool:
+    """Whether a folder is one of a trace."""
+    return path.is_dir() and next(path.glob(f"*/{EVENTS_FILE}"), None) is not None
+
+
+def read_trace(
+    folder: Path, command: Sequence[str] = (), status: int | None = None, seconds: float | None = None
+) -> Trace:
+    """Everything that is in the folder of a trace."""
+    found = [(_read_process(path.parent), path.parent) for path in folder.glob(f"*/{EVENTS_FILE}")]
+    found = [(read, path) for read, path in found if read[0] is not None]
+    found.sort(key=lambda each: _order(each[0][0]))
+    programs = [
+        _program(number, compiled, path, inexact)
+        for number, ((_, entries, inexact), path) in enumerate(found)
+        for compiled in entries
+    ]
+    processes = tuple(read[0] for read, _ in found if read[0] is not None)
+    command = tuple(command) or (processes[0].started.argv if processes else ())
+    return Trace(command, processes, tuple(sorted(programs, key=_rank)), status, seconds)
+
+
+def _order(process: Process | None) -> tuple[int, float]:
+    assert process is not None
+    return process.backend.process_index if process.backend else 0, process.started.started
+
+
+def _rank(program: Program) -> tuple[bool, float, float]:
+    """Unknown calls count as one."""
+    total = (program.wire_bytes or 0) * (1 if program.calls is None else program.calls)
+    return program.is_helper, -total, -program.compiled.compile_seconds
+
+
+def _read_process(folder: Path) -> tuple[Process | None, list[CompiledProgram], set[int]]:
+    process: Process | None = None
+    programs: list[CompiledProgram] = []
+    inexact: set[int] = set()
+    for event in _events(folder / EVENTS_FILE):
+        match event:
+            case ProcessStarted():
+                process = Process(event)
+            case CompiledProgram():
+                programs.append(event)
+            case Inexact(numbers):
+                inexact |= set(numbers)
+        if process is not None:
+            process = _with(process, event)
+    return process, programs, inexact
+
+
+def _with(process: Process, event: Event | None) -> Process:
+    match event:
+        case Backend():
+            return replace(process, backend=event)
+        case Overhead(listing, capturing):
+            return replace(process, listing=listing, capturing=capturing)
+        case ProcessEnded(seconds, stopped):
+            return replace(process, seconds=seconds, stopped=stopped)
+        case Failure():
+            return replace(process, failure=event)
+        case Message() if event not in process.messages:
+            return replace(process, messages=(*process.messages, event))
+    return process
+
+
+def _events(path: Path) -> Iterator[Event | None]:
+    with path.open("rb") as stream:
+        try:
+            for frame in wire.read(stream):
+                yield decode(frame)
+        except (FrameError, CaptureError):
+            return
+
+
+def _program(process: int, compiled: CompiledProgram, folder: Path, inexact: set[int]) -> Program:
+    calls = None if compiled.number in inexact else _calls(folder / CALLS_FILE, compiled.number)
+    path = folder / capture_file(compiled.number)
+    if not compiled.captured:
+        # The text of a program that JAX compiled itself is kept where there may be a collective in it.
+        known: dict[str, int] | None = {} if compiled.failure is None else None
+        return Program(process, compiled, calls, known, 0 if known == {} else None, None, compiled.failure or "")
+    try:
+        program = ir.Program(file.load(path))
+        stage = program.stage("hlo")
+    except CaptureError as error:
+        return Program(process, compiled, calls, None, None, None, str(error))
+    if stage is None:
+        failure = program.capture.failure
+        reason = compiled.failure or (failure.message if failure else "it was not compiled to the end")
+        return Program(process, compiled, calls, None, None, path, reason)
+    found = collectives_in_context(stage, context_of(program))
+    sent = [None if None in (one.wire_bytes, one.executions) else one.wire_bytes * one.executions for one in found]  # type: ignore[operator]
+    wire_bytes = None if None in sent else sum(filter(None, sent))
+    reason = "" if wire_bytes is not None else "the executions of a collective are not known"
+    return Program(process, compiled, calls, dict(Counter(one.kind for one in found)), wire_bytes, path, reason)
+
+
+def _calls(path: Path, number: int) -> int | None:
+    """How often a program was called, from the numbers that the process shared with the file."""
+    counts = array("Q")
+    try:
+        with path.open("rb") as stream:
+            stream.seek(number * counts.itemsize)
+            counts.frombytes(stream.read(counts.itemsize))
+    except (OSError, ValueError):
+        return None
+    return counts[0] if counts else None

@@ -1,0 +1,91 @@
+"""Functions that were compiled more than once, and what differs between the calls that made JAX do it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ..capture.protocol.trace import CompiledProgram, ProgramArgument
+from .trace import Program, Trace
+
+MAX_DIFFERENCES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Retraced:
+    """The programs of one function of a process, in the order in which they were compiled.
+
+    `differences` are those of each program from the one before that is nearest to it, as text.
+    """
+
+    name: str
+    programs: tuple[Program, ...]
+    differences: tuple[tuple[str, ...], ...]
+
+    @property
+    def compile_seconds(self) -> float:
+        """What all of its compilations but the first took."""
+        return sum(program.compiled.compile_seconds for program in self.programs[1:])
+
+
+def retraced(trace: Trace) -> tuple[Retraced, ...]:
+    """The user's functions that were compiled more than once; what cost most comes first."""
+    groups: dict[object, list[Program]] = {}
+    for program in trace.programs:
+        if not program.compiled.internal and not program.compiled.transformed:
+            groups.setdefault((program.process, program.compiled.name, program.compiled.source), []).append(program)
+    found = [_retraced(group) for group in groups.values() if len(group) > 1]
+    return tuple(sorted(found, key=lambda each: -each.compile_seconds))
+
+
+def _retraced(group: Sequence[Program]) -> Retraced:
+    ordered = sorted(group, key=lambda program: program.compiled.number)
+    differences = []
+    for number, program in enumerate(ordered[1:], 1):
+        candidates = [tuple(differences_of(other.compiled, program.compiled)) for other in ordered[number - 1 :: -1]]
+        differences.append(min(candidates, key=len))
+    return Retraced(ordered[0].compiled.name, tuple(ordered), tuple(differences))
+
+
+def differences_of(before: CompiledProgram, after: CompiledProgram) -> Iterator[str]:
+    """What differs between the calls of two programs of one function."""
+    olds, news = ({argument.path: argument for argument in each.arguments} for each in (before, after))
+    for path in dict.fromkeys((*olds, *news)):
+        old, new = olds.get(path), news.get(path)
+        if old is None or new is None:
+            yield f"{path} is {'new' if old is None else 'gone'}"
+        elif old != new:
+            yield f"{path}: {_text(old, new)} → {_text(new, old)}"
+    yield from _changed("static ", before.static, after.static)
+    yield from _changed("given by name: ", before.keywords, after.keywords)
+    yield from _changed("mesh in context: ", before.context, after.context)
+    if before.devices != after.devices:
+        yield f"{before.devices} → {after.devices} devices"
+
+
+def why(differences: Sequence[str], before: CompiledProgram, after: CompiledProgram) -> Sequence[str]:
+    """The differences as one reads them; where there are none, what else makes JAX compile again."""
+    if differences:
+        rest = len(differences) - MAX_DIFFERENCES
+        return [*differences[:MAX_DIFFERENCES], *([f"and {rest} more"] if rest > 0 else [])]
+    if before.function != after.function:
+        return ["another function object with the same arguments: it is made and jitted anew for each"]
+    return ["nothing that is recorded: a closed-over value, an option of jit or of JAX"]
+
+
+def _text(argument: ProgramArgument, other: ProgramArgument) -> str:
+    """What of an argument another one may differ in."""
+    words = [argument.type]
+    if argument.weak != other.weak:
+        words.append("weak" if argument.weak else "not weak")
+    if argument.spec != other.spec:
+        words.append(argument.spec or "unspecified sharding")
+    if argument.donated != other.donated:
+        words.append("donated" if argument.donated else "not donated")
+    return " ".join(words)
+
+
+def _changed(label: str, before: Iterable[str], after: Iterable[str]) -> Iterator[str]:
+    old, new = tuple(before), tuple(after)
+    if old != new:
+        yield f"{label}{', '.join(old) or 'none'} → {', '.join(new) or 'none'}"

@@ -1,0 +1,202 @@
+"""Scripts that run as they are: what is recorded of them, and that it is what the same function gives by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture import file
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol.trace import TraceOptions
+from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.capture.tracing import run_traced, traced_environment
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.json.trace import trace_json_schema, trace_to_json
+from shardscope.inspector.traces.read import read_trace
+from shardscope.inspector.traces.trace import Program, Trace
+
+HERE = Path(__file__).parent
+LAYERS = 3
+
+
+class Recorded:
+    """A trace, what its script printed, and the programs by id."""
+
+    def __init__(self, folder: Path, *command: str, options: TraceOptions) -> None:
+        with (folder / "stdout").open("wb") as stdout:
+            ended = run_traced((sys.executable, *command), folder, options, 8, stdout)
+        self.folder = folder
+        self.stdout = (folder / "stdout").read_text()
+        self.trace: Trace = read_trace(folder, command, ended.status, ended.seconds)
+        self.programs: dict[str, Program] = {self.trace.id_of(program): program for program in self.trace.programs}
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """The training script, with its step captured in full."""
+    folder = tmp_path_factory.mktemp("trace")
+    options = TraceOptions(match="train_step", target="cpu")
+    return Recorded(folder, str(HERE / "training.py"), "--layers", str(LAYERS), options=options)
+
+
+def test_the_script_runs_as_it_is(training: Recorded) -> None:
+    assert training.trace.status == 0
+    assert len(training.stdout.splitlines()) == 1
+    [process] = training.trace.processes
+    assert process.started.argv[1:] == (str(HERE / "training.py"), "--layers", "3")
+    assert process.seconds is not None
+    assert not process.messages
+    assert process.backend is not None
+    assert process.backend.device_count == 8
+
+
+def test_calls_are_counted(training: Recorded) -> None:
+    calls = {name: program.calls for name, program in training.programs.items() if not program.compiled.internal}
+    assert calls == {
+        "train_step": 4,
+        "scaled": 2,
+        "scaled.2": 1,
+        "<lambda>": 3,
+        "<lambda>.2": 1,
+        "<lambda>.3": 1,
+        "<lambda>.4": 2,
+    }
+
+
+def test_collectives_are_those_of_the_compiled_text(training: Recorded) -> None:
+    step = training.programs["train_step"]
+    assert step.collectives is not None
+    counted = json.loads(training.stdout)
+    assert {kind: step.collectives.get(kind, 0) for kind in counted} == counted
+    assert training.trace.programs[0] is step
+    assert step.total_wire == 4 * (step.wire_bytes or 0) > 0
+
+
+def test_where_a_program_comes_from(training: Recorded) -> None:
+    lines = (HERE / "training.py").read_text().splitlines()
+    compiled = training.programs["train_step"].compiled
+    assert compiled.source is not None
+    assert compiled.call is not None
+    assert "def train_step" in "".join(lines[compiled.source.line - 1 : compiled.source.line + 1])
+    assert lines[compiled.call.line - 1].strip() == "params = train_step(params, x)"
+    assert compiled.context == ("fsdp=4", "tp=2")
+    assert [(each.path, each.type, each.spec, each.donated) for each in compiled.arguments] == [
+        *((f"params[{number}]", "f32[16,16]", "P('fsdp', 'tp')", True) for number in range(LAYERS)),
+        ("x", "f32[8,16]", "P('fsdp')", False),
+    ]
+
+
+def test_what_was_compiled_more_than_once(training: Recorded) -> None:
+    document = json.loads(trace_to_json(training.trace))
+    reasons = {each["function"]: each["reasons"] for each in document["retraced"]}
+    assert reasons["scaled"] == [["static power=2 → power=3"]]
+    assert ["another function object" in reason for [reason] in reasons["<lambda>"]] == [True]
+
+
+def test_the_capture_is_that_of_the_function_by_hand(training: Recorded) -> None:
+    traced = file.load(training.programs["train_step"].path or "")
+    by_hand = last_capture(Request(f"{HERE / 'by_hand.py'}:train_step", context="context", live=False, devices=8))
+    assert traced.complete, traced.failure
+    assert by_hand.complete, by_hand.failure
+    assert traced.arguments == by_hand.arguments
+    assert traced.outputs == by_hand.outputs
+    assert traced.memory == by_hand.memory
+    for name in ("stablehlo", "hlo"):
+        assert _without_places(traced, name) == _without_places(by_hand, name)
+    assert bool(traced.equations) == bool(by_hand.equations)
+    found, expected = (_collectives(capture) for capture in (traced, by_hand))
+    assert found == expected
+    assert found
+
+
+def _without_places(capture: Capture, name: str) -> list[str]:
+    """The lines of a stage without what says where they come from."""
+    stage = capture.stage(name)
+    assert stage is not None
+    text = re.sub(r"loc\(#?[^()]*(?:\([^()]*\))*[^()]*\)|, metadata=\{[^}]*\}", "", stage.source.data.decode())
+    lines = (
+        line for line in text.splitlines() if not re.match(r"#loc|#own|HloModule|\d+ |FileNames|FunctionNames", line)
+    )
+    return [line for line in lines if re.match(r"\s*(%|ROOT|func|stablehlo|sdy)", line)]
+
+
+def _collectives(capture: Capture) -> Counter[tuple[object, ...]]:
+    report = inspect(capture)
+    return Counter(
+        (each.stage, each.kind, each.axes, each.wire_bytes, each.executions, each.origin, each.direction)
+        for each in report.collectives
+    )
+
+
+def test_the_document_keeps_to_its_schema(training: Recorded) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((HERE.parents[1] / "docs" / "trace.schema.json").read_text())
+    assert schema == trace_json_schema()
+    jsonschema.Draft202012Validator(schema).validate(json.loads(trace_to_json(training.trace)))
+
+
+STOPPED = """
+import atexit, os, signal, sys
+import jax, jax.numpy as jnp
+atexit.register(print, "ended")
+@jax.jit
+def step(x):
+    return x * 2
+x = jnp.ones(4)
+for number in range(100):
+    x = step(x)
+    print(number)
+    if number == 5 and "kill" in sys.argv:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if number == 5 and "raise" in sys.argv:
+        raise ValueError("wrong")
+"""
+
+
+def _stopped(tmp_path: Path, *argv: str, **options: object) -> Recorded:
+    script = tmp_path / "stopped.py"
+    script.write_text(STOPPED)
+    return Recorded(tmp_path, str(script), *argv, options=TraceOptions(match="step", target="cpu", **options))  # type: ignore[arg-type]
+
+
+def test_a_script_ends_after_some_steps(tmp_path: Path) -> None:
+    recorded = _stopped(tmp_path, steps=3)
+    assert recorded.trace.status == 0
+    assert recorded.stdout.split() == ["0", "1", "ended"]
+    assert recorded.programs["step"].calls == 3
+
+
+def test_a_script_ends_before_the_first_step(tmp_path: Path) -> None:
+    recorded = _stopped(tmp_path, run=False)
+    assert recorded.stdout.split() == ["ended"]
+    assert recorded.programs["step"].calls == 0
+    assert file.load(recorded.programs["step"].path or "").complete
+
+
+def test_what_was_recorded_outlives_the_process(tmp_path: Path) -> None:
+    recorded = _stopped(tmp_path, "kill")
+    assert recorded.trace.status == -signal.SIGKILL
+    assert recorded.programs["step"].calls == 6
+    assert recorded.trace.processes[0].seconds is None
+
+
+def test_other_pythons_are_left_alone(tmp_path: Path) -> None:
+    """The user's own `sitecustomize` runs, and neither `sys.path` nor a process without JAX shows anything of ours."""
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("import builtins; builtins.mine = 1")
+    code = "import sys; print(mine, sys.modules['sitecustomize'].__file__, sys.path, 'jax' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(own)}
+    bare, traced = (
+        subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+        for env in (environment, traced_environment(environment, tmp_path / "trace", TraceOptions()))
+    )
+    assert (traced.stdout, traced.stderr) == (bare.stdout, bare.stderr)
+    assert [path.name for path in (tmp_path / "trace").iterdir()] == [".python"]
