@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.keys import format_key
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
@@ -23,24 +24,6 @@ A collective in the table is what one device takes part in: its own operand and 
 
 KEY = 16
 """Columns of the keys."""
-
-SHOWN = {
-    "question_mark": "?",
-    "slash": "/",
-    "pageup": "PgUp",
-    "pagedown": "PgDn",
-    "up": "↑",
-    "down": "↓",
-    "left": "←",
-    "right": "→",
-    "enter": "Enter",
-    "escape": "Esc",
-    "home": "Home",
-    "end": "End",
-    "space": "Space",
-    "tab": "Tab",
-    "shift+tab": "Shift-Tab",
-}
 
 
 class Help(ModalScreen[None]):
@@ -64,5 +47,5 @@ class Help(ModalScreen[None]):
             yield title(name)
             for binding in bindings:
                 if isinstance(binding, Binding) and binding.description:
-                    keys = " ".join(SHOWN.get(key, key) for key in binding.key.split(","))
+                    keys = " ".join(map(format_key, binding.key.split(",")))
                     yield Content.assemble((f"{keys:<{KEY}}", "$primary"), binding.tooltip or binding.description)

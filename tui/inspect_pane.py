@@ -48,8 +48,7 @@ def place_details(linked: Linked, text: str, width: int) -> Iterator[Content]:
             yield Content.styled(f"a line of {LABELS.get(stage, stage)}", "bold")
     yield from line_text(text, width)
     if isinstance(linked.place, StagePlace):
-        yield Content("")
-        yield from frames(linked.stack, "exact" if linked.stack else "none", width)
+        yield from _stack(linked.stack, "exact" if linked.stack else "none", width)
     if linked.collectives:
         yield Content("")
         yield title("collectives of this line")
@@ -77,6 +76,11 @@ def frames(stack: Sequence[Frame], confidence: Confidence, width: int) -> Iterat
         yield line.truncate(width, ellipsis=True)
     if len(stack) > MOST_FRAMES:
         yield Content.styled(f"  {len(stack) - MOST_FRAMES} more", "$aside")
+
+
+def _stack(stack: Sequence[Frame], confidence: Confidence, width: int) -> Iterator[Content]:
+    yield Content("")
+    yield from frames(stack, confidence, width)
 
 
 def _collective(collective: Collective) -> Content:
@@ -130,42 +134,35 @@ class InspectPane(VerticalScroll, can_focus=True):
     watch_linked = watch_line = on_resize = draw
 
     def _lines(self, width: int) -> Iterator[Content]:
-        linked = self.linked
-        match self.selected:
+        report, selected = self.report, self.selected
+        linked = self.linked if self.linked is not None and self.linked.place == selected else None
+        stack = () if linked is None else linked.stack
+        match selected:
             case None:
                 yield Content.styled("Select a line or a collective.", "$aside")
             case Collective() | SourceLine() | StagePlace():
-                if linked is None or linked.place != self.selected:
-                    return
-                if linked.collective is None:
+                if linked is not None and linked.collective is None:
                     yield from place_details(linked, self.line, width)
-                elif self.report is not None:
+                elif linked is not None and linked.collective is not None and report is not None:
                     height = max(self.size.height // 2, 12)
-                    yield from collective_details(self.report, linked.collective, linked.causes, width, height)
-                    yield Content("")
-                    yield from frames(linked.stack, linked.collective.source.confidence, width)
+                    yield from collective_details(report, linked.collective, linked.causes, width, height)
+                    yield from _stack(stack, linked.collective.source.confidence, width)
                     yield from line_text(self.line, width)
             case ProbePlace(number):
-                if self.report is not None and number < len(self.report.probes):
-                    yield from device_details(self.report, number, self._window, width)
-                    if linked is not None and linked.place == self.selected:
-                        yield Content("")
-                        yield from frames(linked.stack, "exact" if linked.stack else "none", width)
-            case ShardedValue() as value if self.report is not None:
-                known = linked if linked is not None and linked.place == value else None
-                yield from sharding_details(self.report, value, known, width)
-                if known is not None and known.stack:
-                    yield Content("")
-                    yield from frames(known.stack, "exact", width)
-            case Finding() as found if self.report is not None:
-                yield from finding_details(self.report, found, width)
-                if linked is not None and linked.place == found and linked.stack:
-                    yield Content("")
-                    yield from frames(linked.stack, found.place.source.confidence, width)
+                if report is not None and number < len(report.probes):
+                    yield from device_details(report, number, self._window, width)
+                    if linked is not None:
+                        yield from _stack(stack, "exact" if stack else "none", width)
+            case ShardedValue() if report is not None:
+                yield from sharding_details(report, selected, linked, width)
+                yield from _stack(stack, "exact", width) if stack else ()
+            case Finding() if report is not None:
+                yield from finding_details(report, selected, width)
+                yield from _stack(stack, selected.place.source.confidence, width) if stack else ()
             case ShardedValue() | Finding():
                 return
-            case Failure() as failure if self.report is not None:
-                yield from explanation_details(self.report, width)
-                yield from entry_details(failure, width)
+            case Failure() if report is not None:
+                yield from explanation_details(report, width)
+                yield from entry_details(selected, width)
             case entry:
                 yield from entry_details(entry, width)

@@ -135,14 +135,10 @@ class RowTable(CursorView):
                 self.go_to(number)
                 return
 
-    def find(self, needle: str, direction: int) -> int | None:
-        """The next row, or the one before, that holds a text, in capitals or not; for 0 also the row one is on."""
-        count = len(self.rows)
-        for step in range(direction != 0, count + (direction != 0)):
-            number = (self.cursor + step * (direction or 1)) % count
-            if needle.lower() in " ".join(cell.plain for cell in self.rows[number].cells).lower():
-                return number
-        return None
+    def find(self, needle: str) -> tuple[int, ...]:
+        """The rows that hold a text, in capitals or not."""
+        texts = (" ".join(cell.plain for cell in row.cells).lower() for row in self.rows)
+        return tuple(number for number, text in enumerate(texts) if needle.lower() in text)
 
     @property
     def count(self) -> int:

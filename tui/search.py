@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from .row_table import RowTable
 from .text_index import MOST, Matches, find
@@ -13,71 +13,68 @@ Searchable = TextView | RowTable
 
 
 class Search:
-    """One word in one pane. A text is looked through piece by piece, so that the screen goes on meanwhile."""
+    """One word in one pane. A text is looked through piece by piece, so that the screen goes on meanwhile.
+
+    A match is at an offset of a text, or is the number of a row.
+    """
 
     def __init__(self, target: Searchable, needle: str) -> None:
         self.target = target
         self.needle = needle
-        self._matches = Matches(needle)
-        self._offset = 0
-        if isinstance(target, TextView):
-            self._offset = target.index.span(target.cursor)[0]
+        self._matches = Matches()
+        self._offset = self._line[0]
+
+    @property
+    def _line(self) -> tuple[int, int]:
+        """Where the cursor is: the line in a text, or the row."""
+        cursor = self.target.cursor
+        return self.target.index.span(cursor) if isinstance(self.target, TextView) else (cursor, cursor)
 
     async def run(self, tell: Callable[[str], None]) -> None:
         """Find every match, and put the cursor on the first one that is not before it."""
-        if isinstance(self.target, RowTable):
-            tell(self._row(0))
-            return
-        self.target.needle = self.needle
+        if isinstance(self.target, TextView):
+            self.target.needle = self.needle
         if not self.needle:
             tell("")
             return
         begin, moved = self._offset, False
-        data = self.target.source.data
         offsets: list[int] = []
-        for found in find(data, self.needle):
+        for found in self._find():
             offsets += found
             if not moved and offsets and offsets[-1] >= begin:
-                self._matches = Matches(self.needle, tuple(offsets))
+                self._matches = Matches(tuple(offsets))
                 self._go_to(self._matches.after(begin - 1))
                 moved = True
             if len(offsets) >= MOST:
                 break
             tell(f"{len(offsets):,} …")
             await asyncio.sleep(0)
-        self._matches = Matches(self.needle, tuple(offsets), complete=True)
+        self._matches = Matches(tuple(offsets))
         if not moved:
             self._go_to(self._matches.after(begin - 1))
         tell(self._status())
 
+    def _find(self) -> Iterable[tuple[int, ...]]:
+        if isinstance(self.target, TextView):
+            return find(self.target.source.data, self.needle)
+        return [self.target.find(self.needle)]
+
     def step(self, direction: int) -> str:
         """Go to the next match, or to the one before; gives what there is to say about it."""
-        if isinstance(self.target, RowTable):
-            return self._row(direction)
-        here = self.target.index.span(self.target.cursor)[0]
-        start, end = self.target.index.span(self.target.cursor)
+        start, end = self._line
         if not start <= self._offset <= end:
-            self._offset = here
+            self._offset = start
         self._go_to(self._matches.after(self._offset) if direction > 0 else self._matches.before(self._offset))
-        return self._status()
+        return self._status() if self.needle else ""
 
     def _go_to(self, offset: int | None) -> None:
-        if offset is not None and isinstance(self.target, TextView):
+        if offset is not None:
             self._offset = offset
-            self.target.jump(offset)
+            go_to = self.target.jump if isinstance(self.target, TextView) else self.target.move_to
+            go_to(offset)
 
     def _status(self) -> str:
         count = len(self._matches.offsets)
         if not count:
             return "not found"
         return f"{self._matches.rank(self._offset):,} of {count:,}{'+' if count >= MOST else ''}"
-
-    def _row(self, direction: int) -> str:
-        table = self.target
-        if not isinstance(table, RowTable) or not self.needle:
-            return ""
-        row = table.find(self.needle, direction)
-        if row is None:
-            return "not found"
-        table.move_to(row)
-        return ""

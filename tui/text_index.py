@@ -48,11 +48,9 @@ MOST = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The byte offsets, ascending, at which a needle begins. `complete` when the text has been looked through."""
+    """Where a needle is, in ascending order: the offsets of bytes, or the numbers of rows."""
 
-    needle: str
     offsets: tuple[int, ...] = ()
-    complete: bool = False
 
     def after(self, offset: int) -> int | None:
         """The next match behind an offset; after the last one comes the first."""
