@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 
 from ...parsers.hlo import HloModule, Instruction
-from ..capture.model import Capture
+from ..capture.model import Memory
 from ..collectives.origin import direction_of
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type, leaves
 from ..report import LiveValue, PeakMemory, SourcePosition
+from .host_transfers import host_transfers, is_on_host
 from .places import machine_of
 
 MAX_VALUES = 1000
@@ -25,28 +26,40 @@ _VALUE = re.compile(rb"^\s+(?P<name>[^\s{]+)\{(?P<index>[\d,\s]*)\}:\s(?P<size>\
 
 
 def peak_memory(program: Program) -> PeakMemory | None:
-    """The peak by the compiler's account; None where it gives none.
+    """What the compiler accounts for; None where it gives no figures.
 
     The capacity is that of the device on a target that there are figures for.
     """
     capture, stage = program.capture, program.stage("hlo")
-    account = capture.memory.peak if capture.memory is not None else None
+    parts = capture.memory or Memory()
     listed = b"" if capture.peak is None else capture.peak.data
     alive = _made_by(listed, None) if stage is None else _alive(stage, listed)
-    if not account and not alive:
+    known = [parts.arguments, parts.outputs, parts.temporaries]
+    taken = None if None in known else sum(size or 0 for size in (*known, parts.code)) - (parts.aliased or 0)
+    if not taken and not parts.peak and not alive:
         return None
     machine = machine_of(program)
     capacity = None if machine is None else int(machine.chip.figure("hbm_bytes") * machine.share)
-    return PeakMemory(_most(capture, account, alive), capacity, alive)
+    return PeakMemory(
+        bytes=taken or parts.peak or sum(value.bytes for value in alive if not value.on_host),
+        capacity=capacity,
+        alive=alive,
+        peak=parts.peak if _is_plausible(program, parts, taken) else None,
+        host=parts.host,
+        transfers=() if stage is None else host_transfers(stage),
+    )
 
 
-def _most(capture: Capture, account: int | None, alive: tuple[LiveValue, ...]) -> int:
-    """The most that the three accounts claim: not all backends fill in all of them."""
-    parts = capture.memory
-    held = 0
-    if parts is not None:
-        held = sum(size or 0 for size in (parts.arguments, parts.outputs, parts.temporaries)) - (parts.aliased or 0)
-    return max(account or 0, held, sum(value.bytes for value in alive))
+def _is_plausible(program: Program, parts: Memory, taken: int | None) -> bool:
+    """Whether the compiler's peak agrees with its other figures.
+
+    That for CPUs leaves temporaries out, that for TPUs counts the host's memory.
+    """
+    subject = program.capture.subject
+    if parts.peak is None or taken is None or (subject is not None and subject.platform == "cpu"):
+        return False
+    least = max(0, (parts.arguments or 0) - (parts.aliased or 0)) + (parts.temporaries or 0)
+    return least <= parts.peak <= taken
 
 
 @derived
@@ -85,11 +98,11 @@ def _value(name: str, index: str, size: int, made_by: Instruction | None) -> Liv
         return LiveValue(name, size, None, "", "unknown", SourcePosition())
     flat = list(leaves(made_by.type))
     number = int(index) if index.strip().isdecimal() else 0
-    type = array_type(flat[number] if number < len(flat) else made_by.type)
+    own = flat[number] if number < len(flat) else made_by.type
     metadata = made_by.metadata
     op_name = metadata.op_name if metadata is not None and metadata.op_name else ""
-    kind = "argument" if made_by.opcode == "parameter" else made_by.opcode
+    is_argument = made_by.opcode == "parameter" and made_by.computation.is_entry
     return LiveValue(
-        name, size, type, op_name, direction_of(op_name or None, differentiated="transpose(jvp" in op_name),
-        SourcePosition.exact(made_by.frames), kind,
+        name, size, array_type(own), op_name, direction_of(op_name or None, differentiated="transpose(jvp" in op_name),
+        SourcePosition.exact(made_by.frames), "argument" if is_argument else made_by.opcode, is_on_host(own),
     )  # fmt: skip

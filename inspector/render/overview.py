@@ -48,7 +48,7 @@ def resources_text(report: Report) -> str:
     most = peak.bytes if peak is not None else None if memory is None else memory.peak
     if most:
         of = "" if peak is None or peak.capacity is None else f" of {format_bytes(peak.capacity)}"
-        parts.append(f"peak memory {format_bytes(most)}{of} per device")
+        parts.append(f"memory {format_bytes(most)}{of} per device")
     if report.communication:
         complete = all(report.could_be_read(stage) for stage in programs(report))
         parts.append(f"{sent_text(report.communication, is_complete=complete)} sent per device per step")

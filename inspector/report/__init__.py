@@ -38,7 +38,7 @@ from .shardings import (
     ShardMapOrigin,
     ValueDimension,
 )
-from .values import AxisEntry, Divergence, LiveValue, PeakMemory, ProbedValue, VariableVariance
+from .values import AxisEntry, Divergence, HostTransfer, LiveValue, PeakMemory, ProbedValue, VariableVariance
 
 __all__ = [
     "REQUESTED",
@@ -62,6 +62,7 @@ __all__ = [
     "Finding",
     "FindingPlace",
     "Fix",
+    "HostTransfer",
     "Kind",
     "LiveValue",
     "MovedDimension",

@@ -88,7 +88,7 @@ class Divergence:
 class LiveValue:
     """A value that takes memory at the peak, by the instruction that made it, `opcode`, or `argument`.
 
-    `type` is None where that is not known.
+    `type` is None where that is not known, and `on_host` is true of what is in the host's memory.
     """
 
     name: str
@@ -98,18 +98,37 @@ class LiveValue:
     direction: Pass
     source: SourcePosition
     opcode: str = ""
+    on_host: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HostTransfer:
+    """A copy between a device's memory and its host's: the bytes of one execution, and how often it is executed."""
+
+    name: str
+    direction: Literal["to host", "from host"]
+    type: ArrayType
+    bytes: int | None
+    executions: int | None
+    source: SourcePosition
 
 
 @dataclass(frozen=True, slots=True)
 class PeakMemory:
-    """The most memory that is taken on one device, and what is alive then, largest first.
+    """The memory that the program takes on one device, and what is alive when it takes most, largest first.
 
-    `capacity` is that of a device of the target, None where it is not known.
+    `bytes` are those of its arguments, outputs, temporaries and code together, each byte counted once. `peak` is the
+    compiler's own figure of the most that is in use, None where it contradicts these parts. What is `alive` is of the
+    schedule, before values share buffers. `capacity` is that of a device of the target, None where it is not known;
+    `host` is what is taken of the host's memory for each device.
     """
 
     bytes: int
     capacity: int | None
     alive: tuple[LiveValue, ...] = ()
+    peak: int | None = None
+    host: int | None = None
+    transfers: tuple[HostTransfer, ...] = ()
 
     @property
     def fits(self) -> bool | None:

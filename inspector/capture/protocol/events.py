@@ -149,7 +149,7 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes per device, as the compiler accounts for them; None where it does not say."""
+    """Bytes per device, as the compiler accounts for them; None where it does not say. `host` is the host's memory."""
 
     arguments: int | None = None
     outputs: int | None = None
@@ -157,6 +157,7 @@ class Memory:
     aliased: int | None = None
     code: int | None = None
     peak: int | None = None
+    host: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,9 @@ def memory_of(compiled: Any) -> Memory | None:
         "peak": "peak_memory_in_bytes",
     }
     figures = {key: getattr(stats, name, None) for key, name in names.items()}
+    held = [getattr(stats, f"host_{part}_size_in_bytes", None) for part in ("argument", "output", "temp", "alias")]
+    known = [size for size in held if size is not None]
+    figures["host"] = sum(known[:3]) - known[3] if len(known) == len(held) else None
     return Memory(**figures) if any(figure is not None for figure in figures.values()) else None
 
 

@@ -11,7 +11,7 @@ from ... import report
 from ...capture import model
 from ...report import PeakMemory, Report
 from ...values.elements import Element, shard_bits, shard_elements
-from .shaped import Source, shaped
+from .shaped import Source, at, shaped
 
 MOST_VALUES = 256
 
@@ -173,7 +173,7 @@ class Execution(Struct, frozen=True):
 
 
 class LiveValue(Struct, frozen=True):
-    """A value that is alive when most memory is taken; `opcode` of what made it, or `argument`."""
+    """A value that is alive when most memory is taken; `opcode` of what made it, or `argument`; of which memory."""
 
     name: str
     bytes: int
@@ -182,12 +182,27 @@ class LiveValue(Struct, frozen=True):
     op_name: str
     direction: Literal["forward", "backward", "recompute", "unknown"] = field(name="pass")
     source: Source = field()
+    on_host: bool = False
+
+
+class HostTransfer(Struct, frozen=True):
+    """A copy between the device's memory and the host's: bytes of one execution, and how often it is executed."""
+
+    name: str
+    direction: Literal["to host", "from host"]
+    type: str
+    bytes: int | None
+    executions: int | None
+    file: str | None
+    line: int | None
 
 
 class Memory(Struct, frozen=True):
     """Bytes as the compiler accounts for them.
 
-    `most` is the largest of its accounts, `fits` whether a device of the target, which has `capacity`, has so much.
+    `most` is what arguments, outputs, temporaries and code take together, what is aliased once; `fits` whether a device
+    of the target, which has `capacity`, has so much. `peak` is null where it contradicts them. `host` is of the host's
+    memory, and `transfers` are copies there and back.
     """
 
     arguments: int | None
@@ -200,6 +215,8 @@ class Memory(Struct, frozen=True):
     capacity: int | None
     fits: bool | None
     most: int | None
+    host: int | None
+    transfers: list[HostTransfer]
     alive: list[LiveValue]
 
 
@@ -221,12 +238,18 @@ def execution_of(found: Report) -> Execution:
     )
 
 
+def _transfer(found: report.HostTransfer) -> HostTransfer:
+    return shaped(HostTransfer, found, **at(found.source), type=str(found.type))
+
+
 def memory_of(memory: model.Memory, peak: PeakMemory | None) -> Memory:
     """The compiler's account in its JSON shape."""
     return shaped(
         Memory,
         memory,
         per="device",
+        peak=None if peak is None else peak.peak,
+        transfers=() if peak is None else [_transfer(each) for each in peak.transfers],
         capacity=None if peak is None else peak.capacity,
         fits=None if peak is None else peak.fits,
         most=None if peak is None else peak.bytes,

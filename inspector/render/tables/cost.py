@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from ...capture.model import Memory
 from ...collectives.spelled import axes_text, kind_text
 from ...report import Collective, LiveValue, PeakMemory, Report
 from ...report.cost import Estimate, FunctionCost, Term
@@ -78,23 +79,11 @@ def _constants(found: FunctionCost, estimates: Iterable[Estimate]) -> Iterable[P
 def memory(report: Report) -> Table:
     """What is alive at the peak: values of one type from one line as one row."""
     account, peak = report.capture.memory, report.peak
-    parts = (
-        {}
-        if account is None
-        else {
-            "arguments": account.arguments,
-            "outputs": account.outputs,
-            "temporaries": account.temporaries,
-            "aliased": account.aliased,
-            "code": account.code,
-            "peak": account.peak,
-        }
-    )
-    known = [f"{name} {format_bytes(size)}" for name, size in parts.items() if size]
     alike: dict[tuple[str, str, str, str], list[LiveValue]] = {}
     for value in peak.alive if peak is not None and account is not None else ():
         place = value.source.text(report.script) or value.op_name or value.name
-        alike.setdefault((value.opcode, str(value.type or ""), SHORT_PASS[value.direction], place), []).append(value)
+        type = f"{value.type or ''}{' on the host' if value.on_host else ''}"
+        alike.setdefault((value.opcode, type, SHORT_PASS[value.direction], place), []).append(value)
     ordered = sorted(alike.items(), key=lambda item: -sum(value.bytes for value in item[1]))
     return Table(
         id="memory",
@@ -102,10 +91,36 @@ def memory(report: Report) -> Table:
         columns=titled("alive at the peak", "", "type", "pass", "from", right=("alive at the peak",)),
         rows=tuple(_memory_row(key, values) for key, values in ordered),
         heading="" if account is None else f"Memory per device{_verdict(peak)}",
-        above=() if account is None else (" · ".join(known) or "the compiler does not say",),
+        above=() if account is None else tuple(_account(account, peak, report)),
         most=12,
         unit="line",
     )
+
+
+def _account(account: Memory, peak: PeakMemory | None, report: Report) -> Iterator[str]:
+    """The parts with their sum, the host's memory with copies there and back, and what the listed values add up to."""
+    parts = {
+        "arguments": account.arguments,
+        "outputs": account.outputs,
+        "temporaries": account.temporaries,
+        "code": account.code,
+        "aliased": -(account.aliased or 0),
+    }
+    known = [f"{name} {format_bytes(size)}" for name, size in parts.items() if size]
+    known += [] if peak is None or not peak.bytes else [f"total {format_bytes(peak.bytes)}"]
+    known += [] if peak is None or peak.peak is None else [f"peak {format_bytes(peak.peak)}"]
+    yield " · ".join(known) or "the compiler does not say"
+    if peak is None:
+        return
+    if peak.host:
+        yield f"host memory {format_bytes(peak.host)}"
+    for transfer in peak.transfers:
+        runs = "" if transfer.executions == 1 else f" × {transfer.executions or '?'}"
+        place = transfer.source.text(report.script) or transfer.name
+        yield f"copied {transfer.direction}: {format_bytes(transfer.bytes)}{runs}, {transfer.type} ({place})"
+    alive = sum(value.bytes for value in peak.alive if not value.on_host)
+    if alive > peak.bytes and all(value.type is not None for value in peak.alive):
+        yield f"the values alive at the peak are {format_bytes(alive)} together: some share memory, or are constants"
 
 
 def _memory_row(key: tuple[str, str, str, str], values: list[LiveValue]) -> Row:

@@ -1,0 +1,75 @@
+"""Copies between a device's memory and its host's: XLA keeps what is offloaded in memory space 5, `S(5)` in a layout.
+
+Memory spaces: xla/service/memory_space_assignment, and xla/layout.h of `kHostMemorySpace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...parsers.errors import ParseError
+from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape, parse_layout
+from ..execution_counts.hlo_executions import HloExecutions
+from ..ir.derived import derived
+from ..ir.stage import ParsedStage
+from ..ir.types import array_type, leaves
+from ..report import HostTransfer, SourcePosition
+
+HOST = 5
+
+MOVING = frozenset({"copy", "slice", "dynamic-slice", "dynamic-update-slice"})
+"""Opcodes that move values from one memory to another; asynchronous ones end in `-start`."""
+
+
+def is_on_host(type: HloType) -> bool:
+    """Whether a value of this type is in the host's memory."""
+    if not isinstance(type, ArrayShape) or type.layout is None or "S(" not in type.layout:
+        return False
+    try:
+        return parse_layout(type.layout).memory_space == HOST
+    except ParseError:
+        return False
+
+
+@derived
+def host_transfers(stage: ParsedStage) -> tuple[HostTransfer, ...]:
+    """Those of the compiled program, in text order."""
+    if stage.hlo is None or b"S(%d)" % HOST not in stage.source.data:
+        return ()
+    return tuple(_transfers(stage.hlo))
+
+
+def _transfers(module: HloModule) -> Iterator[HostTransfer]:
+    executions = HloExecutions(module)
+    for instruction in module.with_opcode({*MOVING, *(f"{opcode}-start" for opcode in MOVING)}):
+        ends = _ends(instruction)
+        if ends is not None and is_on_host(ends[0]) != is_on_host(ends[1]):
+            # Of what is in the host's memory only a part is moved, by a slice; that is the side which is not there.
+            moved = array_type(ends[1] if is_on_host(ends[0]) else ends[0])
+            yield HostTransfer(
+                name=instruction.name,
+                direction="from host" if is_on_host(ends[0]) else "to host",
+                type=moved,
+                bytes=moved.bytes,
+                executions=executions.of(instruction.computation.name).count,
+                source=SourcePosition.exact(instruction.frames),
+            )
+
+
+def _ends(instruction: Instruction) -> tuple[HloType, HloType] | None:
+    """What is read and what is written; of an update of a slice that is what is put there, and the whole."""
+    opcode, type = instruction.opcode.removesuffix("-start"), instruction.type
+    operands = [instruction.computation.instruction(name) for name in instruction.operands]
+    types = [each.type for each in operands if each is not None]
+    read = 1 if opcode == "dynamic-update-slice" else 0
+    if len(types) != len(operands) or len(types) <= read:
+        return None
+    if instruction.opcode == "copy-start":
+        written = next(leaves(type), None)
+    elif instruction.opcode.endswith("-start"):
+        written = (
+            next(leaves(type.elements[1]), None) if isinstance(type, TupleShape) and len(type.elements) > 1 else None
+        )
+    else:
+        written = type
+    return None if written is None else (types[read], written)
