@@ -60,12 +60,15 @@ def run_traced(
         process = subprocess.Popen(
             command, env=environment, stdout=stdout, preexec_fn=lambda: signal.signal(signal.SIGINT, before)
         )
-        return Finished(process.wait(), time.monotonic() - started)
+        finished = Finished(process.wait(), time.monotonic() - started)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise CaptureError(f"cannot run {command[0]}: {reason}") from error
     finally:
         signal.signal(signal.SIGINT, before)
+    if not (folder / SITE_FOLDER).is_dir():
+        raise CaptureError(f"{folder} was removed while the command ran: nothing is recorded")
+    return finished
 
 
 def traced_environment(environment: Mapping[str, str], folder: Path, options: TraceOptions) -> dict[str, str]:

@@ -9,6 +9,7 @@ from ..capture.protocol.trace import CompiledProgram, ProgramArgument
 from .trace import Program, Trace
 
 MAX_DIFFERENCES = 8
+MAX_PATHS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,18 @@ def _retraced(group: Sequence[Program]) -> Retraced:
 
 
 def differences_of(before: CompiledProgram, after: CompiledProgram) -> Iterator[str]:
-    """What differs between the calls of two programs of one function."""
+    """What differs between the calls of two programs of one function; arguments that differ alike are told together."""
     olds, news = ({argument.path: argument for argument in each.arguments} for each in (before, after))
+    changes: dict[str, list[str]] = {}
     for path in dict.fromkeys((*olds, *news)):
         old, new = olds.get(path), news.get(path)
         if old is None or new is None:
-            yield f"{path} is {'new' if old is None else 'gone'}"
+            changes.setdefault(" (new)" if old is None else " (gone)", []).append(path)
         elif old != new:
-            yield f"{path}: {_text(old, new)} → {_text(new, old)}"
+            changes.setdefault(f": {_text(old, new)} → {_text(new, old)}", []).append(path)
+    for change, paths in changes.items():
+        rest = len(paths) - MAX_PATHS
+        yield f"{', '.join(paths[:MAX_PATHS])}{f' and {rest} more' if rest > 0 else ''}{change}"
     yield from _changed("static ", before.static, after.static)
     yield from _changed("given by name: ", before.keywords, after.keywords)
     yield from _changed("mesh in context: ", before.context, after.context)
@@ -75,7 +80,7 @@ def why(differences: Sequence[str], before: CompiledProgram, after: CompiledProg
 
 def _text(argument: ProgramArgument, other: ProgramArgument) -> str:
     """What of an argument another one may differ in."""
-    words = [argument.type]
+    words = [argument.type] if argument.type != other.type or argument.weak != other.weak else []
     if argument.weak != other.weak:
         words.append("weak" if argument.weak else "not weak")
     if argument.spec != other.spec:

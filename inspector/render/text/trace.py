@@ -21,6 +21,9 @@ def print_trace(trace: Trace, console: Console) -> None:
     console.print(_headline(trace))
     failures = [data(process.failure.message, "bold red") for process in trace.processes if process.failure]
     hints = [data(f"hint: {each.failure.hint}") for each in trace.processes if each.failure and each.failure.hint]
+    if not trace.processes:
+        console.print("  no Python process imported JAX, or none could be recorded: see docs/trace.md")
+        return
     if failures:
         console.print(section("The script raised", [*dict.fromkeys(failures), *dict.fromkeys(hints)]))
     for table in (programs(trace), retracings(trace)):

@@ -100,7 +100,7 @@ def _traced_in_wrapper(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, An
     inside = wrappers.traced_inside(wrapper, args, kwargs)
     if inside is None:
         return None
-    results = wrappers.named_results(wrapper, inside, known_as)
+    results = wrappers.named_results(wrapper, inside.args, inside.traced.out_info, known_as)
     return _traced(*inside)._replace(known_as=known_as, results=results)
 
 

@@ -132,16 +132,15 @@ def _is_sequence_of_nnx(value: Any) -> bool:
     return type(value).__module__.startswith("flax.nnx") and hasattr(value, "__len__") and hasattr(value, "__iter__")
 
 
-def named_results(wrapper: Any, inside: Inside, known_as: Mapping[int, list[str]]) -> list[str]:
+def named_results(wrapper: Any, given: Any, results: Any, known_as: Mapping[int, list[str]]) -> list[str]:
     """What the user's function calls each result of the function inside: `result[0]`, or `updated model.up.kernel`.
 
-    nnx returns (the states of its positional arguments, of its keyword arguments, the result), Equinox (a flag, the
-    result's arrays, what else is in it).
+    `given` are the arguments of the function inside, `results` is the tree of its results. nnx returns (the states of
+    its positional arguments, of its keyword arguments, the result), Equinox (a flag, the result's arrays, the rest).
     """
     library = type(wrapper).__module__.partition(".")[0]
-    arguments, _ = jax.tree_util.tree_flatten_with_path(inside.args)
+    arguments, _ = jax.tree_util.tree_flatten_with_path(given)
     paths = {jax.tree_util.keystr(path): known_as.get(id(leaf), [])[:1] for path, leaf in arguments}
-    results = inside.traced.out_info
     is_triple = isinstance(results, tuple) and len(results) == 3
     names = []
     for path, _ in jax.tree_util.tree_flatten_with_path(results)[0]:

@@ -123,7 +123,7 @@ class Calls:
                 keep: Any = weakref.ref(owners[0], lambda _: callees.pop(key, None))
             except TypeError:
                 keep = owners[0]
-            self._callees[key] = Callee(_static(owners[-1]), self._is_internal(variables.get("fun")), keep)
+            self._callees[key] = Callee(static_of(owners[-1]), self._is_internal(variables.get("fun")), keep)
         return self._callees[key]
 
 
@@ -138,23 +138,30 @@ def callers(frame: FrameType | None) -> dict[str, Any] | None:
     return None
 
 
-def _static(jit_info: Any) -> tuple[frozenset[int], frozenset[str]]:
+def static_of(jit_info: Any) -> tuple[frozenset[int], frozenset[str]]:
+    """The positions and names of a jitted function's static arguments."""
     return (
         frozenset(getattr(jit_info, "static_argnums", None) or ()),
         frozenset(getattr(jit_info, "static_argnames", None) or ()),
     )
 
 
+def dynamic_arguments(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], positions: frozenset[int], names: frozenset[str]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments that are traced."""
+    dynamic = (arg for index, arg in enumerate(args) if index not in positions and index - len(args) not in positions)
+    return tuple(dynamic), {name: value for name, value in kwargs.items() if name not in names}
+
+
 def _signature(
     args: tuple[Any, ...], kwargs: Mapping[str, Any], positions: frozenset[int], names: frozenset[str]
 ) -> Any:
     """What tells the programs of one function apart: types and shardings of arrays, and static arguments."""
-    jax = sys.modules["jax"]
-    dynamic = [arg for index, arg in enumerate(args) if index not in positions and index - len(args) not in positions]
-    named = {name: value for name, value in kwargs.items() if name not in names}
+    dynamic, named = dynamic_arguments(args, kwargs, positions, names)
     static = [arg for index, arg in enumerate(args) if index in positions or index - len(args) in positions]
     static += [(name, value) for name, value in sorted(kwargs.items()) if name in names]
-    leaves, tree = jax.tree_util.tree_flatten((dynamic, named))
+    leaves, tree = sys.modules["jax"].tree_util.tree_flatten((dynamic, named))
     return tree, tuple(map(_type, leaves)), tuple(static)
 
 

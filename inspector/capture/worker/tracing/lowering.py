@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from .wrapped import Wrapped
 
 
 @dataclass
@@ -23,4 +26,5 @@ class Lowering:
     id: str = ""
     compile_seconds: float = 0.0
     cached: bool = False
+    wrapped: Wrapped | None = None
     captured: Literal["", "compiled", "full"] = ""

@@ -28,14 +28,14 @@ from ..stages import TracedProgram, memory_of, send_actual, send_compiled, send_
 from ..subject import KnownSubject, meshes_in_context, meshes_in_shardings
 from .files import CaptureFile
 from .lowering import Lowering
+from .wrapped import find_wrapped as find_wrapped
+from .wrapped import is_library
 
 CACHE_HIT = "/jax/compilation_cache/cache_hits"
 """What `jax.monitoring` says when the persistent cache had a program."""
 
 COMMUNICATES = re.compile(rf"\b(?:{'|'.join(map(re.escape, HLO_OPCODES))})(?:-start)?\(|custom-call\(")
 """In HLO text, a collective, or what may be one."""
-
-LIBRARIES = ("/site-packages/", "/dist-packages/")
 
 MAX_TEXT = 60
 """Characters of a static argument."""
@@ -98,7 +98,7 @@ def describe(
 ) -> CompiledProgram:
     """The entry of a program; its capture, with the compiled program alone, if it is one of the user's."""
     arguments = lowering.arguments
-    source = _source(arguments)
+    source = _source(lowering)
     internal = source is None or failures.is_internal(source.file)
     text = None if executable is None else _text(executable)
     if text is not None and not lowering.captured and (not internal or COMMUNICATES.search(text)):
@@ -114,7 +114,7 @@ def describe(
         _call(),
         0,
         internal,
-        _arguments(arguments),
+        _arguments(lowering),
         _static(lowering.caller),
         tuple(sorted(lowering.caller.get("kwargs", {}))),
         lowering.caller.get("") == "call_impl_cache_miss",
@@ -168,7 +168,7 @@ def _traced(lowering: Lowering) -> TracedProgram:
     arguments = lowering.arguments
     jaxpr = _copy(arguments["closed_jaxpr"])
     shardings = arguments["in_shardings"]
-    names, paths = _names(jaxpr)
+    names, paths = _names(lowering)
     donated = arguments["donated_invars"]
 
     def lower(lowering_platforms: tuple[str, ...] | None = None) -> Any:
@@ -206,14 +206,19 @@ def _lowered(computation: Any, lowering: Lowering) -> Any:
     return jax.stages.Lowered(computation, (infos, {}), out_tree)
 
 
-def _names(jaxpr: Any) -> tuple[list[str], list[str]]:
+def _names(lowering: Lowering) -> tuple[list[str], list[str]]:
     """What the user calls the arguments and results."""
+    jaxpr, wrapped = lowering.arguments["closed_jaxpr"], lowering.wrapped
     info = getattr(jaxpr.jaxpr, "debug_info", None)
     inputs, outputs = len(jaxpr.in_avals), len(jaxpr.out_avals)
     names = list(getattr(info, "arg_names", None) or ())
     paths = [str(path or "") for path in getattr(info, "result_paths", None) or ()]
     names = [str(name or "") for name in names] if len(names) == inputs else [""] * inputs
     paths = paths if len(paths) == outputs else [""] * outputs
+    if wrapped is not None and len(wrapped.arguments) == inputs:
+        names = [told or name for told, name in zip(wrapped.arguments, names, strict=True)]
+    if wrapped is not None and len(wrapped.results) == outputs:
+        paths = wrapped.results
     return (
         [name or f"args[{index}]" for index, name in enumerate(names)],
         [path or f"result[{index}]" for index, path in enumerate(paths)],
@@ -223,7 +228,7 @@ def _names(jaxpr: Any) -> tuple[list[str], list[str]]:
 def _subject(
     lowering: Lowering, program: TracedProgram, options: TraceOptions, channel: Channel, topology: Any = None
 ) -> KnownSubject:
-    source = _source(lowering.arguments)
+    source = _source(lowering)
     module = _module(source.file if source else "")
     file = getattr(module, "__file__", None)
     if file is not None and file.endswith(".py"):
@@ -242,9 +247,11 @@ def _module(file: str) -> ModuleType:
     return unknown
 
 
-def _source(arguments: dict[str, Any]) -> Place | None:
-    """Where the function is written, as JAX knows it: `step at /path/train.py:14`."""
-    jaxpr = arguments.get("closed_jaxpr")
+def _source(lowering: Lowering) -> Place | None:
+    """Where the user's function is written, or as JAX knows it: `step at /path/train.py:14`."""
+    if lowering.wrapped is not None and lowering.wrapped.source is not None:
+        return lowering.wrapped.source
+    jaxpr = lowering.arguments.get("closed_jaxpr")
     told = str(getattr(getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None), "func_src_info", None) or "")
     match = re.search(r" at (.+):(\d+)$", told)
     return Place(match[1], int(match[2])) if match else None
@@ -258,18 +265,21 @@ def _call() -> Place | None:
         file = frame.f_code.co_filename
         if not failures.is_internal(file) and not failures.is_pythons_own(file):
             place = Place(file, frame.f_lineno)
-            if not any(library in file for library in LIBRARIES):
+            if not is_library(file):
                 return place
             outside = outside or place
         frame = frame.f_back
     return outside
 
 
-def _arguments(arguments: dict[str, Any]) -> tuple[ProgramArgument, ...]:
+def _arguments(lowering: Lowering) -> tuple[ProgramArgument, ...]:
+    arguments = lowering.arguments
     jaxpr = arguments.get("closed_jaxpr")
     if jaxpr is None:
         return ()
-    given = zip(_names(jaxpr)[0], jaxpr.in_avals, arguments["in_shardings"], arguments["donated_invars"], strict=True)
+    given = zip(
+        _names(lowering)[0], jaxpr.in_avals, arguments["in_shardings"], arguments["donated_invars"], strict=True
+    )
     return tuple(
         ProgramArgument(
             name, type_text(aval), spec_text(sharding), bool(getattr(aval, "weak_type", False)), bool(donated)

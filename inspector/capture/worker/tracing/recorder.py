@@ -116,12 +116,16 @@ class Recorder:
         """Lower, and keep what it was lowered from until it is compiled."""
         started = time.perf_counter()
         computation = truth(*args, **kwargs)
+        seconds = time.perf_counter() - started
         if self._state.busy:
             return computation
         with self._own_work():
             arguments = dict(signature.bind(*args, **kwargs).arguments)
             caller = callers(sys._getframe(2)) or {}
-            computation._shardscope = Lowering(truth, arguments, time.perf_counter() - started, caller)
+            lowering = Lowering(truth, arguments, seconds, caller)
+            if caller.get("fun") is not None and not _is_internal(caller["fun"]):
+                lowering.wrapped = programs().find_wrapped(sys._getframe(2), caller)
+            computation._shardscope = lowering
         return computation
 
     def compile(self, truth: Callable[[], Any], computation: Any) -> Any:
@@ -165,6 +169,7 @@ class Recorder:
         if not self._state.compiling:
             with self._own_work():
                 self._add(lowering, None, executable)
+                self.files.write(Inexact((lowering.number or 0,)))
         return executable
 
     def hit_cache(self) -> None:

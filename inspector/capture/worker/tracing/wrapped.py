@@ -1,0 +1,76 @@
+"""The user's function around the one that JAX was given: what `nnx.jit` and `eqx.filter_jit` call it with, by frames.
+
+The wrapper is on the stack when the function inside it is lowered. Names are those that `shardscope run` gives.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from types import FrameType
+from typing import Any, NamedTuple
+
+import jax
+
+from ...protocol.trace import Place
+from .. import failures
+from ..inputs import wrappers
+from ..inputs.callables import parameter_names, signature_of
+from .calls import dynamic_arguments, static_of
+
+LIBRARIES = ("/site-packages/", "/dist-packages/")
+"""In the paths of files that are not the user's."""
+
+MAX_DEPTH = 60
+"""Frames in which a wrapper is searched for."""
+
+
+class Wrapped(NamedTuple):
+    """Names of the arguments and results of the function inside, and where the user's function is defined."""
+
+    arguments: list[str]
+    results: list[str]
+    source: Place | None
+
+
+def is_library(file: str) -> bool:
+    """Whether a file belongs to an installed package."""
+    return any(folder in file for folder in LIBRARIES)
+
+
+def find_wrapped(frame: FrameType | None, caller: Mapping[str, Any]) -> Wrapped | None:
+    """The call of a wrapper that is on the stack; None where the user calls the jitted function itself."""
+    for _ in range(MAX_DEPTH):
+        if frame is None:
+            return None
+        file = frame.f_code.co_filename
+        if not failures.is_internal(file):
+            if not is_library(file):
+                return None
+            names = frame.f_locals
+            found = next((value for value in names.values() if _is_wrapper(value)), None)
+            if found is not None and isinstance(names.get("args"), tuple):
+                return _wrapped(found, names["args"], dict(names.get("kwargs") or {}), caller)
+        frame = frame.f_back
+    return None
+
+
+def _is_wrapper(value: Any) -> bool:
+    return not isinstance(value, type) and wrappers.is_wrapper(value)
+
+
+def _wrapped(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller: Mapping[str, Any]) -> Wrapped:
+    known_as = wrappers.named_leaves(parameter_names(signature_of(wrapper), len(args)), args, kwargs)
+    given = caller.get("args", ()), caller.get("kwargs", {})
+    dynamic = dynamic_arguments(*given, *static_of(caller.get("jit_info")))
+    names = [(known_as.get(id(leaf)) or [""])[0] for leaf in jax.tree.leaves(dynamic)]
+    tree = getattr(caller.get("p"), "out_tree", None)
+    results: list[str] = []
+    if tree is not None:
+        results = wrappers.named_results(wrapper, dynamic[0], tree.unflatten(range(tree.num_leaves)), known_as)
+    return Wrapped(names, results, _source(wrapper))
+
+
+def _source(wrapper: Any) -> Place | None:
+    code = getattr(inspect.unwrap(wrapper), "__code__", None)
+    return None if code is None else Place(code.co_filename, code.co_firstlineno)
