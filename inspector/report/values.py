@@ -47,6 +47,11 @@ class VariableVariance:
     entered: tuple[AxisEntry, ...] = ()
     left: tuple[str, ...] = ()
 
+    @property
+    def changes_axes(self) -> bool:
+        """Whether an axis enters or leaves here, or the type hides one."""
+        return bool(self.left or self.hidden or any(entry.equation == self.equation for entry in self.entered))
+
 
 @dataclass(frozen=True, slots=True)
 class ProbedValue:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.file import save
+from shardscope.inspector.render.json import resolved
 
 from tests.conftest import SampleCapture
 
@@ -47,7 +48,7 @@ def test_the_text_tells_place_and_fix(shardscope: Shardscope, faulty: str) -> No
 
 
 def test_the_json_tells_the_place_in_the_text(shardscope: Shardscope, faulty: str) -> None:
-    (found,) = json.loads(shardscope("open", faulty, "--format", "json").stdout)["findings"]
+    (found,) = resolved(json.loads(shardscope("open", faulty, "--format", "json").stdout))["findings"]
     assert (found["rule"], found["location"]["stage"], found["location"]["source"]["line"]) == ("SS01", "jaxpr", 23)
     assert found["saves"]["bytes"] == 224
 

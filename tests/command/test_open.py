@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.render.json import resolved
 
 from tests.conftest import SampleCapture
 
@@ -36,7 +37,7 @@ def no_jax(tmp_path: Path) -> dict[str, str]:
 def opened(shardscope: Shardscope, path: str, *arguments: str, **options: str) -> dict[str, Any]:
     done = shardscope("open", path, "--format", "json", *arguments, **options)
     assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout)
+    report: dict[str, Any] = resolved(json.loads(done.stdout))
     return report
 
 
@@ -44,7 +45,7 @@ def test_a_saved_capture(shardscope: Shardscope, shardscope_process: Shardscope,
     """What is opened says what the run itself said."""
     saved = shardscope("run", "psum", "--format", "json", "--save", "psum.shardscope")
     again = opened(shardscope_process, "psum.shardscope", **no_jax)
-    assert again == json.loads(saved.stdout)
+    assert again == resolved(json.loads(saved.stdout))
 
 
 @pytest.mark.parametrize("stage", ["hlo", "hlo-before", "stablehlo", "sdy"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
-from shardscope.inspector.render.json import json_schema
+from shardscope.inspector.render.json import json_schema, resolved
 
 from .conftest import Shardscope
 
@@ -41,7 +41,8 @@ def test_json_of_a_script(shardscope: Shardscope, script: Path) -> None:
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     Draft202012Validator(json_schema()).validate(report)
-    assert report["schema"] == "shardscope.report/1"
+    report = resolved(report)
+    assert report["schema"] == "shardscope.report/2"
     assert report["subject"]["function"] == "product"
     assert report["subject"]["mesh"][0]["axes"] == [
         {"name": "rows", "size": 4, "type": "auto"},

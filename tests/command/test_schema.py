@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.render.json import json_schema, to_json
+from shardscope.inspector.render.json import json_schema, resolved, to_json
 
 from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
 
@@ -20,7 +21,41 @@ def test_the_published_schema_is_current() -> None:
     assert json.loads(PUBLISHED.read_text()) == json_schema()
 
 
+MAX_BYTES = 50_000
+"""Of a sample's report without details."""
+
+
 @pytest.mark.parametrize("function", SAMPLE_FUNCTIONS)
 def test_reports_are_valid(sample: SampleCapture, function: str) -> None:
-    report = json.loads(to_json(inspect(sample(function))))
-    Draft202012Validator(json.loads(PUBLISHED.read_text())).validate(report)
+    report = inspect(sample(function))
+    short, full = (to_json(report, details) for details in ((), ("all",)))
+    assert len(short) <= MAX_BYTES
+    validator = Draft202012Validator(json.loads(PUBLISHED.read_text()))
+    documents = [json.loads(each) for each in (short, full)]
+    for document in documents:
+        validator.validate(document)
+    # What is in the short one is in the other, but for the steps and causes that it counts.
+    a, b = map(resolved, documents)
+    assert [_place(each) for each in a["collectives"]] == [_place(each) for each in b["collectives"]]
+    assert a["communication"] == b["communication"]
+    sharded = [(each["name"], each.get("spec"), each["source"]) for each in b["shardings"]]
+    assert all((each["name"], each.get("spec"), each["source"]) in sharded for each in a["shardings"])
+
+
+def _place(collective: dict[str, Any]) -> tuple[Any, ...]:
+    stack = collective["source"].get("stack", [])
+    assert all(isinstance(frame["line"], int) for frame in stack)
+    return collective["name"], stack, collective["groups"], collective.get("pairs")
+
+
+def test_references_are_resolved() -> None:
+    tables: dict[str, list[Any]] = {name: [] for name in ("sources", "frames", "groupings", "pairings", "estimates")}
+    tables |= {"terms": [], "steps": [{"source": "a", "target": "b"}], "reasons": [{"axis": "x", "steps": [0]}]}
+    tables |= {"sources": [{"line": 4, "stack": [0]}], "frames": [{"line": 4}], "groupings": [[[0, 1], [2, 3]]]}
+    document = {
+        "collectives": [{"source": 0, "groups": 0, "causes": [{"origins": [0, 0]}], "opcodes": {"stack": 0}}],
+        **tables,
+    }
+    reason = {"axis": "x", "steps": [{"source": "a", "target": "b"}]}
+    collective = {"source": {"line": 4, "stack": [{"line": 4}]}, "groups": [[0, 1], [2, 3]], "opcodes": {"stack": 0}}
+    assert resolved(document) == {"collectives": [collective | {"causes": [{"origins": [reason, reason]}]}]}

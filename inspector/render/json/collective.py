@@ -11,8 +11,9 @@ from ...ir.program import Program
 from ...report import CollectiveCause
 from ...report import cost as estimates
 from ...shardings.collective_causes import causes_of
-from .shaped import Source, at, shaped
-from .sharding import Why, why_of
+from .references import Reference
+from .shaped import SourceRef, shaped
+from .sharding import ReasonRef
 
 
 class Term(Struct, frozen=True):
@@ -25,12 +26,23 @@ class Term(Struct, frozen=True):
     source: str
 
 
+class TermRef(Reference):
+    """A symbol of a formula."""
+
+    table = "terms"
+
+    def entry(self) -> Term:
+        """The symbol in its JSON shape, numbers of steps being whole."""
+        term: estimates.Term = self.value
+        return Term(term.symbol, term.value, term.unit, term.meaning, term.source)
+
+
 class Estimate(Struct, frozen=True):
     """The time of one execution, by a model."""
 
     link: Literal["chip", "torus axis", "torus axes", "node", "network"]
     formula: str
-    terms: list[Term]
+    terms: list[TermRef]
 
 
 class Figure(Struct, frozen=True):
@@ -57,9 +69,26 @@ class Cost(Struct, frozen=True):
     figures: list[Figure]
 
 
-def estimate_of(found: estimates.Estimate) -> Estimate:
-    """An estimate in its JSON shape, whose numbers of steps stay whole."""
-    return shaped(Estimate, found, terms=[Term(t.symbol, t.value, t.unit, t.meaning, t.source) for t in found.terms])
+class EstimateRef(Reference):
+    """The time of one execution, by a model."""
+
+    table = "estimates"
+
+    def entry(self) -> Estimate:
+        """The estimate in its JSON shape."""
+        return shaped(Estimate, self.value)
+
+
+class GroupsRef(Reference):
+    """Which devices communicate with each other."""
+
+    table = "groupings"
+
+
+class PairsRef(Reference):
+    """Which device sends to which."""
+
+    table = "pairings"
 
 
 def cost_of(found: estimates.FunctionCost) -> Cost:
@@ -73,15 +102,14 @@ class Cause(Struct, frozen=True):
     effect: Literal["sum", "reshard", "move", "own"]
     operation: str
     rule: str | None
-    file: str | None
-    line: int | None
+    source: SourceRef
     value: str
     before: str | None
     after: str | None
     needed: bool
     confidence: Literal["exact", "name", "shape", "none"]
-    origins: list[Why]
-    against: list[Why]
+    origins: list[ReasonRef]
+    against: list[ReasonRef]
 
 
 class Part(Struct, frozen=True):
@@ -93,7 +121,7 @@ class Part(Struct, frozen=True):
     direction: report.Pass = field(name="pass")
     module: list[str]
     argument: str | None
-    source: Source
+    source: SourceRef
 
 
 class Collective(Struct, frozen=True):
@@ -107,8 +135,8 @@ class Collective(Struct, frozen=True):
     name: str
     computation: str
     axes: list[str] | None
-    groups: list[list[int]]
-    pairs: list[tuple[int, int]]
+    groups: GroupsRef
+    pairs: PairsRef | None
     operand_types: list[str]
     result_types: list[str]
     bytes_in: int | None
@@ -116,7 +144,7 @@ class Collective(Struct, frozen=True):
     wire_bytes: int | None
     executions: int | None
     estimated_seconds: float | None
-    estimate: Estimate | None
+    estimate: EstimateRef | None
     loops: list[str]
     is_async: bool = field(name="async")
     origin: report.Origin
@@ -127,9 +155,10 @@ class Collective(Struct, frozen=True):
     op_name: str | None
     module: list[str]
     argument: str | None
-    source: Source
+    source: SourceRef
     parts: list[Part]
     causes: list[Cause]
+    omitted_causes: int | None
 
 
 class Uncounted(Struct, frozen=True):
@@ -141,11 +170,17 @@ class Uncounted(Struct, frozen=True):
     name: str
     does: Literal["copy", "signal", "unknown"]
     type: str | None
-    source: Source
+    source: SourceRef
 
 
-def collective_of(collective: report.Collective, program: Program) -> Collective:
+MAX_CAUSES = 2
+"""Causes of one collective, merged from several, without the section on collectives."""
+
+
+def collective_of(collective: report.Collective, program: Program, *, in_full: bool) -> Collective:
     """A collective in its JSON shape."""
+    causes = causes_of(program, collective)
+    shown = causes if in_full else causes[:MAX_CAUSES]
     return shaped(
         Collective,
         collective,
@@ -154,11 +189,11 @@ def collective_of(collective: report.Collective, program: Program) -> Collective
         result_types=list(map(str, collective.result_types)),
         parts=[shaped(Part, part, type=str(part.type)) for part in collective.parts],
         estimated_seconds=None if collective.estimate is None else collective.estimate.seconds,
-        estimate=None if collective.estimate is None else estimate_of(collective.estimate),
-        causes=list(map(_cause, causes_of(program, collective))),
+        causes=list(map(_cause, shown)),
+        omitted_causes=len(causes) - len(shown) or None,
+        pairs=collective.pairs or None,
     )
 
 
 def _cause(cause: CollectiveCause) -> Cause:
-    origins, against = (list(map(why_of, found)) for found in (cause.origins, cause.against))
-    return shaped(Cause, cause, **at(cause.place), origins=origins, against=against)
+    return shaped(Cause, cause, source=cause.place)

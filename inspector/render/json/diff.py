@@ -147,9 +147,9 @@ class Diff(Struct, frozen=True):
     opcodes: list[Amount]
 
 
-def diff_to_json(found: diff.Diff, indent: int = 2) -> bytes:
+def diff_to_json(found: diff.Diff) -> bytes:
     """The document as UTF-8, with a newline at the end."""
-    return encoded(diff_document(found), indent)
+    return encoded(diff_document(found))
 
 
 def diff_document(found: diff.Diff) -> Diff:
@@ -237,10 +237,10 @@ class Check(Struct, frozen=True):
     checks: list[Checked]
 
 
-def verdicts_to_json(verdicts: Sequence[Verdict], indent: int = 2) -> bytes:
+def verdicts_to_json(verdicts: Sequence[Verdict]) -> bytes:
     """The document as UTF-8, with a newline at the end."""
     document = Check("shardscope.check/1", all(each.passed for each in verdicts), list(map(_checked, verdicts)))
-    return encoded(document, indent)
+    return encoded(document)
 
 
 def check_json_schema() -> dict[str, Any]:

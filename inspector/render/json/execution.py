@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Literal
 
 from msgspec import Struct, field
@@ -11,9 +12,12 @@ from ... import report
 from ...capture import model
 from ...report import PeakMemory, Report
 from ...values.elements import Element, shard_bits, shard_elements
-from .shaped import Source, at, shaped
+from .shaped import SourceRef, at, shaped
 
 MOST_VALUES = 256
+
+MAX_ALIVE = 10
+"""Values at the peak of memory, without the section on memory."""
 
 Number = float | int | bool | str
 
@@ -55,7 +59,7 @@ class Probe(Struct, frozen=True):
     bits: str
     digest: str
     summary: Summary
-    source: Source
+    source: SourceRef
 
 
 class Divergence(Struct, frozen=True):
@@ -70,7 +74,7 @@ class Divergence(Struct, frozen=True):
     iteration: list[int]
     devices: list[int]
     is_first: bool
-    source: Source
+    source: SourceRef
 
 
 def probes_of(value: report.ProbedValue) -> list[Probe]:
@@ -181,7 +185,7 @@ class LiveValue(Struct, frozen=True):
     opcode: str
     op_name: str
     direction: Literal["forward", "backward", "recompute", "unknown"] = field(name="pass")
-    source: Source = field()
+    source: SourceRef = field()
     on_host: bool = False
 
 
@@ -220,18 +224,19 @@ class Memory(Struct, frozen=True):
     alive: list[LiveValue]
 
 
-def execution_of(found: Report) -> Execution:
-    """A live run in its JSON shape."""
+def execution_of(found: Report, details: Collection[str]) -> Execution:
+    """A live run in its JSON shape: without the `values` of devices and finite outputs, and without `times`."""
     execution, probed = found.capture.execution, found.capture.probed
+    outputs = () if execution is None else execution.outputs
     return shaped(
         Execution,
         found,
         ran=execution is not None,
         seeded_inputs=execution is not None and execution.seeded_inputs,
         seconds=() if execution is None else execution.seconds,
-        outputs=() if execution is None else execution.outputs,
-        timings=found.capture.collective_times,
-        probes=[probe for value in found.probes for probe in probes_of(value)],
+        outputs=[each for each in outputs if "values" in details or each.non_finite],
+        timings=found.capture.collective_times if "times" in details else (),
+        probes=[probe for value in found.probes for probe in probes_of(value)] if "values" in details else (),
         reference=found.capture.reference,
         shown=None if probed is None else probed.shown,
         probed=None if probed is None else probed.probed,
@@ -242,8 +247,9 @@ def _transfer(found: report.HostTransfer) -> HostTransfer:
     return shaped(HostTransfer, found, **at(found.source), type=str(found.type))
 
 
-def memory_of(memory: model.Memory, peak: PeakMemory | None) -> Memory:
-    """The compiler's account in its JSON shape."""
+def memory_of(memory: model.Memory, peak: PeakMemory | None, details: Collection[str]) -> Memory:
+    """The compiler's account in its JSON shape, with the largest values of the peak, or all of them."""
+    alive = () if peak is None else peak.alive if {"memory", "values"} & set(details) else peak.alive[:MAX_ALIVE]
     return shaped(
         Memory,
         memory,
@@ -253,5 +259,5 @@ def memory_of(memory: model.Memory, peak: PeakMemory | None) -> Memory:
         capacity=None if peak is None else peak.capacity,
         fits=None if peak is None else peak.fits,
         most=None if peak is None else peak.bytes,
-        alive=() if peak is None else [shaped(LiveValue, value, type=str(value.type or "")) for value in peak.alive],
+        alive=[shaped(LiveValue, value, type=str(value.type or "")) for value in alive],
     )

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ... import report as values
-from .shaped import Source, shaped
+from .shaped import SourceRef, shaped
 
 
 class FindingPlace(Struct, frozen=True):
@@ -17,7 +17,7 @@ class FindingPlace(Struct, frozen=True):
     stage: str | None
     start: int | None
     end: int | None
-    source: Source
+    source: SourceRef
 
 
 class Saves(Struct, frozen=True):
@@ -79,7 +79,7 @@ class StoryStep(Struct, frozen=True):
     """One step of how a value came to be what it is."""
 
     what: str
-    source: Source
+    source: SourceRef
 
 
 class Remedy(Struct, frozen=True):

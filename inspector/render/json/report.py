@@ -1,30 +1,67 @@
-"""The whole document of `shardscope.report/1`, and several of them side by side as `shardscope.comparison/1`."""
+"""The whole document of `shardscope.report/2`, and several of them side by side as `shardscope.comparison/1`."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Collection
+from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
 from ... import report
 from ...diff import targets
 from ...shardings.conflicts import conflicts
 from ...shardings.table import values
-from .collective import Collective, Cost, Uncounted, collective_of, cost_of
+from ..renderers import SECTIONS
+from .collective import Collective, Cost, Estimate, Term, Uncounted, collective_of, cost_of
 from .execution import Execution, Memory, execution_of, memory_of
 from .finding import Explanation, Finding, Suppressed, explanation_of, finding_of, suppressed_of
-from .shaped import encoded, shaped
-from .sharding import Conflict, Sharding, Value, Variance, conflict_of, sharding_of
+from .references import with_tables
+from .shaped import Frame, Source, encoded, shaped
+from .sharding import (
+    Conflict,
+    Sharding,
+    Step,
+    Value,
+    Variance,
+    Why,
+    conflict_of,
+    sharding_of,
+)
 from .subject import Failure, Message, Stage, Subject, message_of, stage_of
+
+BOUNDARY = ("argument", "output")
+
+
+class Communication(Struct, frozen=True):
+    """Collectives of one kind over the same axes that serve one strategy; `collectives` are positions in the report's.
+
+    `other` is what could not be decided. Bytes and seconds are of one step on each device. `arguments` are what gathers
+    move, `gradients` counts what gradient sync sums.
+    """
+
+    strategy: report.Strategy
+    kind: report.Kind
+    axes: list[str] | None
+    wire_bytes: int | None
+    seconds: float | None
+    collectives: list[int]
+    arguments: list[str]
+    gradients: int
 
 
 class Report(Struct, frozen=True):
-    """The document. Sizes are bytes per device and execution, times are seconds, what is not known is null."""
+    """The document. Sizes are bytes per device and execution, times are seconds, what is not known is null.
 
-    schema: Literal["shardscope.report/1"]
+    `details` are the sections that it has in full; see docs/report-json.md. The lists from `frames` on are what the
+    rest refers to by position.
+    """
+
+    schema: Literal["shardscope.report/2"]
+    details: list[str]
     subject: Subject | None
     complete: bool
     stages: list[Stage]
+    communication: list[Communication]
     collectives: list[Collective]
     uncounted: list[Uncounted]
     arguments: list[Value]
@@ -41,34 +78,76 @@ class Report(Struct, frozen=True):
     failure: Failure | None
     explanation: Explanation | None
     timings: dict[str, float]
+    frames: list[Frame] = []
+    sources: list[Source] = []
+    groupings: list[list[list[int]]] = []
+    pairings: list[list[tuple[int, int]]] = []
+    estimates: list[Estimate] = []
+    terms: list[Term] = []
+    steps: list[Step] = []
+    reasons: list[Why] = []
 
 
-def report_of(found: report.Report) -> Report:
-    """A Report in its JSON shape."""
+def report_document(found: report.Report, details: Collection[str] = ()) -> dict[str, Any]:
+    """A report as plain data, with the details of the sections that are named."""
+    chosen = frozenset(SECTIONS if "all" in details else details)
+    return with_tables(_report_of(found, chosen), short=not chosen & {"values", "shardings"})
+
+
+def _report_of(found: report.Report, details: Collection[str]) -> Report:
     capture = found.capture
+    every, explain = "values" in details, bool({"values", "shardings"} & set(details))
+    in_full = "collectives" in details
+    # Arguments and outputs are listed as such.
+    listed = [each for each in found.shardings if explain or each.role not in BOUNDARY or each.agrees is False]
+    listed += values(found.program) if every else ()
     return shaped(
         Report,
         found,
-        schema="shardscope.report/1",
+        schema="shardscope.report/2",
+        details=sorted(details),
         subject=capture.subject,
         complete=capture.complete,
-        stages=list(map(stage_of, found.stages)),
-        collectives=[collective_of(collective, found.program) for collective in found.collectives],
+        stages=[stage_of(each, in_full="stages" in details) for each in found.stages],
+        communication=_communication(found),
+        collectives=[collective_of(each, found.program, in_full=in_full) for each in found.collectives],
         uncounted=[shaped(Uncounted, each) for each in found.uncounted],
         arguments=capture.arguments,
         outputs=capture.outputs,
-        shardings=[sharding_of(value, found.program) for value in (*found.shardings, *values(found.program))],
-        conflicts=list(map(conflict_of, conflicts(found.program))),
+        shardings=[sharding_of(value, found.program, explain=explain) for value in listed],
+        conflicts=list(map(conflict_of, conflicts(found.program))) if explain else [],
+        variance=[each for each in found.variance if every or "variance" in details or each.changes_axes],
         findings=list(map(finding_of, found.findings)),
         suppressed=list(map(suppressed_of, found.suppressed)),
-        execution=execution_of(found),
-        memory=None if capture.memory is None else memory_of(capture.memory, found.peak),
+        execution=execution_of(found, details),
+        memory=None if capture.memory is None else memory_of(capture.memory, found.peak, details),
         cost=None if found.cost is None else cost_of(found.cost),
         messages=list(map(message_of, found.messages)),
         failure=capture.failure,
         explanation=None if found.explanation is None else explanation_of(found.explanation),
         timings=capture.timings,
+        frames=[],
+        sources=[],
+        groupings=[],
+        pairings=[],
+        estimates=[],
+        terms=[],
+        steps=[],
+        reasons=[],
     )
+
+
+def _communication(found: report.Report) -> list[Communication]:
+    positions = {id(each): number for number, each in enumerate(found.collectives)}
+    return [
+        shaped(
+            Communication,
+            total,
+            axes=None if total.axes is None else list(map(str, total.axes)),
+            collectives=[positions[id(each)] for each in total.collectives],
+        )
+        for total in found.communication
+    ]
 
 
 class Row(Struct, frozen=True):
@@ -89,7 +168,7 @@ class Comparison(Struct, frozen=True):
     reports: list[Report]
 
 
-def comparison_to_json(comparison: targets.Comparison, indent: int = 2) -> bytes:
+def comparison_to_json(comparison: targets.Comparison, details: Collection[str] = ()) -> bytes:
     """The document as UTF-8, with a newline at the end."""
     positions = [{c: n for n, c in enumerate(report.collectives)} for report in comparison.reports]
     document = Comparison(
@@ -104,6 +183,7 @@ def comparison_to_json(comparison: targets.Comparison, indent: int = 2) -> bytes
             )
             for row in comparison.rows
         ],
-        reports=list(map(report_of, comparison.reports)),
+        reports=[],
     )
-    return encoded(document, indent)
+    reports = [report_document(each, details) for each in comparison.reports]
+    return encoded(to_builtins(document) | {"reports": reports})

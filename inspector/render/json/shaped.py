@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from inspect import cleandoc
 from typing import Any, Literal, TypeVar
 
@@ -10,24 +11,37 @@ from msgspec import Struct
 
 from ...report import SourcePosition
 from ..printable import escaped_json
+from .references import Reference, described, referring
 
 Shape = TypeVar("Shape", bound=Struct)
 
 
 def shaped(shape: type[Shape], value: object, /, **given: Any) -> Shape:
     """A `shape` filled with the attributes of a value that have its fields' names, at every depth, and with `given`."""
-    return msgspec.convert(_Over(value, given) if given else value, shape, from_attributes=True)
+    full = _Over(value, given) if given else value
+    return msgspec.convert(full, shape, from_attributes=True, dec_hook=referring)
 
 
-def encoded(document: Struct, indent: int) -> bytes:
-    """A document as UTF-8, with a newline at the end; what would control a terminal is escaped."""
-    text = msgspec.json.format(msgspec.json.encode(document), indent=indent) + b"\n"
+def encoded(document: Struct | Mapping[str, Any]) -> bytes:
+    """A document as UTF-8: each element of its lists on a line of its own, a newline at the end.
+
+    What would control a terminal is escaped.
+    """
+    data: Mapping[str, Any] = msgspec.to_builtins(document)
+    text = b"{\n" + b",\n".join(_line(key, value) for key, value in data.items()) + b"\n}\n"
     return text if text.isascii() else escaped_json(text.decode()).encode()
+
+
+def _line(key: str, value: Any) -> bytes:
+    name = msgspec.json.encode(key)
+    if not isinstance(value, list) or not value:
+        return b"  %b: %b" % (name, msgspec.json.encode(value))
+    return b"  %b: [\n    %b\n  ]" % (name, b",\n    ".join(map(msgspec.json.encode, value)))
 
 
 def schema_of(document: type[Struct], title: str) -> dict[str, Any]:
     """The JSON Schema (2020-12) of a document."""
-    schema = msgspec.json.schema(document)
+    schema = msgspec.json.schema(document, schema_hook=described)
     for shape in schema["$defs"].values():
         if "description" in shape:  # Python before 3.13 leaves docstrings indented
             shape["description"] = cleandoc(shape["description"])
@@ -58,11 +72,31 @@ class Frame(Struct, frozen=True):
     column: int
 
 
+class FrameRef(Reference):
+    """A frame of a stack."""
+
+    table = "frames"
+
+    def entry(self) -> Frame:
+        """The frame in its JSON shape."""
+        return shaped(Frame, self.value)
+
+
 class Source(Struct, frozen=True):
     """Where something comes from: the innermost frame, and the whole stack from there outwards."""
 
     file: str | None
     line: int | None
     function: str | None
-    stack: list[Frame]
+    stack: list[FrameRef]
     confidence: Literal["exact", "name", "shape", "none"]
+
+
+class SourceRef(Reference):
+    """Where something comes from."""
+
+    table = "sources"
+
+    def entry(self) -> Source:
+        """The position in its JSON shape."""
+        return shaped(Source, self.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from msgspec import Struct, field
@@ -9,10 +10,11 @@ from msgspec import Struct, field
 from ... import report
 from ...ir.program import Program
 from ...shardings import explained
-from .shaped import Source, at, shaped
+from .references import Reference
+from .shaped import SourceRef, at, shaped
 
-MOST_STEPS = 100
-"""Of the way to a value at a border. In a deep network an axis may come through every layer."""
+MAX_STEPS = 100
+"""Steps of the way to an argument, an output, or a value at a constraint or a shard_map."""
 
 
 class Step(Struct, frozen=True):
@@ -27,6 +29,18 @@ class Step(Struct, frozen=True):
     line: int | None
 
 
+class StepRef(Reference):
+    """A step of propagation."""
+
+    table = "steps"
+
+    def entry(self) -> Step:
+        """The step in its JSON shape."""
+        step: report.ExplainedStep = self.value
+        ends = {"source": str(step.source), "target": str(step.target)}
+        return shaped(Step, step, **at(step.place), **ends, step=step.number)
+
+
 class Why(Struct, frozen=True):
     """Where one axis comes from: the steps lead from the value back to `root`, and `omitted` counts those before it
     that are not listed.
@@ -38,11 +52,29 @@ class Why(Struct, frozen=True):
     axis: str
     dim: int | None
     origin: str
-    file: str | None
-    line: int | None
-    root: str
-    steps: list[Step]
-    omitted: int
+    source: SourceRef
+    root: str | None
+    steps: list[StepRef]
+    omitted: int | None
+
+
+class ReasonRef(Reference):
+    """Why an axis is where it is."""
+
+    table = "reasons"
+
+    def entry(self) -> Why:
+        """The reason in its JSON shape."""
+        found: report.Why = self.value
+        root = str(found.root) if found.steps or not found.omitted else None
+        words = {"axis": str(found.axis), "origin": str(found.origin), "omitted": found.omitted or None}
+        return shaped(Why, found, source=found.place, root=root, **words)
+
+    def shortened(self) -> ReasonRef:
+        """The same without its steps and where they begin."""
+        found: report.Why = self.value
+        omitted = found.omitted + len(found.steps)
+        return ReasonRef(replace(found, steps=(), omitted=omitted)) if omitted else self
 
 
 class Sharding(Struct, frozen=True):
@@ -59,8 +91,8 @@ class Sharding(Struct, frozen=True):
     agrees: bool | None
     replicated_bytes: int | None
     manual: list[str]
-    source: Source
-    why: list[Why]
+    source: SourceRef
+    why: list[ReasonRef]
 
 
 class Side(Struct, frozen=True):
@@ -68,8 +100,8 @@ class Side(Struct, frozen=True):
 
     value: str
     axes: list[str]
-    why: list[Why]
-    elsewhere: list[Why]
+    why: list[ReasonRef]
+    elsewhere: list[ReasonRef]
 
 
 class Conflict(Struct, frozen=True):
@@ -78,8 +110,7 @@ class Conflict(Struct, frozen=True):
     operation: str
     rule: str
     factor: str
-    file: str | None
-    line: int | None
+    source: SourceRef
     won: Side | None
     lost: list[Side]
     undecided: list[Side]
@@ -90,7 +121,7 @@ def conflict_of(found: report.Conflict) -> Conflict:
     return shaped(
         Conflict,
         found,
-        **at(found.place),
+        source=found.place,
         won=None if found.won is None else _side(found.won),
         lost=list(map(_side, found.lost)),
         undecided=list(map(_side, found.undecided)),
@@ -98,34 +129,14 @@ def conflict_of(found: report.Conflict) -> Conflict:
 
 
 def _side(side: report.Side) -> Side:
-    return shaped(
-        Side,
-        side,
-        value=str(side.value),
-        axes=list(map(str, side.axes)),
-        why=list(map(why_of, side.why)),
-        elsewhere=list(map(why_of, side.elsewhere)),
-    )
+    return shaped(Side, side, value=str(side.value), axes=list(map(str, side.axes)))
 
 
-def sharding_of(value: report.ShardedValue, program: Program) -> Sharding:
-    """A sharded value in its JSON shape."""
+def sharding_of(value: report.ShardedValue, program: Program, *, explain: bool) -> Sharding:
+    """A sharded value in its JSON shape, with why it is sharded so if that is wanted."""
     local = None if value.local_type is None else str(value.local_type)
-    most = 1 if value.role == "value" else MOST_STEPS
-    why = [why_of(found) for found in explained.why(program, value, most)]
+    why = explained.why(program, value, 1 if value.role == "value" else MAX_STEPS) if explain else ()
     return shaped(Sharding, value, global_type=str(value.type), local_type=local, why=why)
-
-
-def _step(step: report.ExplainedStep) -> Step:
-    ends = {"source": str(step.source), "target": str(step.target)}
-    return shaped(Step, step, **at(step.place), **ends, step=step.number)
-
-
-def why_of(found: report.Why) -> Why:
-    """Why one axis is where it is, in its JSON shape."""
-    steps = list(map(_step, found.steps))
-    words = {"axis": str(found.axis), "origin": str(found.origin), "root": str(found.root)}
-    return shaped(Why, found, **at(found.place), **words, steps=steps)
 
 
 class Value(Struct, frozen=True):
@@ -147,7 +158,7 @@ class AxisEntry(Struct, frozen=True):
     axis: str
     equation: str
     by: str
-    source: Source
+    source: SourceRef
 
 
 class Variance(Struct, frozen=True):
@@ -167,4 +178,4 @@ class Variance(Struct, frozen=True):
     hidden: list[str]
     entered: list[AxisEntry]
     left: list[str]
-    source: Source
+    source: SourceRef

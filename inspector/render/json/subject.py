@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Literal
 
 from msgspec import Struct, field
 
 from ....parsers.errors import Problem
 from ...report import PlacedMessage, StageSummary
-from .shaped import Source, shaped
+from .shaped import SourceRef, shaped
 
 
 class Axis(Struct, frozen=True):
@@ -62,7 +63,7 @@ class Message(Struct, frozen=True):
     phase: str
     location: str | None
     about: str | None
-    source: Source
+    source: SourceRef
 
 
 class Failure(Struct, frozen=True):
@@ -102,9 +103,14 @@ class Stage(Struct, frozen=True):
     problems: list[Place]
 
 
-def stage_of(stage: StageSummary) -> Stage:
+MAX_OPCODES = 8
+"""Opcodes of a stage, the most frequent ones, without the section on stages."""
+
+
+def stage_of(stage: StageSummary, *, in_full: bool) -> Stage:
     """A stage in its JSON shape."""
-    return shaped(Stage, stage, problems=list(map(_place, stage.problems)))
+    opcodes = dict(islice(stage.opcodes.items(), None if in_full else MAX_OPCODES))
+    return shaped(Stage, stage, opcodes=opcodes, problems=list(map(_place, stage.problems)))
 
 
 def _place(problem: Problem) -> Place:

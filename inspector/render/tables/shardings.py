@@ -126,7 +126,7 @@ def _place(value: ShardedValue, report: Report) -> str:
 
 def variance(report: Report) -> Table:
     """Each value inside a shard_map; minor where nothing happens: no axis enters or leaves, and no type hides one."""
-    happening = [value for value in report.variance if _happens(value)]
+    happening = [value for value in report.variance if value.changes_axes]
     inferred = any(value.inferred for value in report.variance)
     note = " (inferred, as the check is off)" if inferred else ""
     heading = f"Variance{note}: {plural(len(report.variance), 'value')}, {len(happening)} at which it changes"
@@ -147,7 +147,7 @@ def variance(report: Report) -> Table:
             Column("entered", 8, 1),
             Column("from", 8, 2),
         ),
-        rows=tuple(Row(_cells(value, report.script), value, not _happens(value)) for value in report.variance),
+        rows=tuple(Row(_cells(value, report.script), value, not value.changes_axes) for value in report.variance),
         heading=heading if happening else "",
         empty_text=(
             "There is no jaxpr, which tells it."
@@ -158,10 +158,6 @@ def variance(report: Report) -> Table:
         unit="value",
         selection=selection,
     )
-
-
-def _happens(value: VariableVariance) -> bool:
-    return bool(value.left or value.hidden or any(entry.equation == value.equation for entry in value.entered))
 
 
 def _cells(value: VariableVariance, script: str | None) -> tuple[Cell, ...]:
