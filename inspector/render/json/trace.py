@@ -100,7 +100,7 @@ class Trace(Struct, frozen=True):
     retraced: list[Retraced]
 
 
-def trace_to_json(found: trace.Trace, indent: int = 2) -> bytes:
+def trace_to_json(found: trace.Trace) -> bytes:
     """The document as UTF-8, with a newline at the end."""
     document = Trace(
         "shardscope.trace/1",
@@ -111,7 +111,7 @@ def trace_to_json(found: trace.Trace, indent: int = 2) -> bytes:
         [_program(program, found) for program in found.programs],
         [_retraced(each, found) for each in retracing.retraced(found)],
     )
-    return encoded(document, indent)
+    return encoded(document)
 
 
 def trace_json_schema() -> dict[str, Any]:
