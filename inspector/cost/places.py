@@ -41,7 +41,7 @@ def load_of(pairs: Iterable[tuple[Device, Device]], torus: Torus) -> Load:
     uses: Counter[LinkOfChip] = Counter()
     farthest = 0
     for source, target in pairs:
-        links = list(_way(source, target, torus))
+        links = list(way(source, target, torus))
         farthest = max(farthest, len(links))
         uses.update(links)
     return Load(max(uses.values(), default=0), farthest)
@@ -59,7 +59,8 @@ def all_pairs(members: Sequence[Device]) -> Iterator[tuple[Device, Device]]:
     yield from ((source, target) for source in members for target in members if source is not target)
 
 
-def _way(source: Device, target: Device, torus: Torus) -> Iterator[LinkOfChip]:
+def way(source: Device, target: Device, torus: Torus) -> Iterator[LinkOfChip]:
+    """The links from one chip to another, one axis after the other, each the shorter way round."""
     at = list(source.coords)
     for axis, extent in enumerate(torus.shape):
         distance = target.coords[axis] - at[axis]

@@ -1,8 +1,9 @@
 """The time of a whole program: its instructions in the order of the schedule, loops multiplied, transfers beside them.
 
 A device computes one instruction after the other, each as long as its products or its memory traffic take, whichever
-is longer. Collectives take turns on the links. One that is not asynchronous is waited for; one that is goes on beside
-what stands between its start and its done.
+is longer. Collectives that use the same links in the same direction take turns. One that is not asynchronous is waited
+for; one that is goes on beside what is between its start and its done, and so do copies between memories, one after the
+other. No program takes less than all its products alone, or all its memory traffic alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ...parsers.hlo import HloModule, Instruction
 from ..execution_counts.hlo_trip_count import trip_count
 from ..report import Collective
 from ..report.cost import FunctionCost
+from .lanes import Lanes, LinkClock, lanes_of
 from .places import Machine
 from .work import Work, Workload
 
@@ -21,6 +23,9 @@ BRANCHES = ("branch_computations", "true_computation", "false_computation")
 
 
 NONE = Work()
+
+MAX_DEPTH = 8
+"""Computations inside each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,20 @@ class Span:
         return Span(self.seconds * count, self.waiting * count, work, self.known)
 
 
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """How long a collective takes on some links."""
+
+    seconds: float
+    lanes: Lanes
+
+    def __add__(self, other: Transfer | None) -> Transfer:
+        if other is None:
+            return self
+        lanes = None if self.lanes is None or other.lanes is None else self.lanes | other.lanes
+        return Transfer(self.seconds + other.seconds, lanes)
+
+
 class Schedule:
     """Goes through a module as its schedule does."""
 
@@ -56,12 +75,13 @@ class Schedule:
         self._module = module
         self._machine = machine
         self._workload = Workload(module, machine.chip.platform)
-        self._transfers: dict[tuple[str, str], float] = {}
-        self._inside: dict[str, float] = {}
+        self._transfers: dict[tuple[str, str], Transfer] = {}
+        self._within: dict[str, Transfer] = {}
         for collective in collectives:
             seconds = collective.estimate.seconds if collective.estimate is not None else 0.0
-            self._transfers[collective.computation, collective.name] = seconds
-            self._inside[collective.computation] = self._inside.get(collective.computation, 0.0) + seconds
+            transfer = Transfer(seconds, lanes_of(collective, machine))
+            self._transfers[collective.computation, collective.name] = transfer
+            self._within[collective.computation] = transfer + self._within.get(collective.computation)
         self._known: dict[str, Span] = {}
 
     def total(self) -> Span:
@@ -85,18 +105,20 @@ class Schedule:
         return max(computing, work.bytes / chip.figure("hbm_bandwidth")) / share
 
     def _run(self, instructions: Iterable[Instruction]) -> Span:
-        clock = links = waiting = 0.0
+        clock = waiting = 0.0
+        copied = 0.0
+        links = LinkClock()
         work, known = Work(), True
         pending: dict[str, float] = {}
         for instruction in instructions:
-            seconds, begins = self._transfer(instruction)
-            if seconds is not None:
-                links = max(links, clock) + seconds
-                if begins:
-                    pending[instruction.name] = links
+            transfer = self._transfer(instruction)
+            if transfer is not None:
+                end = links.transfer(transfer.lanes, clock, transfer.seconds)
+                if _begins(instruction):
+                    pending[instruction.name] = end
                 else:
-                    waiting += links - clock
-                    clock = links
+                    waiting += end - clock
+                    clock = end
                 continue
             carried = [pending[operand] for operand in instruction.operands if operand in pending] if pending else []
             if carried and not _ends(instruction):
@@ -107,22 +129,35 @@ class Schedule:
                 clock = until
             inner = self._inner(instruction)
             own = self._workload.of(instruction)
+            if instruction.opcode == "copy-start":
+                copied = max(copied, clock) + self.seconds_of(own)
+                pending[instruction.name] = copied
+                work += own
+                continue
             clock += self.seconds_of(own) + inner.seconds
             waiting += inner.waiting
             work, known = work + own + inner.work, known and inner.known
-        return Span(max(clock, links), waiting + max(0.0, links - clock), work, known)
+        end = max(clock, links.latest, copied)
+        return Span(end, waiting + end - clock, work, known)
 
-    def _transfer(self, instruction: Instruction) -> tuple[float | None, bool]:
-        """Seconds of the collective that an instruction is or begins, and whether it goes on beside others."""
-        seconds = self._transfers.get((instruction.computation.name, instruction.name))
-        if seconds is not None:
-            return seconds, instruction.opcode.endswith("-start") or instruction.opcode == "send"
-        if instruction.opcode not in ("fusion", "async-start"):
-            return None, False
-        within = [self._inside[name] for name in instruction.called if name in self._inside]
-        if not within:
-            return None, False
-        return sum(within), instruction.opcode == "async-start" or instruction.name.startswith("async-collective-start")
+    def _transfer(self, instruction: Instruction) -> Transfer | None:
+        """The collective that an instruction is or begins, or those that it has inside."""
+        found = self._transfers.get((instruction.computation.name, instruction.name))
+        if found is not None or instruction.opcode in ("while", "conditional", "call"):
+            return found
+        for name in instruction.called:
+            found = self._inside(name) or found
+        return found
+
+    def _inside(self, name: str, depth: int = 0) -> Transfer | None:
+        """The collectives of a computation that runs as one instruction, and of those in it."""
+        found = self._within.get(name)
+        computation = self._module.computation(name) if found is None and depth < MAX_DEPTH else None
+        for instruction in () if computation is None else computation.instructions:
+            for called in instruction.called:
+                inner = self._inside(called, depth + 1)
+                found = found if inner is None else inner + found
+        return found
 
     def _inner(self, instruction: Instruction) -> Span:
         """What an instruction runs in other computations."""
@@ -134,7 +169,7 @@ class Schedule:
             case "conditional":
                 names = [name for key in BRANCHES for name in instruction.callees.get(key, ())]
                 return max(map(self.of, names), key=lambda span: span.seconds, default=Span())
-            case "call" | "async-start":
+            case "call" | "async-start" | "call-start":
                 return self._sum(instruction, ("to_apply", "calls", "called_computations"))
         return Span()
 
@@ -145,6 +180,12 @@ class Schedule:
             for name in callees.get(key, ()):
                 total += self.of(name)
         return total
+
+
+def _begins(instruction: Instruction) -> bool:
+    """Whether a collective goes on beside the instructions that follow."""
+    is_start = instruction.opcode.endswith("-start") or instruction.opcode == "send"
+    return is_start or instruction.name.startswith("async-collective-start")
 
 
 def _ends(instruction: Instruction) -> bool:
@@ -159,6 +200,8 @@ def cost_of(module: HloModule, collectives: Sequence[Collective], machine: Machi
     chip, share = machine.chip, machine.share
     span = Schedule(module, collectives, machine).total()
     work = span.work
+    compute = (work.flops / chip.figure("flops") + work.narrow / chip.figure("flops_int8")) / share
+    memory = work.bytes / chip.figure("hbm_bandwidth") / share
     communication = [
         None if each.estimate is None or each.executions is None else each.estimate.seconds * each.executions
         for each in collectives
@@ -169,10 +212,10 @@ def cost_of(module: HloModule, collectives: Sequence[Collective], machine: Machi
         chip=chip.title,
         flops=work.flops + work.narrow,
         bytes=work.bytes,
-        compute=(work.flops / chip.figure("flops") + work.narrow / chip.figure("flops_int8")) / share,
-        memory=work.bytes / chip.figure("hbm_bandwidth") / share,
+        compute=compute,
+        memory=memory,
         communication=sum(seconds for seconds in communication if seconds is not None),
-        total=span.seconds,
+        total=max(span.seconds, compute, memory),
         waiting=span.waiting,
         at_least=not span.known or None in communication,
         figures=tuple((name, chip.figures[name]) for name in names),

@@ -23,8 +23,9 @@ FREE = frozenset(
 SLICING = frozenset({"dynamic-slice", "slice", "gather"})
 """Opcodes that read only as much of their first operand as they give."""
 
-ELSEWHERE = frozenset({1, 2, 4, 5})
-"""Memory spaces of a TPU that are not its HBM: vector, scalar, and synchronization memory, and the host's."""
+ELSEWHERE = frozenset({1, 2, 3, 4, 5, 6})
+"""Memory spaces of a TPU that are not its HBM: vector, scalar, common (of v4), and synchronization memory, the host's,
+and the SparseCores'."""
 
 EIGHT_BIT = frozenset({"s8", "u8", "s4", "u4"})
 
@@ -54,7 +55,7 @@ class Workload:
         if instruction.opcode in FREE or instruction.opcode.endswith("-done"):
             return Work()
         operands = self._operands(instruction)
-        if instruction.opcode == "fusion" and (fused := self._called(instruction)) is not None:
+        if instruction.opcode == "fusion" and (fused := self.called(instruction)) is not None:
             moved = sum(map(self._bytes, fused.results(instruction.type)))
             for number, type in enumerate(operands):
                 read = fused.read_of(number)
@@ -68,8 +69,8 @@ class Workload:
             return 2 * result
         if instruction.opcode == "dynamic-update-slice" and len(operands) > 1:
             return 2 * self._bytes(operands[1])
-        if instruction.opcode == "copy-start" and operands:
-            return 2 * self._bytes(operands[0])
+        if instruction.opcode == "copy-start":
+            return sum(map(self._bytes, list(leaves(instruction.type))[:2]))
         return result + sum(map(self._bytes, operands))
 
     def _products(self, instruction: Instruction, operands: Sequence[HloType | None]) -> Work:
@@ -80,7 +81,8 @@ class Workload:
         narrow = isinstance(first, ArrayShape) and (first.dtype in EIGHT_BIT or first.dtype.startswith("f8"))
         return Work(narrow=flops) if narrow else Work(flops * _passes(instruction))
 
-    def _called(self, instruction: Instruction) -> _Fused | None:
+    def called(self, instruction: Instruction) -> _Fused | None:
+        """The computation of a fusion."""
         names = instruction.callees.get("calls", ())
         computation = self._module.computation(names[0]) if len(names) == 1 else None
         if computation is None:
@@ -93,7 +95,7 @@ class Workload:
         """The products of all instructions of a fused computation."""
         total = Work()
         for instruction in computation.instructions:
-            if instruction.opcode == "fusion" and (fused := self._called(instruction)) is not None:
+            if instruction.opcode == "fusion" and (fused := self.called(instruction)) is not None:
                 total += Work(fused.flops, fused.narrow)
             elif instruction.opcode in ("dot", "convolution", "custom-call"):
                 total += self._products(instruction, self._operands(instruction))
@@ -132,15 +134,30 @@ class _Fused:
         parameters = self._computation.parameters
         users = self._users.get(parameters[number].name, ()) if number < len(parameters) else ()
         name = parameters[number].name if users else ""
+        return self._read(name) if users else None
+
+    def _read(self, name: str) -> int | None:
         total = 0
-        for user in users:
-            if user.opcode in SLICING and user.operands[:1] == (name,) and user.operands.count(name) == 1:
+        for user in self._users.get(name, ()):
+            inner = self._inner_read(user, name)
+            if inner is not None:
+                total += inner
+            elif user.opcode in SLICING and user.operands[:1] == (name,) and user.operands.count(name) == 1:
                 total += size((user.type,)) or 0
             elif user.opcode == "dynamic-update-slice" and user.operands[:1] == (name,):
                 total += 0
             else:
                 return None
-        return total if users else None
+        return total
+
+    def _inner_read(self, user: Instruction, name: str) -> int | None:
+        """What is read through a bitcast, or by a fusion inside this one; None of other users, and of all of it."""
+        if user.opcode == "bitcast":
+            return self._read(user.name) if user.name in self._users else None
+        if user.opcode == "fusion" and user.operands.count(name) == 1:
+            fused = self._workload.called(user)
+            return None if fused is None else fused.read_of(user.operands.index(name))
+        return None
 
     def results(self, type: HloType) -> Iterable[HloType | None]:
         """What is written: of an array that is updated in place, only the update."""

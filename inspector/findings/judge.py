@@ -59,9 +59,13 @@ def with_findings(report: Report, policy: Policy) -> Report:
 
 
 def _findings(report: Report, rules: Iterable[Rule]) -> list[Finding]:
-    """What these rules find, worst first, else in the order of the rules."""
+    """What these rules find, worst first, then what costs most, else in the order of the rules."""
     found = (each for rule in rules for each in rule.check(report))
-    return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
+    return sorted(found, key=_rank)
+
+
+def _rank(found: Finding) -> tuple[int, float, int]:
+    return SEVERITIES.index(found.severity), -(found.saved_seconds or 0.0), -(found.saved_bytes or 0)
 
 
 class _Comments:
