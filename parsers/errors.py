@@ -33,6 +33,15 @@ class Problem:
         return f"{text}\nexpected {_one_of(self.expected)}" if self.expected else text
 
 
+def problem_in(
+    text: str, message: str, start: int = 0, end: int | None = None, expected: tuple[str, ...] = ()
+) -> Problem:
+    """The problem of a text by itself, at some of its characters."""
+    data, places = text.encode("utf-8", "replace"), (start, len(text) if end is None else end)
+    span = Span(*(len(text[:place].encode("utf-8", "replace")) for place in places))
+    return Problem(message, Source("text", data), span, expected)
+
+
 class ParseError(ShardscopeError):
     """A text, or a piece of one, that is not in the language; `problem` says where and what was expected."""
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from .errors import ParseError, Problem
+from .errors import ParseError, Problem, problem_in
 from .lalr import END, Actions, Machine, Parse, UnexpectedTerminalError, load_tables
 from .source import Source, Span
 
@@ -64,8 +64,7 @@ class Grammar:
         except UnexpectedTerminalError as error:
             problem = self._problem(text, error)
         except ValueError as error:
-            source = Source("text", text.encode("utf-8", "replace"))
-            problem = Problem(str(error), source, Span(0, len(source.data)))
+            problem = problem_in(text, str(error))
         raise ParseError(problem) from None
 
     def reader(self, start: str | None = None) -> Callable[[str], Any]:
@@ -81,12 +80,10 @@ class Grammar:
         return Machine(load_tables(self._name), self._actions)
 
     def _problem(self, text: str, error: UnexpectedTerminalError) -> Problem:
-        source = Source("text", text.encode("utf-8", "replace"))
-        span = Span(*(len(text[:offset].encode("utf-8", "replace")) for offset in (error.start, error.end)))
         found = repr(_shown(text[error.start : error.end][:40])) if error.start < len(text) else "end of the text"
         spelled = self._machine.tables.spelled
         expected = sorted(_words(name, spelled.get(name)) for name in error.expected)
-        return Problem(f"unexpected {found}", source, span, tuple(expected))
+        return problem_in(text, f"unexpected {found}", error.start, error.end, tuple(expected))
 
 
 def _shown(text: str) -> str:

@@ -178,10 +178,10 @@ def mlir_counts(text: bytes) -> Callable[[], int]:
 def mlir_values(text: bytes) -> Callable[[], int]:
     """every value of every function: name, types, sharding"""
     from shardscope.parsers.mlir import parse_module
-    from shardscope.parsers.mlir.value_rows import value_rows
+    from shardscope.parsers.mlir.rows import FunctionRows
     from shardscope.parsers.source import Source
 
-    return lambda: sum(len(value_rows(function)) for function in parse_module(Source("text", text)).functions)
+    return lambda: sum(len(FunctionRows(function).rows) for function in parse_module(Source("text", text)).functions)
 
 
 def mlir_shardings(text: bytes) -> Callable[[], int]:

@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple, TypeVar
 from ...parsers.errors import ParseError
 from ...parsers.garbage import collection_paused
 from ...parsers.mlir import Function, MlirModule, Operation, Sharding
-from ...parsers.mlir.row_records import RowRecords
-from ...parsers.mlir.value_rows import ValueRow, value_rows
+from ...parsers.mlir.rows import FunctionRows, ValueRow
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 
@@ -55,12 +54,12 @@ class Dataflow:
     @cached_property
     def rows(self) -> Sequence[ValueRow]:
         """Its operations in text order."""
-        return value_rows(self.function)
+        return self.records.rows
 
     @cached_property
-    def records(self) -> RowRecords:
+    def records(self) -> FunctionRows:
         """What is written at the operations."""
-        return RowRecords(self.text)
+        return FunctionRows(self.function)
 
     def noted(self, what: tuple[str, int], make: Callable[[], T]) -> T:
         """What is known of a row, found out once."""

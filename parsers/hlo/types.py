@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..errors import ParseError, Problem
+from ..errors import ParseError, problem_in
 from ..grammar import Grammar, integers, several
-from ..source import Source, Span
 
 UNBOUNDED = -1
 """The size of a dimension that is printed as `?`."""
@@ -107,8 +106,7 @@ def parse_type(text: str) -> HloType:
 def read_type(text: str) -> HloType:
     """The type that a text spells; raises ParseError."""
     if text.count("(") > MAX_NESTING and _nesting(text) > MAX_NESTING:
-        source = Source("type", text.encode("utf-8", "replace"))
-        raise ParseError(Problem(f"a type nested more than {MAX_NESTING} deep", source, Span(0, len(source.data))))
+        raise ParseError(problem_in(text, f"a type nested more than {MAX_NESTING} deep"))
     parsed: HloType = _TYPES.parse(text, "type")
     return parsed
 

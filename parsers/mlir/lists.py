@@ -11,8 +11,7 @@ from functools import lru_cache
 from itertools import takewhile
 from types import MappingProxyType
 
-from ..errors import ParseError, Problem
-from ..source import Source, Span
+from ..errors import ParseError, problem_in
 from .patterns import ITEM, STRING, for_text
 
 UNIT = "unit"
@@ -30,7 +29,7 @@ def items(text: str) -> tuple[str, ...]:
     found = for_text(ITEM).findall(inside)
     if ",".join(found) != inside and inside.strip():
         right = takewhile(lambda pair: pair[0] == pair[1], zip(",".join(found), inside, strict=False))
-        raise ParseError(_problem("not an item of a list", text, 1 + len(list(right))))
+        raise ParseError(problem_in(text, "not an item of a list", 1 + len(list(right))))
     return tuple(map(str.strip, found)) if inside.strip() else ()
 
 
@@ -41,7 +40,8 @@ def entries(text: str) -> Mapping[str, str]:
     for item in items(text):
         entry = _ENTRY.fullmatch(item)
         if entry is None:
-            raise ParseError(_problem("not an entry of a dictionary", text, max(text.find(item), 0), ("key = value",)))
+            start, expected = max(text.find(item), 0), ("key = value",)
+            raise ParseError(problem_in(text, "not an entry of a dictionary", start, expected=expected))
         key, value = entry.groups()
         found[unquote(key) if key[0] == '"' else key] = UNIT if value is None else value
     return MappingProxyType(found)
@@ -90,9 +90,3 @@ def _printed(byte: int) -> str:
 def _character(match: re.Match[bytes]) -> bytes:
     digits, letter = match.groups()
     return bytes.fromhex(digits.decode()) if digits else _LETTERS.get(letter, letter)
-
-
-def _problem(message: str, text: str, at: int, expected: tuple[str, ...] = ()) -> Problem:
-    source = Source("text", text.encode("utf-8", "replace"))
-    offset = len(text[:at].encode("utf-8", "replace"))
-    return Problem(message, source, Span(offset, len(source.data)), expected)

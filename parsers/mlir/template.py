@@ -12,13 +12,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
-from ..errors import ParseError
-from ..source import Source, Span
+from ..errors import ParseError, problem_in
 from .patterns import BRACES, STRING, TO_BRACKET, USE, for_text
 
 # The alternatives begin with different characters, which lets the search skip all others.
@@ -101,11 +100,10 @@ class Filled:
         problem = error.problem
         template = problem.source.data
         ends = [len(template[:offset].decode("utf-8", "replace")) for offset in (problem.span.start, problem.span.end)]
-        before, inside = (self._between(*piece).encode() for piece in ((0, ends[0]), ends))
-        text = self._between(0, len(self.template))
-        span = Span(len(before), len(before) + len(inside))
+        before, inside = (len(self._between(*piece)) for piece in ((0, ends[0]), ends))
         expected = tuple(_IN_WORDS.get(each, each) for each in problem.expected)
-        return ParseError(replace(problem, source=Source("text", text.encode()), span=span, expected=expected))
+        text = self._between(0, len(self.template))
+        return ParseError(problem_in(text, problem.message, before, before + inside, expected))
 
     def _between(self, start: int, end: int) -> str:
         return self.text(located(self.template, self.lifting, start, end))

@@ -22,7 +22,7 @@ from shardscope.parsers.mlir import (
     names,
     parse_module,
 )
-from shardscope.parsers.mlir.value_rows import value_rows
+from shardscope.parsers.mlir.rows import FunctionRows
 from shardscope.parsers.source import Source
 
 from ..damage import SCRAPS, SEEDS, damaged_line, damaged_texts, is_linear, portable, repeated
@@ -49,7 +49,7 @@ def look_at_everything(module: MlirModule) -> None:
         look_at(operation)
     starts = {operation.span.start for operation in operations}
     for function in module.functions:
-        assert {row.start for row in value_rows(function)} <= starts or module.problems
+        assert {row.start for row in FunctionRows(function).rows} <= starts or module.problems
     for function in module.functions:
         assert function.span.start in starts or module.problems
         with suppress(ParseError):
