@@ -1,0 +1,41 @@
+"""Programs made at random: requested and actual shardings of arguments and outputs against those that JAX has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.shardings.placement import same
+from shardscope.inspector.shardings.requested import requested_sharding
+
+PROGRAMS = Path(__file__).parent / "programs" / "generated.py"
+SEEDS = (0, 4, 10, 17)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_shardings_are_those_of_jax(seed: int) -> None:
+    *_, found = capture(Request(f"{PROGRAMS}:program_{seed}", live=False))
+    assert found.failure is None, found.failure
+    report = inspect(found)
+    assert [placed for placed in report.messages if placed.message.text.startswith("internal")] == []
+    rows = {(row.role, row.name): row for row in report.shardings if row.role in ("argument", "output")}
+    for role, known in (("argument", found.arguments), ("output", found.outputs)):
+        for value in known:
+            row = rows.get((role, value.path))
+            if row is None:
+                # What nothing uses has no place in the compiled program.
+                assert value.actual is None
+                continue
+            assert row.asked is None or value.spec is not None
+            # JAX names the axes of the compiled program; of requested ones, those that are longer than 1 count.
+            if value.actual is not None:
+                assert row.sharding is not None
+                actual = requested_sharding(type(value)(value.path, value.type, value.actual), report.meshes)
+                assert actual is not None
+                assert same(row.sharding.closed(), actual), (role, value.path, row.spec, value.actual)
+                if value.spec is not None:
+                    wanted = requested_sharding(value, report.meshes)
+                    assert wanted is not None
+                    assert row.agrees is same(wanted, actual)
