@@ -14,7 +14,7 @@ from ..findings.fixes.verify import verified
 from ..findings.policy import Policy
 from ..pipeline import inspect
 from ..report import Explanation, Fix, Report, Trial
-from . import carries, operations, specs
+from . import carries, operations, specs, unreduced
 from .failed import Failed
 
 EXPLAINERS: tuple[tuple[re.Pattern[str], Callable[[Failed, re.Match[str]], Explanation | None]], ...] = (
@@ -27,6 +27,9 @@ EXPLAINERS: tuple[tuple[re.Pattern[str], Callable[[Failed, re.Match[str]], Expla
     (specs.INDIVISIBLE, specs.explain_indivisible),
     (specs.TOO_LONG, specs.explain_too_long),
     (operations.AMBIGUOUS, operations.explain_explicit),
+    (unreduced.OTHER_AXES, unreduced.explain_other_axes),
+    (unreduced.UNLIKE, unreduced.explain_unlike),
+    (unreduced.ONE_SIDE, unreduced.explain_one_side),
 )
 """What JAX says, and who can explain that."""
 

@@ -83,6 +83,10 @@ def left_open(a, b):
     return a @ b
 
 
+def other_sums(a, b):
+    return jnp.einsum("ij,jk->ik", a, b, out_sharding=jax.NamedSharding(explicit, P(None, None, unreduced={"y"})))
+
+
 def something_else(a):
     return a.nothing_of_that_name
 
@@ -94,7 +98,7 @@ only_axis_inputs = unmapped_inputs = not_manual_inputs = misnamed_inputs = too_f
 ) = numbers
 two_results_inputs = (jnp.arange(8.0), jnp.arange(4.0))
 indivisible_inputs = (jnp.arange(9.0),)
-left_open_inputs = tuple(
+left_open_inputs = other_sums_inputs = tuple(
     jax.ShapeDtypeStruct((8, 8), "float32", sharding=jax.NamedSharding(explicit, spec))
     for spec in (P(None, "x"), P("x"))
 )

@@ -90,6 +90,11 @@ FIXED = {
         [("in the dimension that is summed", "return a @ b")],
         "+    return jax.numpy.matmul(a, b, out_sharding=jax.NamedSharding(jax.typeof(a).sharding.mesh, jax.P()))",
     ),
+    "other_sums": (
+        "makes partial sums over 'x', and out_sharding leaves them over 'y'",
+        [("over 'x' in the contracting dimension", 'unreduced={"y"}'), ("partial sums over 'y'", 'unreduced={"y"}')],
+        "out_sharding=jax.NamedSharding(explicit, P(None, None, unreduced={'x'})))",
+    ),
 }
 """Words of the title, steps in order with words of their lines, and the line of the first change that traces."""
 

@@ -1,0 +1,81 @@
+"""Products of explicit types whose `out_sharding` leaves partial sums over other axes than the product makes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from ..findings.fixes.calls import name_of
+from ..findings.fixes.edits import instead
+from ..report import Explanation, Fix, StoryStep
+from .failed import Failed
+
+PRODUCTS = ("dot", "matmul", "einsum", "dot_general", "tensordot")
+OTHER_AXES = re.compile(r"unreduced axes should be equal to.*?unreduced axes=(.*?) and contracting spec=(\(.*?\))\s*\Z")
+UNLIKE = re.compile(
+    r"contracting dims should be sharded identically.*?lhs_contracting_spec=(.*), rhs_contracting_spec=(.*)"
+)
+ONE_SIDE = re.compile(r"(lhs|rhs) is unreduced while (lhs|rhs) is not\. `(\w+)`")
+
+_AXIS = re.compile(r"'([^']*)'")
+
+
+def explain_other_axes(failed: Failed, said: re.Match[str]) -> Explanation:
+    """The axes that the contracting dimension is sharded over, and those that out_sharding names."""
+    named, summed = (tuple(_AXIS.findall(text)) for text in said.groups())
+    over = _listed(summed)
+    makes = f"each device has a partial sum, to be reduced over {over}" if summed else "each device has whole sums"
+    steps = (
+        StoryStep(f"both operands are sharded over {over} in the contracting dimension: {makes}", failed.place),
+        StoryStep(f"out_sharding says that partial sums over {_listed(named)} are left", failed.place),
+    )
+    return Explanation(
+        f"the product makes partial sums over {over}, and out_sharding leaves them over {_listed(named)}",
+        steps,
+        (
+            *_with_axes(failed, summed),
+            Fix(f"or shard the contracting dimension of both operands over {_listed(named)}"),
+        ),
+    )
+
+
+def explain_unlike(failed: Failed, said: re.Match[str]) -> Explanation:
+    """The contracting dimension of each operand."""
+    sides = [_listed(tuple(_AXIS.findall(text))) for text in said.groups()]
+    steps = [
+        StoryStep(f"the contracting dimension of the {which} operand is sharded over {axes}", failed.place)
+        for which, axes in zip(("first", "second"), sides, strict=True)
+    ]
+    return Explanation(
+        "partial sums can be left only where both operands are sharded alike in the contracting dimension",
+        tuple(steps),
+        (Fix("reshard one operand to the sharding that the other one has in the contracting dimension"),),
+    )
+
+
+def explain_one_side(failed: Failed, said: re.Match[str]) -> Explanation:
+    """A sum of partial sums and of whole ones."""
+    partial, whole = ("first", "second") if said[1] == "lhs" else ("second", "first")
+    return Explanation(
+        f"`{said[3]}` of partial sums and of a value that is no partial sum",
+        (StoryStep(f"the {partial} operand is unreduced, the {whole} one is not", failed.place),),
+        (Fix(f"reduce the {partial} operand first: jax.reshard(…, P(…)) without `unreduced`"),),
+    )
+
+
+def _with_axes(failed: Failed, axes: tuple[str, ...]) -> Iterator[Fix]:
+    wanted = f"{{{', '.join(map(repr, axes))}}}" if axes else "frozenset()"
+    for file, call in failed.calls(PRODUCTS):
+        for spec in ast.walk(call):
+            if isinstance(spec, ast.Call) and name_of(spec.func) in ("P", "PartitionSpec"):
+                for keyword in spec.keywords:
+                    if keyword.arg == "unreduced":
+                        yield Fix(
+                            f"leave the partial sums that there are: unreduced={wanted}",
+                            instead((file, keyword.value), wanted),
+                        )
+
+
+def _listed(axes: tuple[str, ...]) -> str:
+    return ", ".join(map(repr, axes)) or "no axis"
