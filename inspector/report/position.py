@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from ...parsers.source import Frame
+
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
+"""A file of an installed package, and that package."""
 
 Confidence = Literal["exact", "name", "shape", "none"]
 
@@ -29,23 +33,28 @@ class SourcePosition:
 
     @property
     def frame(self) -> Frame | None:
-        """The innermost frame."""
-        return self.stack[0] if self.stack else None
+        """The innermost frame of the user's program: outside of what it has installed."""
+        return own_frame(self.stack)
 
     @property
     def file(self) -> str | None:
-        """The file of the innermost frame."""
-        return self.stack[0].file if self.stack else None
+        """The file of that frame."""
+        return self.frame.file if self.frame else None
 
     @property
     def line(self) -> int | None:
-        """The line of the innermost frame, from 1."""
-        return self.stack[0].line if self.stack else None
+        """The line of that frame, from 1."""
+        return self.frame.line if self.frame else None
 
     @property
     def function(self) -> str | None:
-        """The function of the innermost frame."""
-        return self.stack[0].function if self.stack else None
+        """The function of that frame."""
+        return self.frame.function if self.frame else None
+
+    @property
+    def library(self) -> Frame | None:
+        """The innermost frame, where that is in a library which the program calls."""
+        return self.stack[0] if self.stack and self.stack[0] is not self.frame else None
 
     def text(self, script: str | None = None) -> str:
         """`model.py:8`, or `line 8` in `script`; empty where no line is known."""
@@ -56,8 +65,31 @@ class SourcePosition:
         return f"line {frame.line}" if own else file_and_line(frame.file, frame.line)
 
     def function_text(self, script: str | None = None) -> str:
-        """`model.py:8 step`: the position and its function."""
-        return f"{self.text(script)} {self.frame.function}".rstrip() if self.frame else ""
+        """`model.py:8 step`: the position and its function; `model.py:8 step, by flax/nnx/nn/linear.py:434`."""
+        if self.frame is None:
+            return ""
+        own = f"{self.text(script)} {self.frame.function}".rstrip()
+        return own if self.library is None else f"{own}, by {library_text(self.library)}"
+
+
+def own_frame(stack: tuple[Frame, ...]) -> Frame | None:
+    """The innermost frame of the user's program."""
+    return next(iter(own_frames(stack)), None)
+
+
+def own_frames(stack: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """The frames outside of installed packages; of a program that is installed, those of the outermost one's."""
+    packages = [_INSTALLED.search(frame.file) for frame in stack]
+    own = packages[-1][1] if stack and packages[-1] is not None and None not in packages else None
+    names = (None if package is None else package[1] for package in packages)
+    return tuple(frame for frame, name in zip(stack, names, strict=True) if name == own)
+
+
+def library_text(frame: Frame) -> str:
+    """`flax/nnx/nn/linear.py:434`: a line of an installed package."""
+    file = _INSTALLED.search(frame.file)
+    path = frame.file[file.start(1) :].replace(os.sep, "/") if file is not None else os.path.basename(frame.file)
+    return f"{path}:{frame.line}"
 
 
 def file_and_line(file: str, line: int) -> str:

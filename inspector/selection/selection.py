@@ -15,6 +15,7 @@ from ..ir.stage import ParsedStage
 from ..links.operation_ids import operations_at, spans_of_equations, spans_of_operations, tags_at
 from ..links.source_positions import frames_at, spans_of
 from ..report import Collective, CollectiveCause, Confidence, Conflict, Finding, Report, ShardedValue, Why
+from ..report.position import own_frame
 from ..shardings.collective_causes import causes_of
 from ..shardings.conflicts import conflicts_of
 from ..shardings.explained import why
@@ -101,7 +102,8 @@ def _placed(report: Report, place: Place, stage: ParsedStage) -> Linked:
             known = () if origin is None or origin is stage else operations_at(report.program, origin, offset)
             exact = spans_of_operations(report.program, stage, known)
             spans = exact or (() if origin is stage else _first_known(stage, stack))
-            around = _of_line(report, stack[0]) if stack else ()
+            own = own_frame(stack)
+            around = () if own is None else _of_line(report, own)
             return Linked(place, stack, None, around, spans, "exact" if exact else "name" if spans else "none")
         case ProbePlace():
             return _of_probe(report, place, stage)
@@ -172,8 +174,9 @@ def _of_finding(report: Report, found: Finding, stage: ParsedStage) -> Linked:
         inner = _placed(report, StagePlace(place.stage, place.span.start), stage)
         spans = (place.span,) if place.stage == stage.name else inner.spans
         return replace(inner, place=found, stack=stack or inner.stack, collective=None, spans=spans)
-    if stack:
-        return replace(_placed(report, SourceLine(stack[0].file, stack[0].line), stage), place=found, stack=stack)
+    frame = own_frame(stack)
+    if frame is not None:
+        return replace(_placed(report, SourceLine(frame.file, frame.line), stage), place=found, stack=stack)
     return Linked(found)
 
 
@@ -221,7 +224,9 @@ def _of_line(report: Report, frame: Frame) -> tuple[Collective, ...]:
 
 
 def _starts_at(stack: tuple[Frame, ...], frame: Frame) -> bool:
-    return bool(stack) and (stack[0].file, stack[0].line) == (frame.file, frame.line)
+    """Whether a stack is of a line: its innermost frame, or that of the user's program."""
+    ends = (stack[0], own_frame(stack)) if stack else ()
+    return any(each is not None and (each.file, each.line) == (frame.file, frame.line) for each in ends)
 
 
 def _narrowed(items: list[T], wanted: Callable[[T], bool]) -> list[T]:

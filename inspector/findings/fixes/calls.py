@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from ...ir.derived import derived
 from ...ir.program import Program, SourceFile
 from ...report import SourcePosition
+from ...report.position import own_frames
 
 Call = tuple[str, ast.Call]
 """A call, and the file that it is in."""
@@ -15,7 +16,7 @@ Call = tuple[str, ast.Call]
 
 def call_at(program: Program, place: SourcePosition, functions: Collection[str]) -> Call | None:
     """The innermost call of one of these functions, by its last name, at a place; None where there is not just one."""
-    for frame in place.stack:
+    for frame in own_frames(place.stack):
         source = program.file(frame.file)
         here = (
             [call for call in _calls(source).get(frame.line, ()) if name_of(call.func) in functions] if source else []

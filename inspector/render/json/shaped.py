@@ -83,11 +83,12 @@ class FrameRef(Reference):
 
 
 class Source(Struct, frozen=True):
-    """Where something comes from: the innermost frame, and the whole stack from there outwards."""
+    """Where something comes from: the user's line, the line of the library that it calls, and the stack, inside out."""
 
     file: str | None
     line: int | None
     function: str | None
+    library: FrameRef | None
     stack: list[FrameRef]
     confidence: Literal["exact", "name", "shape", "none"]
 
