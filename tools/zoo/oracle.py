@@ -44,7 +44,10 @@ def main(path, function, report_file):
     with open(report_file) as opened:
         report = json.load(opened)
     listed = Counter(
-        (each["kind"], frozenset(map(tuple, each["pairs"])) or frozenset(map(tuple, map(sorted, each["groups"]))))
+        (
+            each["kind"],
+            frozenset(map(tuple, each.get("pairs", ()))) or frozenset(map(tuple, map(sorted, each.get("groups", ())))),
+        )
         for each in report["collectives"]
         if each["stage"] == "hlo"
     )
