@@ -12,7 +12,7 @@ from ..capture import file
 from ..capture.events import decode
 from ..capture.model import CaptureError, Failure, Message
 from ..capture.protocol import wire
-from ..capture.protocol.events import Event
+from ..capture.protocol.events import Devices, Event
 from ..capture.protocol.trace import (
     CALLS_FILE,
     EVENTS_FILE,
@@ -89,6 +89,8 @@ def _with(process: Process, event: Event | None) -> Process:
             return replace(process, listing=listing, capturing=capturing)
         case ProcessEnded(seconds, stopped):
             return replace(process, seconds=seconds, stopped=stopped)
+        case Devices(wanted):
+            return replace(process, wanted_devices=wanted)
         case Failure():
             return replace(process, failure=event)
         case Message() if event not in process.messages:

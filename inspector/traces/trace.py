@@ -41,7 +41,7 @@ class Program:
 class Process:
     """A process that JAX compiled in. `seconds` are None for one that did not come to its end.
 
-    `listing` and `capturing` are what the recording took of them.
+    `listing` and `capturing` are what the recording took of them. `wanted_devices` are those without which it failed.
     """
 
     started: ProcessStarted
@@ -51,6 +51,7 @@ class Process:
     listing: float = 0.0
     capturing: float = 0.0
     failure: Failure | None = None
+    wanted_devices: int | None = None
     messages: tuple[Message, ...] = ()
 
 

@@ -20,9 +20,11 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import IO
 
 from shardscope.commands.output import (
     FAILED,
@@ -37,9 +39,10 @@ from shardscope.commands.output import (
 from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture import file
+from shardscope.inspector.capture.environment import user_devices
 from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.propagation import has_mesh, propagated
-from shardscope.inspector.capture.protocol.trace import TraceOptions
+from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, TraceOptions
 from shardscope.inspector.capture.tags import tagged
 from shardscope.inspector.capture.tracing import run_traced
 from shardscope.inspector.pipeline import inspect
@@ -75,9 +78,31 @@ def run(options: argparse.Namespace) -> ExitCode:
     is_document = chosen_format(options) not in ("text", "tui") and options.output in (None, "-")
     with _folder(options.save) as folder:
         stdout = sys.stderr.buffer if is_document else None
-        ended = run_traced(command, folder, recorded, options.devices, stdout)
-        trace = read_trace(folder, command, ended.status, ended.seconds)
+        trace = _traced(command, folder, recorded, options.devices, stdout)
+        if (wanted := _wanted_devices(trace, options)) is not None:
+            print(f"shardscope: the script needs {wanted} devices: once more, on fake ones", file=sys.stderr)
+            for process in folder.glob(f"*/{EVENTS_FILE}"):
+                shutil.rmtree(process.parent)
+            trace = _traced(command, folder, replace(recorded, target="cpu"), wanted, stdout)
         return max(_exit_code(trace), show(trace, options.match, options, command[0]))
+
+
+def _traced(
+    command: Sequence[str], folder: Path, recorded: TraceOptions, devices: int | None, stdout: IO[bytes] | None
+) -> Trace:
+    ended = run_traced(command, folder, recorded, devices, stdout)
+    return read_trace(folder, command, ended.status, ended.seconds)
+
+
+def _wanted_devices(trace: Trace, options: argparse.Namespace) -> int | None:
+    """The fake devices on which the script is to run again: where it failed on a CPU at once, for want of devices."""
+    if options.devices is not None or options.target is not None or user_devices(os.environ) is not None:
+        return None
+    if not trace.processes or any(not program.compiled.internal for program in trace.programs):
+        return None
+    if any(process.backend is None or process.backend.platform != "cpu" for process in trace.processes):
+        return None
+    return max((process.wanted_devices or 0 for process in trace.processes), default=0) or None
 
 
 def show(trace: Trace, wanted: str | None, options: argparse.Namespace, python: str = sys.executable) -> ExitCode:

@@ -19,13 +19,15 @@ from .tables import data, section, table_section
 def print_trace(trace: Trace, console: Console) -> None:
     """Print everything that has something to say."""
     console.print(_headline(trace))
-    failures = [data(process.failure.message, "bold red") for process in trace.processes if process.failure]
-    hints = [data(f"hint: {each.failure.hint}") for each in trace.processes if each.failure and each.failure.hint]
     if not trace.processes:
-        console.print("  no Python process imported JAX, or none could be recorded: see docs/trace.md")
+        console.print("  no Python process imported JAX, or none could be recorded")
         return
-    if failures:
-        console.print(section("The script raised", [*dict.fromkeys(failures), *dict.fromkeys(hints)]))
+    raised = [process.failure for process in trace.processes if process.failure is not None]
+    if raised:
+        messages = dict.fromkeys(failure.message for failure in raised)
+        hints = dict.fromkeys(f"hint: {failure.hint}" for failure in raised if failure.hint)
+        console.print()
+        console.print(section("The script raised", [*(data(each, "bold red") for each in messages), *map(data, hints)]))
     for table in (programs(trace), retracings(trace)):
         if (shown := table_section(table)) is not None:
             console.print()
@@ -56,6 +58,8 @@ def _ending(trace: Trace) -> str:
         return f"ended by shardscope: {stopped}"
     if trace.status is None:
         return ""
+    if trace.status == -2:
+        return "interrupted"
     if trace.status < 0:
         return f"killed by signal {-trace.status}"
     return "" if trace.status == 0 else f"exit status {trace.status}"

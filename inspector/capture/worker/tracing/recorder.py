@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from types import ModuleType, TracebackType
 from typing import Any
 
-from ...protocol.events import Message
+from ...protocol.events import Devices, Message
 from ...protocol.trace import (
     MAX_PROGRAMS,
     Inexact,
@@ -257,9 +257,7 @@ class Recorder:
         """Record a program that is compiled, or could not be."""
         function, number = lowering.caller.get("fun"), lowering.number
         assert number is not None
-        if not self._has_backend:
-            self._has_backend = True
-            self.files.write(programs().backend())
+        self._tell_backend()
         file = self.files.folder / capture_file(number)
         described = programs().describe(lowering, computation, executable, file, self.options)
         self.files.write(replace(described, function=self._function_number(function), failure=failure))
@@ -286,9 +284,27 @@ class Recorder:
             self._files.write(ProcessEnded(time.time() - self._started, self._stopped))
 
     def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if self._files is not None:
-            self._files.write(failures.describe(error, "run"))
+        if "jax" in sys.modules:
+            with self._own_work():
+                self._tell_failure(error)
         self._before(kind, error, trace)
+
+    def _tell_failure(self, error: BaseException) -> None:
+        """Record what the script raised; an error about the number of devices says how many it wants."""
+        failure = failures.describe(error, "run")
+        message, line = str(error), failures.user_line(error)
+        if failures.is_about_devices(message, line):
+            self._tell_backend()
+            wanted = failures.wanted(message, line, sys.modules["jax"].device_count())
+            if wanted is not None:
+                self.files.write(Devices(wanted))
+                failure = replace(failure, hint=f"--devices {wanted} runs it on so many fake CPU devices")
+        self.files.write(failure)
+
+    def _tell_backend(self) -> None:
+        if not self._has_backend:
+            self._has_backend = True
+            self.files.write(programs().backend())
 
     def _stop(self, why: str) -> None:
         """End the script as `sys.exit` would, from whatever thread."""
