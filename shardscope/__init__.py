@@ -51,6 +51,20 @@ def inspect(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Repor
     return inspect_call(function, args, kwargs)
 
 
+def load(file: str | bytes | os.PathLike[str], *, module: str | None = None, python: str | None = None) -> Report:
+    """Report what a saved capture, a text of HLO or StableHLO, or a folder of dumps holds: a path, or a text itself.
+
+    Files may be compressed, in a zip archive, bytecode or protocol buffers. Of several modules, `module` is the one to
+    take; `python` is the interpreter whose jaxlib prints what is no text.
+
+    Raises:
+        shardscope.parsers.errors.ShardscopeError: there is nothing at this path, or it is neither HLO nor MLIR.
+    """
+    from shardscope.api import load_report
+
+    return load_report(file, module, python)
+
+
 def assert_collectives(
     function: Callable[..., Any] | Report,
     /,

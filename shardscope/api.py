@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 from shardscope.inspector.capture.here import capture_here
+from shardscope.inspector.load import load, load_bytes
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.html import report_fragment
 from shardscope.inspector.render.why_lines import offences
@@ -25,6 +27,15 @@ def inspect_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapp
     if not callable(function):
         raise TypeError(f"{function!r} is no function: give shardscope the function, and then its arguments")
     return inspect(capture_here(function, args, kwargs))
+
+
+def load_report(file: str | bytes | PathLike[str], module: str | None, python: str | None) -> Report:
+    """The report of a file, or of what would be in one."""
+    if isinstance(file, str) and "\n" in file:
+        file = file.encode("utf-8", "replace")
+    if isinstance(file, bytes):
+        return inspect(load_bytes("text", file, module, python))
+    return inspect(load(str(file), module, python))
 
 
 def check_collectives(

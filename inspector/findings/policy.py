@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from ...parsers import items
 from ..report import Finding
 
 
@@ -28,6 +29,11 @@ class Policy:
     settings: str = ""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     strict: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("rules", "without"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, items(value))
 
     def wants(self, rule: str) -> bool:
         """Whether a rule is looked for at all."""

@@ -7,9 +7,10 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from operator import attrgetter
 
+from .. import items
 from ..errors import ParseError, Problem, readable
 from ..garbage import collection_paused
 from ..sharding_syntax.mesh import MeshSyntax
@@ -18,9 +19,10 @@ from ..source import Frame, Source, Span
 from . import printed
 from .computation import Computation
 from .instruction import Instruction
-from .problems import doubtful_lines, missing_entry, problems_in
+from .problems import MOST_PROBLEMS, doubtful_lines, missing_entry, problems_in
 from .prologue import parse_prologue, read_prologue
 from .reading import read_part
+from .references import broken_references
 from .scan import Rows, instructions_with, read_rows
 from .sections import Section, given_names
 
@@ -91,9 +93,9 @@ class HloModule:
             computation = self.computation(nested.name) if nested else None
         return found
 
-    def with_opcode(self, opcodes: Collection[str]) -> tuple[Instruction, ...]:
+    def with_opcode(self, opcodes: str | Collection[str]) -> tuple[Instruction, ...]:
         """The instructions with one of some opcodes, in text order."""
-        return tuple(instructions_with(self.source.data, self.computations, self._starts, frozenset(opcodes)))
+        return tuple(instructions_with(self.source.data, self.computations, self._starts, items(opcodes)))
 
     def rows(self) -> Rows:
         """The name, type and opcode of every instruction, in text order."""
@@ -123,6 +125,9 @@ class HloModule:
             *inside,
             *missing_entry(self.source, layout, self.entry),
         )
+        if not found and self.name and any(each.is_entry for each in self.computations):
+            # In what is damaged, or only a part, something is missing anyhow.
+            found = tuple(islice(broken_references(self), MOST_PROBLEMS))
         return tuple(sorted(found, key=lambda problem: problem.span))
 
     def _before(self) -> Iterator[Problem]:

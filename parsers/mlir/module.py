@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 
+from .. import items
 from ..errors import ParseError, Problem, readable
 from ..sharding_syntax.mesh import MeshSyntax
 from ..source import Source, Span
@@ -15,10 +16,12 @@ from .lists import symbol
 from .operation import Operation, operation_from, operation_in, operations_in
 from .patterns import HEAD, NAMED, WORD, for_bytes
 from .problems import problems_in
+from .references import broken_references
 from .scan import starts
 from .statement import FUNCTION
 from .text import MlirText, nests_holding
 
+MOST_PROBLEMS = 1000
 _MODULES = ("module", "builtin.module")
 
 
@@ -76,9 +79,9 @@ class MlirModule:
         """The function of that name, without the `@`."""
         return next((function for function in self.functions if function.name == name), None)
 
-    def operations(self, names: Collection[str]) -> tuple[Operation, ...]:
+    def operations(self, names: str | Collection[str]) -> tuple[Operation, ...]:
         """The operations of these names, anywhere in the text, in text order. They are searched for by name."""
-        found = (operation_from(self.text, start) for start in starts(self.source.data, names))
+        found = (operation_from(self.text, start) for start in starts(self.source.data, items(names)))
         return tuple(operation for operation in found if operation)
 
     def operation_at(self, offset: int) -> Operation | None:
@@ -93,7 +96,11 @@ class MlirModule:
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
         """What could not be read, in text order; all else is there."""
-        return tuple(sorted(set(problems_in(self.text)), key=lambda problem: (problem.span, problem.message)))
+        found = set(problems_in(self.text))
+        if not found and self.operation is not None:
+            # In what is damaged, or only a part, something is missing anyhow.
+            found = set(islice(broken_references(self), MOST_PROBLEMS))
+        return tuple(sorted(found, key=lambda problem: (problem.span, problem.message)))
 
     def walk(self) -> Iterator[Operation]:
         """All operations in text order."""

@@ -113,6 +113,9 @@ Sharding = UniformSharding | MaximalSharding | TiledSharding | MeshSharding | Tu
 _Field = tuple[str, Any]
 
 
+_AXES_BY_KIND = {"replicated", "unreduced", "manual"}
+
+
 def _dim(*entries: AxisRef | str) -> DimSharding:
     axes = tuple(entry for entry in entries if isinstance(entry, AxisRef))
     if "?" in entries[:-1]:
@@ -127,7 +130,12 @@ def _axes_of(kind: str, reduction: str | None, axes: tuple[AxisRef, ...]) -> tup
 
 
 def _on_mesh(mesh: MeshSyntax, *fields: tuple[_Field, ...]) -> MeshSharding:
-    return MeshSharding(mesh, **dict(field for each in fields for field in each if field[1] is not None))
+    found: dict[str, Any] = dict(field for each in fields for field in each if field[1] is not None)
+    for kind in _AXES_BY_KIND & found.keys():
+        found[kind] = mesh.named(found[kind])
+    if "dims" in found:
+        found["dims"] = tuple(DimSharding(mesh.named(dim.axes), dim.is_open) for dim in found["dims"])
+    return MeshSharding(mesh, **found)
 
 
 _GRAMMAR = Grammar(

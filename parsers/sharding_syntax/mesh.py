@@ -60,6 +60,12 @@ class MeshSyntax:
         """How many devices the axes span."""
         return math.prod(size for _, size in self.axes)
 
+    def named(self, axes: Iterable[AxisRef]) -> tuple[AxisRef, ...]:
+        """References to its axes, those by number (XLA reads `'1'` as the second axis) by name."""
+        names = [name for name, _ in self.axes]
+        numbers = {str(number): name for number, name in enumerate(names) if str(number) not in names}
+        return tuple(AxisRef(numbers.get(axis.name, axis.name), axis.sub) for axis in axes)
+
     def axis_size(self, axis: AxisRef) -> int:
         """How many devices lie along an axis or a part of one; raises ValueError if the mesh has no such part."""
         sizes = dict(self.axes)

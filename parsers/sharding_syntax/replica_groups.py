@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ..grammar import Grammar
@@ -83,6 +83,21 @@ class MeshGroups:
 ReplicaGroups = ListGroups | IotaGroups | MeshGroups
 
 
+def fault_of(groups: Groups, counts: Collection[int]) -> str | None:
+    """What is wrong with groups in a program with so many replicas, partitions, or both; None if nothing is.
+
+    Every device is in one group (XLA, xla/service/hlo_verifier.cc, CheckReplicaGroups). No counts stand for any.
+    """
+    members = [member for group in groups for member in group]
+    if len(set(members)) < len(members):
+        return "name a device twice"
+    if members and max(members) >= len(members):
+        return f"leave out devices: there are {len(members)}, up to {max(members)}"
+    if members and counts and len(members) not in counts:
+        return f"have {len(members)} devices, and the module runs on {max(counts)}"
+    return None
+
+
 def _rows(order: tuple[int, ...], size: int) -> Groups:
     return tuple(order[first : first + size] for first in range(0, len(order), size))
 
@@ -110,7 +125,7 @@ _GRAMMAR = Grammar(
         **MESH_ACTIONS,
         "lists": ListGroups,
         "iota": _iota,
-        "mesh_groups": MeshGroups,
+        "mesh_groups": lambda mesh, axes: MeshGroups(mesh, mesh.named(axes)),
         "pairs": _pairs,
         "LISTS": _lists,
     },

@@ -134,3 +134,20 @@ def test_the_entry_point_is_the_plugin() -> None:
 
     settings = tomllib.loads((Path(__file__).parent.parent.parent / "pyproject.toml").read_text())
     assert settings["project"]["entry-points"]["pytest11"] == {"shardscope": "shardscope.pytest_plugin"}
+
+
+LOADING = """
+import json, shardscope
+from program import *
+
+text = matmul.lower(a, b).compile().as_text()
+open("f.hlo", "w").write(text)
+reports = [shardscope.load(given) for given in ("f.hlo", text, text.encode())]
+print(json.dumps([[(each.kind, each.stage) for each in report.collectives] for report in reports]))
+"""
+
+
+def test_reports_of_files_and_texts(python: Python, tmp_path: Path) -> None:
+    (tmp_path / "loading.py").write_text(LOADING)
+    done = python("loading.py")
+    assert json.loads(done.stdout) == [[["all-reduce", "hlo"]]] * 3, done.stderr

@@ -69,6 +69,9 @@ GOOD = r"""
 SINCE_0_12 = r"""
 {mesh['a'=2,'b'=4], unreduced=max}
 {mesh['x'=2,'b'=4], [{}], unreduced=max{'x'}}
+{mesh['a'=2,'b'=4] [{'a'}, {}]}
+{mesh['a'=2,'b'=4] replicated}
+{mesh['a'=2,'b'=4], [{'1'}, {}], replicated={'0'}}
 {single_device[device_id=5]}
 """.strip().splitlines()
 """What parsers of earlier jaxlibs refuse."""

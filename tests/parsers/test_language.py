@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from shardscope.parsers import parse
+from shardscope.parsers.errors import ParseError
+from shardscope.parsers.hlo import HloModule
 from shardscope.parsers.text.modules import language, other_format
 
 HLO = """\
@@ -71,3 +74,18 @@ def test_every_program_of_the_corpus(corpus: list[Path]) -> None:
         data = path.read_bytes()
         if path.suffix == ".mlir" or data.startswith(b"HloModule"):
             assert language(data) == ("mlir" if path.suffix == ".mlir" else "hlo"), path
+
+
+def test_parse(tmp_path: Path) -> None:
+    """A path, a text, or its bytes; what is wanted by name is one name, and not its letters."""
+    for text, opcode in ((HLO, "parameter"), (MLIR, "stablehlo.add")):
+        (tmp_path / "f.txt").write_text(text)
+        for given in (text, text.encode(), tmp_path / "f.txt", str(tmp_path / "f.txt"), f"HLO:\n {text}"):
+            module = parse(given)
+            assert type(module).__name__ == ("HloModule" if text == HLO else "MlirModule")
+            search = module.with_opcode if isinstance(module, HloModule) else module.operations
+            assert len(search(opcode)) == len(search({opcode})) == text.count(f" {opcode}")
+    with pytest.raises(ParseError, match="neither HLO nor MLIR"):
+        parse("once upon\na time")
+    with pytest.raises(FileNotFoundError):
+        parse("nowhere.hlo")

@@ -1,0 +1,81 @@
+"""What a module refers to and does not have: operands, computations, and devices outside of its replica groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from ..errors import Problem, readable
+from ..sharding_syntax.replica_groups import fault_of, parse_replica_groups
+from ..source import Span
+from .patterns import NAME
+
+if TYPE_CHECKING:
+    from .computation import Computation
+    from .module import HloModule
+
+_NAME = re.compile(rf"%({NAME})".encode(), re.ASCII)
+_HEAD = re.compile(rf"\n  (?:ROOT )?+%({NAME}) = ".encode(), re.ASCII)
+_GROUPS = re.compile(
+    rb"[, ]replica_groups=(\{(?:\{[\d, ]*+\}[, ]*+)*+\}|\[[\d,]++\]<=\[[\d,]++\](?:T\([\d,]++\))?+"
+    rb"|mesh\[[^\]\n]*+\](?:, ?device_ids=\((?:[^()\n]|\([^()\n]*+\))*+\))?+,? ?\{[^}\n]*+\})"
+)
+LARGEST_UNPRINTED = 1 << 22
+"""Bytes; a larger text that no compiler laid out is not looked through."""
+
+
+def broken_references(module: HloModule) -> Iterator[Problem]:
+    """The problems of a module whose every line can be read, each name and each list of groups once."""
+    computations = module.computations
+    known = {computation.name for computation in computations}
+    for computation in computations:
+        for name, place in _undefined(computation, known):
+            yield Problem(f"there is no instruction or computation {name!r} here", module.source, place)
+    yield from _uncovered(module)
+
+
+def _undefined(computation: Computation, known: set[str]) -> Iterator[tuple[str, Span]]:
+    """What instructions of a computation name, that is neither one of them nor a computation."""
+    data, place = computation.module.source.data, computation.span
+    if computation.is_printed and data.find(b"%", place.start, place.end) >= 0:
+        used = set(_NAME.findall(data, place.start, place.end)) - set(_HEAD.findall(data, place.start, place.end))
+        if {name.decode() for name in used} <= known:
+            return
+    elif len(data) > LARGEST_UNPRINTED:
+        return
+    seen = set(known)
+    own = {each.name for each in computation.instructions}
+    for instruction in computation.instructions:
+        operands = readable(partial(getattr, instruction, "operands")) or ()
+        called = readable(partial(getattr, instruction, "called")) or ()
+        for name in chain((each for each in operands if each not in own), called):
+            if name not in seen:
+                seen.add(name)
+                at = data.find(name.encode(), instruction.span.start, instruction.span.end)
+                if at >= 0:  # what stands in the place of an operand has a name that nobody wrote
+                    yield name, Span(at, at + len(name))
+
+
+def _uncovered(module: HloModule) -> Iterator[Problem]:
+    """Groups that name a device twice, or leave one out (XLA, xla/service/hlo_verifier.cc, CheckReplicaGroups)."""
+    counts = _device_counts(module)
+    seen = set()
+    for found in _GROUPS.finditer(module.source.data):
+        if found[1] not in seen:
+            seen.add(found[1])
+            groups = readable(partial(parse_replica_groups, found[1].decode()))
+            wrong = None if groups is None else fault_of(groups.devices(max(counts, default=0)), counts)
+            if wrong:
+                yield Problem(f"these groups {wrong}", module.source, Span(found.start(1), found.end(1)))
+
+
+def _device_counts(module: HloModule) -> set[int]:
+    """How many members groups may have in all: replicas, partitions, or both; none where the header does not say."""
+    given = [module.attributes.get(key, "") for key in ("replica_count", "num_partitions")]
+    if not any(given):
+        return set()
+    replicas, partitions = (int(each) if each.isdecimal() and len(each) < 8 else 1 for each in given)
+    return {replicas, partitions, replicas * partitions}

@@ -1,0 +1,81 @@
+"""What a module refers to and does not have: values, functions, and devices outside of its replica groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..errors import Problem, readable
+from ..sharding_syntax.replica_groups import fault_of
+from ..source import Span
+from .lists import symbol
+from .patterns import STRING, WORD
+
+if TYPE_CHECKING:
+    from .function import Function
+    from .module import MlirModule
+
+_VALUE = re.compile(rf"%([{WORD}\-]+)(?![{WORD}\-])".encode())
+_DEFINED = re.compile(rf"%([{WORD}\-]++)(?::\d++ *+=| *+=|:)".encode())
+"""In front of operations, as arguments of functions and of blocks, and `(%iterArg = %0)` of a loop."""
+_SEVERAL = re.compile(rf"^[ \t]*+((?:%[{WORD}\-]++(?::\d++)?+, *+)++)%[{WORD}\-:]++ *+=".encode(), re.MULTILINE)
+"""Of results that have a name each, all but the last."""
+_STRING = re.compile(rf"{STRING}|//[^\n]*+".encode())
+_CALL = re.compile(rb'(?<![\w.$])"?(?:func\.)?call"? (@(?:[\w.$\-]++|"[^"\n]*+"))')
+_GROUPS = re.compile(rb"replica_groups = (dense<[^>]*+> : tensor<[^>]*+>)")
+
+
+def broken_references(module: MlirModule) -> Iterator[Problem]:
+    """The problems of a module that can be read, each name and each list of groups once."""
+    source = module.source
+    names = {function.name for function in module.functions}
+    for function in module.functions:
+        for name, place in _undefined(source.data, function):
+            yield Problem(f"there is no value %{name} in this function", source, place)
+    called = {symbol(found[1].decode("utf-8", "replace")): found.span(1) for found in _CALL.finditer(source.data)}
+    for name in called.keys() - names:
+        if module.operation_at(called[name][0]) is not None:
+            yield Problem(f"there is no function {name!r} here", source, Span(*called[name]))
+    yield from _uncovered(module)
+
+
+def _undefined(data: bytes, function: Function) -> Iterator[tuple[str, Span]]:
+    place = function.span
+    used = set(_VALUE.findall(data, place.start, place.end))
+    if used <= _defined(data[place.start : place.end]):
+        return
+    # Text may be in strings, too.
+    written = _STRING.sub(lambda found: b" " * len(found[0]), data[place.start : place.end])
+    missing = set(_VALUE.findall(written)) - _defined(written)
+    for found in _VALUE.finditer(written) if missing else ():
+        if found[1] in missing:
+            missing.discard(found[1])
+            yield found[1].decode(), Span(place.start + found.start(), place.start + found.end())
+
+
+def _defined(text: bytes) -> set[bytes]:
+    several = (name for names in _SEVERAL.findall(text) for name in _VALUE.findall(names))
+    return {*_DEFINED.findall(text), *several}
+
+
+def _uncovered(module: MlirModule) -> Iterator[Problem]:
+    """Groups that name a device twice, or leave one out (StableHLO, docs/spec.md, all_gather and its like)."""
+    seen = set()
+    for found in _GROUPS.finditer(module.source.data):
+        if found[1] not in seen:
+            seen.add(found[1])
+            operation = module.operation_at(found.start())
+            groups = None if operation is None else readable(partial(getattr, operation, "replica_groups"))
+            wrong = None if groups is None else fault_of(groups.devices(0), _device_counts(module))
+            if wrong:
+                yield Problem(f"these groups {wrong}", module.source, Span(found.start(1), found.end(1)))
+
+
+def _device_counts(module: MlirModule) -> set[int]:
+    given = [module.attributes.get(f"mhlo.num_{each}", "").split() for each in ("replicas", "partitions")]
+    if not all(given):
+        return set()
+    replicas, partitions = (int(each[0]) if each[0].isdecimal() and len(each[0]) < 8 else 1 for each in given)
+    return {replicas, partitions, replicas * partitions}
