@@ -157,6 +157,7 @@ class Collective(Struct, frozen=True):
     argument: str | None
     source: SourceRef
     parts: list[Part]
+    omitted_parts: int | None
     causes: list[Cause]
     omitted_causes: int | None
 
@@ -187,13 +188,14 @@ def collective_of(collective: report.Collective, program: Program, *, in_full: b
         axes=None if collective.axes is None else list(map(str, collective.axes)),
         operand_types=list(map(str, collective.operand_types)),
         result_types=list(map(str, collective.result_types)),
-        parts=[shaped(Part, part, type=str(part.type)) for part in collective.parts],
+        parts=[shaped(Part, part, type=str(part.type)) for part in collective.parts] if in_full else [],
+        omitted_parts=None if in_full else len(collective.parts) or None,
         estimated_seconds=None if collective.estimate is None else collective.estimate.seconds,
-        causes=list(map(_cause, shown)),
+        causes=[_cause(cause, in_full=in_full) for cause in shown],
         omitted_causes=len(causes) - len(shown) or None,
         pairs=collective.pairs or None,
     )
 
 
-def _cause(cause: CollectiveCause) -> Cause:
-    return shaped(Cause, cause, source=cause.place)
+def _cause(cause: CollectiveCause, *, in_full: bool) -> Cause:
+    return shaped(Cause, cause, source=cause.place, against=cause.against if in_full else ())

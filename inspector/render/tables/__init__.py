@@ -8,7 +8,7 @@ from ...report import Report
 from ..table import Table
 from .captured import arguments, problems, stages
 from .collectives import causes, collectives
-from .communication import communication
+from .communication import communication, modules
 from .cost import cost, memory
 from .execution import devices, divergences, live, reference, times
 from .findings import findings
@@ -18,6 +18,7 @@ TABLES: tuple[Callable[[Report], Table], ...] = (
     findings,
     divergences,
     communication,
+    modules,
     collectives,
     causes,
     cost,
@@ -35,7 +36,7 @@ TABLES: tuple[Callable[[Report], Table], ...] = (
 
 DETAILS: Mapping[str, Sequence[Callable[[Report], Table]]] = {
     "findings": (findings,),
-    "collectives": (collectives, causes),
+    "collectives": (modules, collectives, causes),
     "shardings": (shardings, arguments),
     "variance": (variance,),
     "values": (divergences, devices, reference, live),

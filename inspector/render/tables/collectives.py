@@ -8,8 +8,8 @@ from ...pipeline import communicating_stages
 from ...report import WRITTEN, Collective, Report, UncountedCommunication
 from ...shardings.collective_causes import causes_of
 from ...units import format_bytes, format_seconds
-from ..collective_rows import CollectiveRow, rows_of, total_seconds
-from ..table import Cell, Column, Detail, Piece, Row, Table, axes_cell, titled
+from ..collective_rows import CollectiveRow, rows_of, share_text, total_seconds, total_wire
+from ..table import Cell, Column, Piece, Row, Table, axes_cell, titled
 from ..why_lines import cause_line, remedy_line
 
 TITLES = {
@@ -43,7 +43,7 @@ def programs(report: Report) -> list[str]:
 
 
 def collectives(
-    report: Report, program: str | None = None, unfolded: Collection[Key] = (), by_bytes: bool = False
+    report: Report, program: str | None = None, unfolded: Collection[Key] = (), by_bytes: bool = True
 ) -> Table:
     """Those of one program. Collectives that differ in nothing shown are one row, unless that row is unfolded.
 
@@ -54,13 +54,15 @@ def collectives(
     groups = rows_of(listed, report)
     if by_bytes:
         groups = tuple(sorted(groups, key=lambda group: -(group.total_wire or 0)))
+    totals = [group.total_wire for group in groups]
+    whole = None if None in totals else sum(each or 0 for each in totals)
     estimated = any(collective.estimate is not None for collective in listed)
     rows: list[Row] = []
     for group in groups:
         if group.count > 1 and key_of(group.collectives[0]) in unfolded:
-            rows += [_row(group, estimated, number) for number in range(group.count)]
+            rows += [_row(group, estimated, whole, number) for number in range(group.count)]
         else:
-            rows.append(_row(group, estimated))
+            rows.append(_row(group, estimated, whole))
     return Table(
         id="collectives",
         title="Collectives",
@@ -70,6 +72,8 @@ def collectives(
             Column("kind", 14, 10),
             Column("axes", 5, 9),
             Column("per device", 12, 6),
+            Column("total", 8, 8, "right", "documents"),
+            Column("share", 5, 8, "right", "documents"),
             Column("wire", 8, 8, "right"),
             Column("runs", 4, 7, "right"),
             *([Column("est.", 6, 8, "right")] if estimated else []),
@@ -84,7 +88,7 @@ def collectives(
     )
 
 
-def _row(group: CollectiveRow, estimated: bool, member: int | None = None) -> Row:
+def _row(group: CollectiveRow, estimated: bool, whole: int | None, member: int | None = None) -> Row:
     """All collectives that are alike, or one of them by its name."""
     these = group.collectives if member is None else group.collectives[member : member + 1]
     one = these[0]
@@ -95,6 +99,8 @@ def _row(group: CollectiveRow, estimated: bool, member: int | None = None) -> Ro
         group.kind,
         axes_cell(one.axes) if one.axes else group.axes,
         group.types,
+        format_bytes(total_wire(these)),
+        share_text(total_wire(these), whole),
         format_bytes(group.wire_bytes),
         group.executions,
         *([format_seconds(total_seconds(these))] if estimated else []),
@@ -165,13 +171,7 @@ def causes(report: Report) -> Table:
         heading="Why they are there" if ordered else "",
         most=20,
         unit="cause",
-        details=_details,
-        in_full=True,
     )
-
-
-def _details(lines: object) -> Sequence[Detail]:
-    return [Detail("", line) for line in lines] if isinstance(lines, tuple) else ()
 
 
 def _what(rows: Sequence[CollectiveRow]) -> str:

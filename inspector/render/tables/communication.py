@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from ...collectives.spelled import axes_text
 from ...report import Collective, Report, StrategyTotal, UncountedCommunication
 from ...units import format_bytes, format_seconds, plural
-from ..collective_rows import SHORT_PASS, folded_names
-from ..table import Cell, Column, Row, Table, axes_cell
+from ..collective_rows import SHORT_PASS, folded_names, share_text
+from ..modules import module_names, module_tree, modules_of, rows_of_tree
+from ..table import Cell, Column, Row, Table, axes_cell, titled
 
 SHOWN = {
     "hlo": "",
@@ -47,6 +48,31 @@ def communication(report: Report) -> Table:
     )
 
 
+def modules(report: Report) -> Table:
+    """What each module communicates in a step, with those in it under it."""
+    listed = [each for total in report.communication for each in total.collectives]
+    root = module_tree(listed)
+    rows = [
+        Row(
+            (
+                share_text(each.wire_bytes, root.wire_bytes),
+                format_bytes(each.wire_bytes),
+                "  " * depth + name,
+            )
+        )
+        for depth, name, each in rows_of_tree(root.inside)
+    ]
+    return Table(
+        id="modules",
+        title="Modules",
+        columns=titled("share", "bytes", "module", right=("share", "bytes")),
+        rows=tuple(rows),
+        heading="Communication by module, per device per step" if rows else "",
+        most=40,
+        unit="module",
+    )
+
+
 def sent_text(totals: Collection[StrategyTotal], *, is_complete: bool) -> str:
     """`128 KiB`; `at least` where some are not known."""
     known = [each.wire_bytes for each in totals if each.wire_bytes is not None]
@@ -60,10 +86,9 @@ def _heading(report: Report) -> str:
 
 
 def _row(total: StrategyTotal, whole: int | None, estimated: bool, report: Report) -> Row:
-    share = "" if not whole or total.wire_bytes is None else f"{total.wire_bytes / whole:.0%}"
     kinds = plural(len(total.collectives), total.kind)
     cells: tuple[Cell, ...] = (
-        share,
+        share_text(total.wire_bytes, whole),
         format_bytes(total.wire_bytes),
         *([format_seconds(total.seconds)] if estimated else []),
         total.strategy,
@@ -88,6 +113,10 @@ def _total(total: int, count: int) -> str:
 
 
 def _where(total: StrategyTotal, script: str | None) -> str:
+    paths = [path for each in total.collectives for path in modules_of(each)]
+    gradients = [plural(total.gradients, "gradient")] if total.gradients else []
+    if paths and all(paths):
+        return ": ".join([*gradients, ", ".join(module_names(paths))])
     if total.arguments:
         return _listed(folded_names(total.arguments))
     lines: dict[str, dict[str, None]] = {}
@@ -95,7 +124,6 @@ def _where(total: StrategyTotal, script: str | None) -> str:
         place = each.source.function_text(script) or each.op_name or ""
         lines.setdefault(place, {})[SHORT_PASS[each.direction]] = None
     placed = [_with_passes(place, [each for each in passes if each]) for place, passes in lines.items() if place]
-    gradients = [plural(total.gradients, "gradient")] if total.gradients else []
     return ", ".join(filter(None, (*gradients, _listed(placed))))
 
 
