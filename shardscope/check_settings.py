@@ -18,7 +18,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from shardscope.configuration import Found, validated
+from shardscope.configuration import Devices, Found, validated
 from shardscope.inspector.capture.protocol.request import is_file, split_function
 
 NAME = "tool.shardscope.check"
@@ -33,7 +33,7 @@ class FunctionSettings(Struct, frozen=True, forbid_unknown_fields=True):
     budgets: _Texts = ()
     arg: _Texts = ()
     inputs: Annotated[str | None, Meta(description="a name in the script")] = None
-    devices: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="a number of fake CPU devices")] = None
+    devices: Devices = None
     target: Annotated[str | None, Meta(description="a target")] = None
 
 

@@ -19,14 +19,18 @@ SIGNALLED = 128
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
-    _occupy_standard_descriptors()
     try:
+        _occupy_standard_descriptors()
         with stopping():
             return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except Stopped as stopped:
         return ExitCode(SIGNALLED + stopped.number)
+    except (OSError, MemoryError) as error:  # of the system and not of what is asked for: no space, too many open files
+        where = f"{filename}: " if (filename := getattr(error, "filename", None)) else ""
+        why = getattr(error, "strerror", None) or str(error) or "there is not enough memory"
+        return _complain(f"{where}{why}", ExitCode.SYSTEM_FAILED)
 
 
 def _run(given: Sequence[str]) -> ExitCode:
@@ -49,20 +53,16 @@ def _run(given: Sequence[str]) -> ExitCode:
         return _complain(error, ExitCode.SYSTEM_FAILED)
     except ShardscopeError as error:
         return _complain(error, ExitCode.USAGE)
-    except OSError as error:  # of the system and not of what is asked for: no space, no memory, too many open files
-        where = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{where}{error.strerror or error}", ExitCode.SYSTEM_FAILED)
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors pass the door to the terminal, as they quote what was given."""
 
     def error(self, message: str) -> NoReturn:
-        """Say how it is used and what is wrong, and end."""
+        """Say what is wrong, and end."""
         from shardscope.terminal import say
 
-        self.print_usage(sys.stderr)
-        say(f"{self.prog}: error: {message}")
+        say(f"{self.prog}: {message}; see {self.prog} --help")
         raise SystemExit(ExitCode.USAGE)
 
 

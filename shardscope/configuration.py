@@ -18,6 +18,8 @@ from shardscope.parsers.errors import ShardscopeError
 
 FILE = "pyproject.toml"
 TABLE = "tool.shardscope"
+MAX_DEVICES = 1 << 14
+MAX_TIMEOUT_S = 1 << 24
 LARGEST = 4 << 20
 """Bytes of a file that is read."""
 
@@ -25,15 +27,24 @@ _T = TypeVar("_T")
 
 _Rules = Annotated[tuple[str, ...], Meta(description="a list of rules, as in ['SS01', 'psum-of-invariant']")]
 
+Devices = Annotated[
+    Annotated[int, Meta(ge=1, le=MAX_DEVICES)] | None,
+    Meta(description=f"a number of fake CPU devices, at most {MAX_DEVICES:,}"),
+]
+
 
 class Configuration(Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
     """What the table may hold; None, or nothing, where it does not say. `check` is what `shardscope check` reads."""
 
     target: Annotated[str | tuple[str, ...] | None, Meta(description="a target, or a list of them")] = None
-    devices: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="a number of fake CPU devices")] = None
+    devices: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_DEVICES)] | None, Meta(description="a number of fake CPU devices")
+    ] = None
     python: Annotated[str | None, Meta(description="the path of an interpreter")] = None
     live: Annotated[bool | None, Meta(description="true or false")] = None
-    timeout: Annotated[Annotated[float, Meta(gt=0)] | None, Meta(description="a number of seconds")] = None
+    timeout: Annotated[
+        Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_S)] | None, Meta(description="a number of seconds")
+    ] = None
     select: _Rules | None = None
     ignore: _Rules = ()
     fail_on: Annotated[Literal["error", "warning", "info"] | None, Meta(description="'error', 'warning' or 'info'")] = (

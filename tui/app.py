@@ -43,16 +43,22 @@ def show_live(begun: Begun, policy: Policy = EVERYTHING, *, verify: bool = False
     """
     feed = Feed(begun.captures, begun.cancellation.cancel)
     improve = partial(explained_or_verified, request=begun.request, policy=policy, verify=verify)
-    ShardscopeApp(feed, policy=policy, improve=improve).run()
-    return feed.stop()
+    try:
+        ShardscopeApp(feed, policy=policy, improve=improve).run()
+    finally:
+        last = feed.stop()
+    return last
 
 
 def show_targets(captures: Sequence[Begun], policy: Policy = EVERYTHING) -> tuple[Capture, ...]:
     """Show captures for several targets, one at a time or all side by side, as `show_live` does."""
     feeds = [Feed(begun.captures, begun.cancellation.cancel) for begun in captures]
     app = ShardscopeApp(feeds[0], others=feeds[1:], policy=policy)
-    app.run()
-    return tuple(feed.stop() for feed in feeds)
+    try:
+        app.run()
+    finally:
+        last = tuple(feed.stop() for feed in feeds)
+    return last
 
 
 def show_diff(found: Diff) -> None:

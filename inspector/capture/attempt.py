@@ -10,6 +10,7 @@ import time
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from ..targets.target import Target, topology_of
 from . import endings
@@ -37,7 +38,10 @@ EARLY = ("hlo-before", "hlo-spmd")
 
 OLDEST_PYTHON = (3, 11)
 
-Ended = Ending | OSError | ValueError
+UNFIT = (FileNotFoundError, NotADirectoryError, PermissionError, ValueError)
+"""Errors of `--python` itself; others are those of a system that lacks something."""
+
+Ended = Ending | OSError | ValueError | RuntimeError
 Arriving = Frame | Propagated | Ended
 
 
@@ -156,7 +160,8 @@ class Attempt:
         if not isinstance(ending, Ending):
             reason = getattr(ending, "strerror", None) or str(ending)
             where = getattr(ending, "filename", None) or self._python
-            return replace(growing, failure=Failure("usage", f"cannot run {where}: {reason}", "start"), progress=None)
+            kind: Literal["usage", "died"] = "usage" if isinstance(ending, UNFIT) else "died"
+            return replace(growing, failure=Failure(kind, f"cannot run {where}: {reason}", "start"), progress=None)
         stdout, stderr = (printed.decode("utf-8", "replace") for printed in (ending.stdout, ending.stderr))
         growing = replace(growing, stdout=stdout, stderr=stderr)
         if growing.complete or growing.failure:

@@ -44,7 +44,7 @@ class Process:
         command: Command,
         environment: Mapping[str, str],
         directory: str | None,
-        deliver: Callable[[Frame | Ending | OSError | ValueError], None],
+        deliver: Callable[[Frame | Ending | OSError | ValueError | RuntimeError], None],
     ) -> None:
         self._command = command
         self._environment = environment
@@ -84,6 +84,15 @@ class Process:
                 self._group = None
 
     def _run(self) -> None:
+        try:
+            ending: Ending | OSError | ValueError | RuntimeError = self._followed()
+        except (OSError, ValueError, RuntimeError) as error:  # there is no such program, file descriptor, or thread
+            self.kill()
+            ending = error
+        self._deliver(ending)
+
+    def _followed(self) -> Ending:
+        """Start the process and pass on its frames until it has ended; how it did."""
         reading, writing = os.pipe()
         try:
             process = subprocess.Popen(
@@ -96,10 +105,9 @@ class Process:
                 env=dict(self._environment),
                 cwd=self._directory,
             )
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError):
             os.close(reading)
-            self._deliver(error)
-            return
+            raise
         finally:
             os.close(writing)
         with self._lock:
@@ -123,7 +131,7 @@ class Process:
             self._group = None
         process.returncode = os.waitstatus_to_exitcode(status)
         drain.finish()
-        self._deliver(Ending(process.returncode, _peak(usage), drain.stdout.data, drain.stderr.data, damage))
+        return Ending(process.returncode, _peak(usage), drain.stdout.data, drain.stderr.data, damage)
 
     def _read_frames(self, descriptor: int) -> str | None:
         """Pass on all frames; why that ended early, if it did."""
@@ -200,7 +208,7 @@ class Drain:
         self._thread.join(2)
 
     def _run(self) -> None:
-        with selectors.DefaultSelector() as selector:
+        with suppress(OSError), selectors.DefaultSelector() as selector:
             for pipe, output in self._pipes.items():
                 selector.register(pipe, selectors.EVENT_READ, output)
             while selector.get_map():

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -72,7 +73,9 @@ class Propagation:
         self._thread.join(5)
 
     def _run(self) -> None:
-        process = self._start()
+        process = None
+        with suppress(OSError):  # it is started again when there is a text
+            process = self._start()
         text = self._texts.get()
         if text is None:
             _reap(process)

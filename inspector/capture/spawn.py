@@ -90,7 +90,7 @@ def capture(request: Request, cancellation: Cancellation | None = None) -> Itera
     while True:
         try:
             attempt = Attempt(request, target, devices, negotiable, deadline)
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # no folder can be made, or no thread
             yield Capture(failure=Failure("usage", f"cannot begin: {error}", "start"))
             return
         cancellation.attach(attempt)

@@ -14,6 +14,7 @@ The arguments are taken from the first of these that there is: --arg; --inputs; 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -48,6 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--probe",
+        type=_probe,
         default="collectives",
         metavar="WHAT",
         help="whose values to show on each device: collectives, all, none, or equations' ids as in 1.4,1.7",
@@ -107,10 +109,19 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
     )
 
 
+def _probe(text: str) -> str:
+    if text not in ("collectives", "all", "none") and not re.fullmatch(r"\d+\.\d+(,\d+\.\d+)*", text.replace(" ", "")):
+        message = f"{text!r} is not collectives, all, none, or ids of equations as in 1.4,1.7"
+        raise argparse.ArgumentTypeError(message)
+    return text
+
+
 def _numbers(text: str) -> tuple[int, ...]:
     """`0,3,5-7` as numbers."""
     numbers: list[int] = []
-    for part in text.split(","):
+    for part in text.replace(" ", "").split(","):
+        if not re.fullmatch(r"\d{1,9}(-\d{1,9})?", part):
+            raise argparse.ArgumentTypeError(f"{text!r} is not numbers as in 0,3,5-7")
         first, _, last = part.partition("-")
-        numbers += range(int(first), int(last or first) + 1)
+        numbers += range(int(first), int(last or first) + 1)[:MOST_NUMBERS]
     return tuple(numbers[:MOST_NUMBERS])

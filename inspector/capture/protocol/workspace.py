@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,17 +102,22 @@ _LEVELS: dict[str, Level] = {"I": "info", "W": "warning", "E": "error", "F": "er
 @contextmanager
 def diverted(path: Path | str) -> Iterator[None]:
     """Send file descriptor 2 to a file."""
-    sys.stderr.flush()
+    _flush()
     kept = os.dup(2)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.dup2(file, 2)
         yield
     finally:
-        sys.stderr.flush()
+        _flush()
         os.dup2(kept, 2)
         os.close(file)
         os.close(kept)
+
+
+def _flush() -> None:
+    with suppress(Exception):  # the script may have put anything in its place
+        sys.stderr.flush()
 
 
 def read_messages(path: Path, phase: Phase) -> list[Message]:

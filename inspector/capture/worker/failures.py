@@ -20,6 +20,8 @@ LONGEST = 20_000
 
 MOST_FRAMES = 100
 
+OLDEST_JAX = (0, 7, 1)
+
 HERE = FOLDER + os.sep
 
 _FRAME = re.compile(r'  File "([^"]+)", line \d+')
@@ -40,17 +42,31 @@ def describe(error: BaseException, phase: Phase) -> Failure:
             message += " while it was imported"
             hint = 'what only a run of the script should do belongs under `if __name__ == "__main__":`'
     else:
-        lines = str(error).strip().splitlines() or [""]
+        lines = text_of(error).strip().splitlines() or [""]
         text = lines[-1 if lines[0].endswith(_HEADER) else 0]
         message = f"{type(error).__name__}: {text}" if text else type(error).__name__
         if _raised_here(error):
             message = f"shardscope itself failed, please report it: {message}"
-    return Failure("function", message, phase, story(error), hint, str(error)[:LONGEST], user_stack(error))
+            if (jax := sys.modules.get("jax")) and jax.__version_info__ < OLDEST_JAX:
+                oldest = ".".join(map(str, OLDEST_JAX))
+                old = f"JAX {jax.__version__} is older than {oldest}, the oldest that can be captured: {text}"
+                return Failure("usage", old, phase, hint="--python names an interpreter with a newer one")
+    return Failure("function", message, phase, story(error), hint, text_of(error), user_stack(error))
+
+
+def text_of(error: BaseException) -> str:
+    """The beginning of an exception's own text; why there is none, where it fails to say it."""
+    try:
+        return str(error)[:LONGEST]
+    except BaseException as problem:
+        return f"(its __str__ raised {type(problem).__name__})"
 
 
 def story(error: BaseException) -> str:
     """The traceback as Python prints it, without the frames of JAX and of shardscope, unless the latter is to blame."""
     told = traceback.TracebackException.from_exception(error)
+    for part in _chain(told, set()):
+        part._str = getattr(part, "_str", "")[:LONGEST]  # type: ignore[attr-defined]
     if _raised_here(error):
         return "".join(told.format())
     for part in _chain(told, set()):

@@ -10,6 +10,7 @@ import os
 import platform
 import re
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from . import failures, patches
 from .channel import Channel, Pipe, die_with_parent
 from .inputs.resolve import find_script, prepare_path, resolve
 from .patches import Overriding
+from .simulated.platform import KeptPlatform
 from .simulated.topology import Topology
 
 WANTED = re.compile(r"jax|jaxlib|libtpu|jax-(cuda|rocm)\d+-(plugin|pjrt)|nvidia-(cuda-nvcc|nvvm)(-cu\d+)?")
@@ -43,10 +45,8 @@ def main(workspace: str, descriptor: str, request_text: str, chosen_devices: str
     except BaseException as error:
         _send_failure(error, channel, request.target, int(chosen_devices or 0))
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with suppress(Exception):  # the script may have closed it, or put anything in its place
             stream.flush()
-        except (OSError, ValueError, AttributeError):  # the script closed or replaced it
-            continue
     os._exit(0)  # Threads of the script may never end, and its exit handlers are not part of what is captured.
 
 
@@ -69,6 +69,8 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
     overrides.watch_imports()
     if topology is not None:
         topology.watch_imports()
+    if request.target != "local":
+        KeptPlatform(channel).watch_imports()
     found = resolve(request.function)
     file = getattr(found.module, "__file__", None) or ""
     if script is None and file.endswith(".py"):
@@ -83,7 +85,7 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
 def _send_failure(error: BaseException, channel: Channel, target: str, chosen_devices: int) -> None:
     """Tell why it ends here; an error about the number of devices says how many were wanted."""
     failure = failures.describe(error, channel.phase)
-    message, line = str(error), failures.user_line(error)
+    message, line = failures.text_of(error), failures.user_line(error)
     count = _device_count() if failures.is_about_devices(message, line) else 0
     wanted = failures.wanted(message, line, count) if count and not isinstance(error, UsageError) else None
     if wanted is not None and count == chosen_devices:

@@ -13,10 +13,11 @@ import jax
 from jax.extend.source_info_util import register_exclusion
 
 from ..protocol.events import Memory
-from ..protocol.request import Request
+from ..protocol.request import Request, UsageError
 from ..protocol.workspace import COMPILER_LOG, PROFILE, diverted
 from . import failures
 from .channel import Channel
+from .failures import OLDEST_JAX
 from .inputs import callables, wrappers
 from .inputs.arguments import find_arguments
 from .inputs.callables import Traceable
@@ -29,8 +30,6 @@ from .program.jaxpr_facts import Table
 from .simulated.topology import Topology
 from .stages import TracedProgram, send_compiled, send_traced
 from .subject import KnownSubject, meshes_in_context
-
-OLDEST_JAX = (0, 7, 1)
 
 
 def record(
@@ -72,11 +71,13 @@ def record(
             traced.lower,
         )
         table = send_traced(program, started, subject, channel)
+        _refuse_unknown(request.probe, table)
         if call.implicit_jit is not None:
             channel.tell("info", f"{found.name} has no jit of its own; shown as {call.implicit_jit} of it")
             callables.refuse_dead(found.name, traced.jaxpr)
         if request.only_trace:
             return
+        values.take_flat_arguments(traced)
         compiled = send_compiled(program, table, subject, channel, workspace, topology)
         if topology is None and request.live:
             channel.enter("run")
@@ -135,6 +136,21 @@ def _warnings_as_messages(channel: Channel) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
+
+
+def _refuse_unknown(probe: str, table: Table) -> None:
+    """Refuse ids of equations that the program does not have.
+
+    Raises:
+        UsageError: there is one.
+    """
+    if probe in ("collectives", "all", "none"):
+        return
+    known = {f"{number}.{place}" for number, each in enumerate(table.jaxprs) for place in range(len(each["equations"]))}
+    unknown = [name for part in probe.split(",") if (name := part.strip()) not in known]
+    if unknown:
+        hint = "--format json lists the ids of equations; --probe all takes those inside of shard_maps"
+        raise UsageError(f"--probe {probe}: the program has no equation {unknown[0]}", hint)
 
 
 def _old_jax() -> str | None:

@@ -17,7 +17,7 @@ from ...protocol.memory import available_bytes
 from ..inputs import arg_spec
 from ..inputs.callables import Traceable
 from ..program.avals import is_ref, spec_text, type_text
-from ..program.values import result_path
+from ..program.values import donations, leaves_of, result_path
 
 RUNS = 5
 LONGEST = 2.0
@@ -50,9 +50,10 @@ class Inputs(NamedTuple):
 def inputs_of(call: Traceable, compiled: Any, seed: int) -> Inputs:
     """Values for all arguments, on the devices where they belong."""
     leaves, tree = jax.tree.flatten(call.dynamic())
+    tree = getattr(call.traced, "_in_tree", tree)
     values = [arg_spec.concrete(leaf, seed, index) for index, leaf in enumerate(leaves)]
     formats = _input_formats(compiled, len(leaves))
-    donated = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(compiled.args_info)]
+    donated = donations(call, len(leaves))
     try:
         placed = [_place(value, wanted) for value, wanted in zip(values, formats, strict=True)]
     except ValueError:  # Refs that a function closes over are counted among its arguments, and unused arguments are not
@@ -123,7 +124,7 @@ def ref_of(value: Any) -> Any:
 
 def _input_formats(compiled: Any, count: int) -> list[Any]:
     """Sharding and layout of each argument; None for one that the compiled program has no use for."""
-    leaves = jax.tree.leaves(compiled.input_formats, is_leaf=lambda leaf: leaf is None)
+    leaves = leaves_of(compiled, "input_formats")
     known = [leaf if getattr(leaf, "sharding", None) is not None else None for leaf in leaves]
     return known if len(known) == count else [None] * count
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import jax
+from jax._src import tree_util
 
 from ...protocol.events import Value
 from ..inputs import wrappers
@@ -16,9 +18,9 @@ from .avals import spec_text, type_text
 def describe_arguments(call: Traceable) -> tuple[Value, ...]:
     """Each traced argument, in the order of the jaxpr's inputs."""
     given = call.dynamic()
-    told = _spread(wrappers.asked_shardings(call.jitted, "in"), given[0])
-    donated = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(call.traced.args_info)]
+    told = _spread(wrappers.requested_shardings(call.jitted, "in"), jax.tree.structure(given[0]))
     leaves, _ = jax.tree_util.tree_flatten_with_path(given)
+    donated = donations(call, len(leaves))
     avals = list(call.traced.jaxpr.in_avals)[-len(leaves) :] if leaves else []
     names = call.dynamic_names()
     known_as = {number: list(paths) for number, paths in call.known_as.items()}
@@ -27,32 +29,94 @@ def describe_arguments(call: Traceable) -> tuple[Value, ...]:
             _known(leaf, known_as) or _argument_path(path, names),
             type_text(aval),
             spec_text(told[index] if index < len(told) else None) or spec_text(getattr(leaf, "sharding", None)),
-            donated[index] if index < len(donated) else False,
+            donated[index],
         )
         for index, ((path, leaf), aval) in enumerate(zip(leaves, avals, strict=False))
     )
 
 
+BUILT_IN = (tuple, list, dict, type(None))
+
+
+def take_flat_arguments(traced: Any) -> None:
+    """Have a traced call lowered and compiled as one of flat arguments, where classes of the script are among them.
+
+    JAX would make trees of what is no array (JAX 0.8 to 0.12, `Traced._in_tree`; before, it does so while it traces).
+    """
+    tree = getattr(traced, "_in_tree", None)
+    if tree is None or not _has_other_nodes(tree):
+        return
+    registry = getattr(tree_util, "tracing_registry", None)
+    flat: tuple[tuple[int, ...], dict[str, int]] = tuple(range(tree.num_leaves)), {}
+    traced._in_tree = jax.tree.structure(flat) if registry is None else registry.flatten(flat)[1]
+
+
+def _has_other_nodes(tree: Any) -> bool:
+    node = tree.node_data()
+    return node is not None and (node[0] not in BUILT_IN or any(map(_has_other_nodes, tree.children())))
+
+
+def donations(call: Traceable, count: int) -> list[bool]:
+    """Of each of so many arguments, whether its buffer is given away."""
+    flags = getattr(call.traced, "_params", {}).get("donated_invars")
+    if flags is None:
+        flags = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(call.traced.args_info)]
+    known = list(flags)[-count:] if count else []
+    return [*known, *[False] * (count - len(known))]
+
+
 def describe_results(call: Traceable) -> tuple[Value, ...]:
     """Each result, in the order of the jaxpr's outputs."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(call.traced.out_info)
-    told = _spread(wrappers.asked_shardings(call.jitted, "out"), call.traced.out_info)
+    avals = call.traced.jaxpr.out_avals
+    paths = call.results or result_paths(call.traced, len(avals))
+    told = _spread(wrappers.requested_shardings(call.jitted, "out"), getattr(call.traced, "out_tree", None))
     return tuple(
-        Value(
-            call.results[index] if call.results else result_path(path),
-            type_text(aval),
-            spec_text(told[index] if index < len(told) else None),
-        )
-        for index, ((path, _), aval) in enumerate(zip(leaves, call.traced.jaxpr.out_avals, strict=False))
+        Value(path, type_text(aval), spec_text(told[index] if index < len(told) else None))
+        for index, (path, aval) in enumerate(zip(paths, avals, strict=False))
     )
+
+
+def result_paths(traced: Any, count: int) -> list[str]:
+    """What results are called: as JAX noted it while it traced.
+
+    It notes `result` for all of them where a class of the script does not take JAX's placeholders. Tracers it takes.
+    """
+    noted = getattr(getattr(traced.jaxpr.jaxpr, "debug_info", None), "result_paths", None) or ()
+    if len(noted) == len(set(noted)) == count and all(str(path).startswith("result") for path in noted):
+        return list(noted)
+    tree = getattr(traced, "out_tree", None)
+    if tree is None or tree.num_leaves != count:
+        return [result_path(path) for path, _ in jax.tree_util.tree_flatten_with_path(traced.out_info)[0]]
+    paths: list[str] = []
+
+    def find(leaves: list[Any]) -> None:
+        found, _ = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(tree, leaves))
+        paths.extend(result_path(path) for path, _ in found)
+
+    avals = traced.jaxpr.out_avals
+    jax.eval_shape(find, [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals])
+    return paths
 
 
 def compiled_shardings(compiled: Any, side: str) -> list[Any]:
     """Those of the `input` or `output`; none where others are beside them, as in a program that writes to Refs."""
+    return leaves_of(compiled, f"{side}_shardings")
+
+
+def leaves_of(compiled: Any, name: str) -> list[Any]:
+    """The leaves of a tree that JAX makes of what it knows of a program, which is not made; none where it cannot be.
+
+    A class of the script may refuse what is no array in the places of its arrays. Touches the function of
+    `jax._src.tree_util` by which JAX makes the tree (0.7 to 0.12).
+    """
+    own = tree_util.tree_unflatten
+    tree_util.tree_unflatten = lambda tree, leaves: list(leaves)
     try:
-        return list(jax.tree.leaves(getattr(compiled, f"{side}_shardings"), is_leaf=lambda leaf: leaf is None))
+        return list(jax.tree.leaves(getattr(compiled, name), is_leaf=lambda leaf: leaf is None))
     except ValueError:
         return []
+    finally:
+        tree_util.tree_unflatten = own
 
 
 def with_actual(values: tuple[Value, ...], leaves: list[Any]) -> tuple[Value, ...]:
@@ -82,18 +146,22 @@ def _argument_path(path: Any, names: list[str]) -> str:
     return f"{name}{jax.tree_util.keystr(tuple(rest))}"
 
 
-def _spread(prefix: Any, tree: Any) -> list[Any]:
-    """One sharding per leaf of `tree`, from a tree prefix in which None says nothing; empty where it does not fit."""
-    if prefix is None:
+def _spread(requested: tuple[Any, list[Any]] | None, tree: Any) -> list[Any]:
+    """One sharding per leaf of a tree's structure, None where a prefix says nothing; empty where it does not fit."""
+    if requested is None or tree is None:
         return []
-    spread: list[Any] = []
+    prefix, leaves = requested
     try:
-        jax.tree.map(
-            lambda asked, part: spread.extend([asked] * len(jax.tree.leaves(part))),
-            prefix,
-            tree,
-            is_leaf=lambda asked: asked is None,
-        )
-    except (ValueError, TypeError):
+        return list(_spread_over(prefix, iter(leaves), tree))
+    except (ValueError, TypeError, StopIteration, RuntimeError):
         return []
-    return spread
+
+
+def _spread_over(prefix: Any, leaves: Iterator[Any], tree: Any) -> Iterator[Any]:
+    if prefix.num_nodes == 1:
+        yield from [next(leaves) if prefix.num_leaves else None] * tree.num_leaves
+        return
+    if prefix.node_data() != tree.node_data():
+        raise ValueError("another kind of node")
+    for part, whole in zip(prefix.children(), tree.children(), strict=True):
+        yield from _spread_over(part, leaves, whole)

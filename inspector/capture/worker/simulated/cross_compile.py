@@ -112,8 +112,6 @@ def leave_out(jaxpr: Any, platform: str) -> Iterator[tuple[str | None, str]]:
 
 
 def _zeros(ctx: Any, *operands: Any, **_: Any) -> Any:
-    if ctx.tokens_in is not None and len(ctx.tokens_in.effects()):
-        ctx.set_tokens_out(ctx.tokens_in)
     avals = ctx.avals_out
     zeros = mlir.lower_fun(lambda *_: [jnp.zeros(aval.shape, aval.dtype) for aval in avals], multiple_results=True)
     return zeros(ctx, *operands)
