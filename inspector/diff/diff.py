@@ -104,14 +104,12 @@ def diff(before: Report, after: Report) -> Diff:
 
 def compare_outlines(before: Outline, after: Outline) -> Diff:
     """Compare two outlines of the same stage."""
-    pairs, regroupings = matching.match(before.transfers, after.transfers)
-    same = [pair for pair in pairs if _change(pair) is None]
+    same, changed = matching.match(before.transfers, after.transfers)
     findings = pair_up(before.findings, after.findings, FINDING_RULES)
-    changes = [change for change in (*map(_change, pairs), *map(_regrouped, regroupings)) if change is not None]
     return Diff(
         before=before,
         after=after,
-        changes=tuple(sorted(changes, key=lambda change: -abs(change.wire_bytes or 0))),
+        changes=tuple(sorted(map(_change, changed), key=lambda change: -abs(change.wire_bytes or 0))),
         same=sum(pair.count for pair in same),
         unmistakable=tuple(_unmistakable(same, before, after)),
         borders=tuple(_border_changes(before.borders, after.borders)),
@@ -132,21 +130,12 @@ def _unmistakable(
             yield pair.before, pair.after
 
 
-def _change(pair: Pair[Transfer]) -> Change | None:
-    match pair:
-        case Pair(None, Transfer() as after, count):
-            return Change("added", count, (), ((after, 1),))
-        case Pair(Transfer() as before, None, count):
-            return Change("removed", count, ((before, 1),), ())
-        case Pair(Transfer() as one, Transfer() as other, count) if one.work != other.work:
-            return Change("changed", count, ((one, 1),), ((other, 1),), _differing((one.work,), (other.work,)))
-    return None
-
-
-def _regrouped(each: Regrouping) -> Change:
+def _change(each: Regrouping) -> Change:
     befores, afters = (
         tuple(sorted(side, key=lambda one: -(one[0].work.total_wire or 0))) for side in (each.befores, each.afters)
     )
+    if not befores or not afters:
+        return Change("removed" if befores else "added", each.count, befores, afters)
     what = _differing(*([one.work for one, _ in side] for side in (befores, afters)))
     return Change("regrouped" if each.exact else "changed", each.count, befores, afters, what)
 

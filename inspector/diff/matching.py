@@ -96,10 +96,18 @@ LOOSE: tuple[Rule[Transfer] | Unambiguous[Transfer], ...] = (
 
 
 def match(before: Counted, after: Counted) -> tuple[tuple[Pair[Transfer], ...], tuple[Regrouping, ...]]:
-    """One for one, what has no counterpart with None; and those that go together in other numbers, or were changed."""
-    same = pair_up(before, after, SAME)
-    left = tuple((pair.before, pair.count) for pair in same if pair.before is not None and pair.after is None)
-    right = tuple((pair.after, pair.count) for pair in same if pair.after is not None and pair.before is None)
+    """Those that do the same, one for one; and all others, with what became of them: nothing, or something else."""
+    found = pair_up(before, after, SAME)
+    left = tuple((pair.before, pair.count) for pair in found if pair.before is not None and pair.after is None)
+    right = tuple((pair.after, pair.count) for pair in found if pair.after is not None and pair.before is None)
     regroupings, left, right = regroup(left, right)
-    paired = [pair for pair in same if pair.before is not None and pair.after is not None]
-    return (*paired, *pair_up(left, right, LOOSE)), regroupings
+    changed = (
+        Regrouping(_alone(pair.before), _alone(pair.after), pair.count, exact=False)
+        for pair in pair_up(left, right, LOOSE)
+    )
+    same = tuple(pair for pair in found if pair.before is not None and pair.after is not None)
+    return same, (*changed, *regroupings)
+
+
+def _alone(transfer: Transfer | None) -> Counted:
+    return () if transfer is None else ((transfer, 1),)

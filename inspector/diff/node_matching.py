@@ -106,13 +106,12 @@ class _Matching:
         for score, one, other in scores:
             for key in (("before", one.name), ("after", other.name)):
                 best.setdefault(key, []).append(score)
-        tops = {key: max(each) for key, each in best.items()}
-        single = {key: each.count(tops[key]) == 1 for key, each in best.items()}
+        # The highest score, if there is but one such.
+        tops = {key: max(each) for key, each in best.items() if each.count(max(each)) == 1}
         chosen = [
             (one, other)
             for score, one, other in scores
-            if score >= ALIKE
-            and all(tops[key] == score and single[key] for key in (("before", one.name), ("after", other.name)))
+            if score >= ALIKE and tops.get(("before", one.name)) == tops.get(("after", other.name)) == score
         ]
         # Each is in one of them only, so none stands in another's way.
         for one, other in chosen:
