@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ...parsers.errors import ParseError
 from ...parsers.mlir import TensorType, names
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.sharding_syntax.mesh import AxisRef
@@ -26,6 +27,7 @@ from ..report import Collective, CollectiveCause, Confidence, Effect, MovedDimen
 from .dataflow import Dataflow, Node
 from .executed import kept_axes
 from .explained import Wording, why_axis, wording_of
+from .placement import same
 from .recorded import ASKING, sharding_at
 from .spelled import as_spec, from_sdy
 from .why import overlap
@@ -79,6 +81,8 @@ class CollectiveContext:
 
     def cause(self) -> CollectiveCause:
         """What the collective does for the operation."""
+        if self.flow.rows[self.row].name == "sdy.manual_computation" and (entering := self._into_shard_map()):
+            return entering
         cut = [each for each in self.cuts if self._along(each.axes)]
         if KIND_OF[self.collective.kind].reduces:
             summed = [each for each in cut if each.is_operand and self._is_reduced(each.factors)]
@@ -91,11 +95,15 @@ class CollectiveContext:
                 if other is not each and set(other.factors) & set(each.factors) and not self._along(other.axes)
             ]
             given = [other.node for other in others if not other.is_operand]
-            if given and self._keeps(each):
+            if given and (self._keeps(each) or self._asking(given[0]) is not None):
                 return self._asked_of_result(each, given[0])
             if others:
                 elsewhere = [other for other in cut if other is not each and not set(other.factors) & set(each.factors)]
                 return self._cause("reshard", each, against=elsewhere or others, origins=[each])
+        for each in sorted(cut, key=self._distance):
+            reordered = [other for other in cut if set(other.factors) & set(each.factors) and other.axes != each.axes]
+            if each.is_operand and reordered:
+                return self._reordered(each, reordered[0])
         across = sorted((each for each in cut if self._is_crossed(each)), key=self._distance)
         if across:
             return self._cause("move", across[0], against=(), origins=[across[0]])
@@ -135,7 +143,7 @@ class CollectiveContext:
 
     def _asked_of_result(self, cut: _Cut, result: Node) -> CollectiveCause:
         """The operation keeps to its operand: who asked for another sharding of its result is the cause."""
-        asking = next((row for row in self.flow.users(result) if self.flow.rows[row].name in ASKING), None)
+        asking = self._asking(result)
         name, place = self.wording.places.operation(self.row if asking is None else asking)
         wanted = placed_at(self.flow, result)
         (dim,) = (each.dim for each in self.cuts if each.node == result and set(each.factors) & set(cut.factors))
@@ -160,6 +168,58 @@ class CollectiveContext:
             elements=self._local_size(result),
             moved=MovedDimension(asking is not None, made_by, made_by, dim),
         )
+
+    def _asking(self, node: Node) -> int | None:
+        """The constraint or reshard that a value goes into."""
+        return next((row for row in self.flow.users(node) if self.flow.rows[row].name in ASKING), None)
+
+    def _reordered(self, cut: _Cut, other: _Cut) -> CollectiveCause:
+        """The same axes in another order, or dimension, than another value of the operation has."""
+        found = self._cause("reshard", cut, against=(other,), origins=(cut,))
+        sharding = placed_at(self.flow, cut.node)
+        if sharding is None:
+            return found
+        own = [tuple(axis for axis in each.axes if not _shared(axis, other.axes)) for each in sharding.dims]
+        dims = [DimensionSharding(other.axes if number == cut.dim else axes) for number, axes in enumerate(own)]
+        return replace(found, after=as_spec(replace(sharding, dims=tuple(dims))))
+
+    def _into_shard_map(self) -> CollectiveCause | None:
+        """An operand that arrives otherwise than its in_spec has it."""
+        try:
+            specs = self.flow.operation(self.row).annotations.in_shardings or ()
+        except ParseError:
+            return None
+        for node, spec in zip(self.flow.operands(self.row), specs, strict=False):
+            own = None if node is None else placed_at(self.flow, node)
+            wanted = as_placed(self.flow, spec)
+            if node is None or own is None or wanted is None or same(own, wanted):
+                continue
+            moved = [
+                (dim, axis)
+                for dim, (before, after) in enumerate(zip(own.dims, wanted.dims, strict=True))
+                for axis in (*before.axes, *after.axes)
+                if before.axes != after.axes and _shared(axis, self.axes)
+            ]
+            if moved:
+                dim, name = moved[0][0], self.wording.name(node)
+                made_by, place = self.wording.places.operation(self.row)
+                axes = own.dims[dim].axes
+                return CollectiveCause(
+                    effect="reshard",
+                    operation=made_by,
+                    rule=None,
+                    place=place if place.stack else self.collective.source,
+                    value=f"operand {name} dim {dim}",
+                    before=as_spec(own),
+                    after=as_spec(wanted),
+                    origins=tuple(why_axis(self.flow, node, axis) for axis in axes),
+                    against=(),
+                    needed=False,
+                    confidence=self.confidence,
+                    elements=self._local_size(node),
+                    moved=MovedDimension(True, name, None, dim),
+                )
+        return None
 
     def _why(self, cut: _Cut, *, all_axes: bool) -> Iterator[Why]:
         for axis in cut.axes:
@@ -242,7 +302,11 @@ def _shared(axis: AxisRef, axes: Sequence[AxisRef]) -> bool:
 
 def placed_at(flow: Dataflow, node: Node) -> ArraySharding | None:
     """How propagation left a value; None where it says nothing, or what cannot be placed."""
-    sharding = sharding_at(flow, node)
+    return as_placed(flow, sharding_at(flow, node))
+
+
+def as_placed(flow: Dataflow, sharding: Sharding | None) -> ArraySharding | None:
+    """A sharding as it is when propagation is over; None where nothing is said, or what cannot be placed."""
     try:
         return None if sharding is None else from_sdy(sharding, flow.module.meshes).closed()
     except ValueError:

@@ -112,7 +112,10 @@ class _Ways:
                 if start is not None and step.number is not None:
                     self._rests[start, axis] = _Rest(step.number, len(steps) - number + known, here)
         listed = steps[:most]
-        return Cause(axis, self.origin(node, axis), here, tuple(listed), len(steps) - len(listed) + known)
+        # An argument's own axis is recorded at other values as a constraint's that asks for the same.
+        is_arguments_own = here.kind == "argument" and here != node and self._is_own(here, axis)
+        origin = self.full_origin(here, axis) if is_arguments_own else self.origin(node, axis)
+        return Cause(axis, origin, here, tuple(listed), len(steps) - len(listed) + known)
 
     def origin(self, node: Node, axis: AxisRef) -> Origin | None:
         """The origin of an axis. What is recorded of a value is read once."""

@@ -18,7 +18,8 @@ Sources: shardy/dialect/sdy/transforms/propagation/propagation_pipeline.cc and d
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ def propagate(stablehlo_text: bytes, with_origins: bool) -> bytes:
     recorded = f"{EDGES} {ORIGINS}" if with_origins else EDGES
     with _context(), ir.Location.unknown():
         module = ir.Module.parse(stablehlo_text)
+        own = [str(each["sdy.sharding"]) if "sdy.sharding" in each else "" for each in _argument_attributes(module)]
         _inline_calls(module)
         _stand_in(module)
         _run(
@@ -89,6 +91,7 @@ def propagate(stablehlo_text: bytes, with_origins: bool) -> bytes:
         )
         _join_operands(module)
         _put_back(module)
+        _keep_own_origins(module, own)
         text: bytes = module.operation.get_asm(enable_debug_info=True, assume_verified=True, binary=True)
         return text
 
@@ -243,6 +246,34 @@ def _keep_records_of_edges(module: ir.Module) -> None:
         owner.attributes[f"sdy.{side}_sharding_origins"] = ir.ArrayAttr.get(entries)
     for (owner, side), by_index in edges.items():
         owner.attributes[f"shardscope.{side}_propagation_edges"] = ir.DictAttr.get(by_index)
+
+
+def _keep_own_origins(module: ir.Module, own: Sequence[str]) -> None:
+    """Let axes that arguments had from the beginning be their own: what a shard_map wants of them is recorded over it.
+
+    `own` are the shardings of the arguments before.
+    """
+    changed = []
+    for attributes, before in zip(_argument_attributes(module), chain(own, repeat("")), strict=False):
+        named = {each.name: each.attr for each in attributes}
+        if ORIGINS_OF in named:
+            origins = {each.name: each.attr for each in named[ORIGINS_OF]}
+            mine = {axis for axis in origins if f'"{axis.partition(":")[0]}"' in before}
+            kept = origins | {axis: ir.StringAttr.get("self") for axis in mine}
+            named[ORIGINS_OF] = ir.DictAttr.get(kept)
+        changed.append(ir.DictAttr.get(named))
+    if changed:
+        _main(module).attributes["arg_attrs"] = ir.ArrayAttr.get(changed)
+
+
+def _argument_attributes(module: ir.Module) -> list[Any]:
+    main = _main(module)
+    return list(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else []
+
+
+def _main(module: ir.Module) -> ir.Operation:
+    functions = [op for op in module.body.operations if _is_function(op)]
+    return next(op.operation for op in functions if op.attributes["sym_name"].value == "main")
 
 
 def _find(root: ir.Operation, names: Collection[str] | Callable[[str], bool]) -> list[ir.Operation]:

@@ -81,3 +81,30 @@ def test_a_constraint_behind_a_lookup_is_the_cause(tmp_path: Path) -> None:
     assert cause.place.line == 8
     assert (cause.before, cause.after) == ("P('data', None)", "P(None, None)")
     assert gathers(tmp_path, '"data"') == []
+
+
+ENTERED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+fn = jax.jit(jax.shard_map(lambda a: 2 * a, mesh=mesh, in_specs=SPEC, out_specs=SPEC))
+inputs = (jax.ShapeDtypeStruct((16, 8), jnp.float32, sharding=NamedSharding(mesh, P(("x", "y"), None))),)
+"""
+
+
+def test_an_in_spec_in_another_order_is_the_cause(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+
+    def found(spec: str) -> list[CollectiveCause]:
+        script.write_text(ENTERED.replace("SPEC", spec))
+        *_, final = capture(Request(f"{script}:fn", live=False))
+        report = inspect(final)
+        return [
+            cause for each in report.collectives if each.stage == "hlo" for cause in causes_of(report.program, each)
+        ]
+
+    causes = found('P(("y", "x"))')
+    assert {(cause.effect, cause.operation) for cause in causes} == {("reshard", "shard_map")}
+    assert {(cause.before, cause.after) for cause in causes} == {("P(('x', 'y'), None)", "P(('y', 'x'), None)")}
+    assert {str(why.origin) for cause in causes for why in cause.origins} == {"argument a"}
+    assert found('P(("x", "y"))') == []
