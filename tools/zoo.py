@@ -105,22 +105,14 @@ def run(program: Program, python: str, environ: Mapping[str, str]) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         command = [sys.executable, "-m", "shardscope", "run", f"{path}:{function}", "--python", python, "--no-live"]
-        command += [
-            "--devices",
-            str(DEVICES),
-            "--format",
-            "json",
-            "--details",
-            "all",
-            "-o",
-            str(report),
-            *program.options,
-        ]
+        command += ["--devices", str(DEVICES), "--details", "all", "--format", "json", "-o", str(report)]
+        command += program.options
         started = time.perf_counter()
         done = _done(command, environ)
         facts = {"seconds": time.perf_counter() - started}
         if done.returncode or not report.exists():
-            return Outcome(program, facts, why=_last(done.stderr or done.stdout))
+            failure = json.loads(report.read_bytes()).get("failure") if report.exists() else None
+            return Outcome(program, facts, why=_last(failure["message"] if failure else done.stderr or done.stdout))
         told = resolved(json.loads(report.read_bytes()))
         report.write_text(json.dumps(told))
         facts |= {"findings": [each["rule"] for each in told["findings"]], "version": told["subject"]["jax"]}
@@ -153,7 +145,7 @@ def _foreign_lines(program: Program, told: Any, path: Path, environ: Mapping[str
     """Collectives whose line is in a file that is not the program's own."""
     folders = (str(path.parent), *(os.path.join(environ["ZOO_CHECKOUTS"], each) for each in program.needs))
     for each in told["collectives"]:
-        file = each["source"]["file"]
+        file = each.get("source", {}).get("file")
         if file is not None and not file.startswith(folders) and not any(name in file for name in program.own):
             yield f"{each['stage']} {each['name']}: its line is in {file}"
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...parsers.hlo import HloModule
+from ...parsers.hlo import HloModule, Instruction
 from ...parsers.sharding_syntax.replica_groups import Groups
 from ..capture.model import Device
 from ..catalog.spellings import PRIMITIVES, TRANSFERS
@@ -61,6 +61,12 @@ def transfer_of(attributes: Mapping[str, str]) -> Transfer | None:
         reduction=None if reduction is None else reduction.lower(),
         primitive=called if called in PRIMITIVES else None,
     )
+
+
+def is_host_transfer(instruction: Instruction) -> bool:
+    """Whether a send or recv is to or from the host itself, not another slice by way of it."""
+    is_transfer = instruction.attributes.get("is_host_transfer") == "true"
+    return is_transfer and transfer_of(instruction.frontend_attributes) is None
 
 
 def slices_of(module: HloModule, devices: Sequence[Device]) -> tuple[tuple[int, ...], ...]:

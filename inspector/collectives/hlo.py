@@ -18,7 +18,7 @@ from ..ir.types import array_type, leaves, size
 from ..report import Collective, CollectivePart, Kind, Origin, SourcePosition
 from .combiner import parts_of
 from .context import AnalysisContext
-from .dcn_transfers import RENDEZVOUS, Transfer, slices_of, transfer_of
+from .dcn_transfers import RENDEZVOUS, Transfer, is_host_transfer, slices_of, transfer_of
 from .origin import direction_of, origin_of, written_by
 from .participants import Participants, participants_of
 from .source_from_users import UserPositions, users_with_positions
@@ -111,6 +111,8 @@ def _found(module: HloModule, executions: HloExecutions) -> Iterator[ParsedColle
         else {}
     )
     for instruction in openings:
+        if instruction.opcode == "send" and is_host_transfer(instruction):
+            continue
         computation = instruction.computation
         transfer = transfer_of(instruction.frontend_attributes) if instruction.opcode == "send" else None
         if transfer is not None:

@@ -1,17 +1,22 @@
-"""What communicates, or may, without a collective: kernels with remote copies, and calls of which nothing is known."""
+"""What communicates, or may, without a collective: kernels with remote copies, the host, and calls that are unknown."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
-from ..catalog.spellings import is_kernel
+from ...parsers.hlo import Instruction
+from ..catalog.custom_calls import HOST, HOST_PRIMITIVES, KERNELS, LOCAL
+from ..catalog.spellings import CUSTOM_CALLS, is_kernel
 from ..ir.derived import derived
 from ..ir.jaxpr import Equation
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
+from ..ir.types import array_type, leaves
 from ..report import SourcePosition, UncountedCommunication
+from .dcn_transfers import is_host_transfer
 
 _TO_ANOTHER_DEVICE = re.compile(r"\b(?:PeerMemRef|RemoteRef|MulticastRef)\b")
 _DEVICE_OF_COPY = re.compile(r"PyTreeDef\(\((?:[^,()]|\([^()]*\))+(?:, (?:[^,()]|\([^()]*\))+){3}, (?!None)")
@@ -20,24 +25,32 @@ _DEVICE_OF_COPY = re.compile(r"PyTreeDef\(\((?:[^,()]|\([^()]*\))+(?:, (?:[^,()]
 _DEVICE_OF_SIGNAL = re.compile(r"PyTreeDef\([\[(](?:\*|\([^()]*\)), (?:\*|\([^()]*\)), \*, (?!None)")
 """Semaphore, its transforms, the increment, the device."""
 
-_TARGET = re.compile(r'custom_call_target="([^"]*)"')
+HOST_OPCODES = frozenset({"infeed", "outfeed", "send", "recv"})
 
-_KERNELS = ("tpu_custom_call", "mosaic_gpu", "triton_kernel_call", "__gpu$xla.gpu.triton")
-_HARMLESS = re.compile(
-    r"__cublas|__cudnn|__onednn|__hipblas|cu(?:blas|dnn|solver|fft|sparse|_)|hip|lapack|blas|ducc|fft|Sharding|SPMD|xla\.|xla_"
-    r"|TopK|ApproxTopK|PartialReduce|AllocateBuffer|Move[Tt]o|annotate_device|PadToStatic|SliceToDynamic|ConvertLayout"
-    r"|LayoutConstraint|RngBitGenerator|X64|Assume|inspect_sharding|Qr|Householder|Eigh|Cholesky|Lu|Triangular"
-    r"|Pin|Unpin|Bitcast|ProductOfElementaryHouseholderReflectors|InspectSharding|HostCompute|Eigen|Erf|Topk"
-)
-"""Beginnings of the targets of calls that stay on their device, or are collectives already."""
+_TARGET = re.compile(r'custom_call_target="([^"]*)"')
 
 
 def uncounted_communication(program: Program) -> tuple[UncountedCommunication, ...]:
-    """The remote copies and signals of kernels by the jaxpr, and custom calls of which nothing is known by the HLO."""
+    """The remote copies and signals of kernels by the jaxpr; by the HLO the host's part, and calls that are unknown."""
     jaxpr = program.jaxpr
     stage = next(filter(None, map(program.stage, ("hlo", "hlo-spmd", "hlo-before"))), None)
-    calls = () if stage is None else _unknown_calls(stage, jaxpr is None)
-    return (*(() if jaxpr is None else _in_kernels(jaxpr)), *calls)
+    calls = () if stage is None else _outside_collectives(stage, jaxpr is None)
+    if jaxpr is None:
+        return calls
+    host = _calls_of_the_host(jaxpr)
+    return (*_in_kernels(jaxpr), *host, *(each for each in calls if each.does != "host" or not host))
+
+
+@derived
+def _calls_of_the_host(jaxpr: JaxprText) -> tuple[UncountedCommunication, ...]:
+    """What the program calls of the host, which a compiler for devices that are not there leaves out."""
+    found = (place.equation for place in jaxpr.equations if place.equation.primitive in HOST_PRIMITIVES)
+    return tuple(
+        dict.fromkeys(
+            UncountedCommunication(each.primitive, "host", None, SourcePosition.exact(jaxpr.stack(each)))
+            for each in found
+        )
+    )
 
 
 @derived
@@ -84,20 +97,41 @@ def _held(type: str | None) -> str | None:
 
 
 @derived
-def _unknown_calls(stage: ParsedStage, with_kernels: bool) -> tuple[UncountedCommunication, ...]:
-    """Custom calls that may communicate; kernels among them only where no jaxpr says what they do."""
+def _outside_collectives(stage: ParsedStage, with_kernels: bool) -> tuple[UncountedCommunication, ...]:
+    """What the host takes part in, and custom calls that may communicate.
+
+    Kernels are among these only where no jaxpr says what they do.
+    """
     module = stage.hlo
     if module is None:
         return ()
     found: dict[UncountedCommunication, None] = {}
-    for instruction in module.with_opcode({"custom-call"}):
-        target = _TARGET.search(instruction.text)
-        name = "" if target is None else target[1]
-        is_known_kernel = name.startswith(_KERNELS)
-        if _HARMLESS.match(name) or (is_known_kernel and not with_kernels):
-            continue
-        if name.startswith("tpu_custom_call") and '"has_communication":true' not in instruction.text:
-            continue
-        source = SourcePosition(instruction.frames, "exact" if instruction.frames else "none")
-        found[UncountedCommunication(name or "custom call", "unknown", None, source)] = None
+    for instruction in module.with_opcode({"custom-call", *HOST_OPCODES}):
+        name, does = _reach(instruction, with_kernels)
+        if does is not None:
+            source = SourcePosition.exact(instruction.frames)
+            found[UncountedCommunication(name, does, _moved(instruction) if does == "host" else None, source)] = None
     return tuple(found)
+
+
+def _reach(instruction: Instruction, with_kernels: bool) -> tuple[str, Literal["host", "unknown"] | None]:
+    """The name of a custom call or a transfer, and whom it reaches; None for one that stays on its device."""
+    if instruction.opcode != "custom-call":
+        is_to_host = instruction.opcode in ("infeed", "outfeed") or is_host_transfer(instruction)
+        return instruction.opcode, "host" if is_to_host else None
+    target = _TARGET.search(instruction.text)
+    name = "" if target is None else target[1]
+    if name in HOST:
+        return name, "host"
+    if name in LOCAL or name in CUSTOM_CALLS:
+        return name, None
+    if name in KERNELS:
+        has_no_part = name == "tpu_custom_call" and '"has_communication":true' not in instruction.text
+        return name, None if has_no_part or not with_kernels else "unknown"
+    return name or "custom call", "unknown"
+
+
+def _moved(instruction: Instruction) -> str | None:
+    """The type of what goes to the host or comes from there; None for what is no single array."""
+    types = [each for each in map(array_type, leaves(instruction.type)) if each.dtype != "token"]
+    return str(types[0]) if types and types[0].dims is not None else None

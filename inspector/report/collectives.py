@@ -97,10 +97,10 @@ class UncountedCommunication:
     """Communication, or what may be some, that is no collective: bytes and groups are not in any total.
 
     `name` is the kernel's, or a custom call's; `does` what of it reaches other devices, `copy` of a value of `type`,
-    `signal`, or `unknown` where nothing is known of what it does.
+    `signal`, `host` where it calls the host or moves a value to or from it, or `unknown` where nothing is known of it.
     """
 
     name: str
-    does: Literal["copy", "signal", "unknown"]
+    does: Literal["copy", "signal", "host", "unknown"]
     type: str | None
     source: SourcePosition

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import textwrap
 from io import StringIO
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.catalog.custom_calls import LOCAL
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.text import print_report
@@ -85,7 +88,7 @@ def test_a_copy_at_home_is_none(tmp_path: Path) -> None:
     assert traced(tmp_path, "local").uncounted == ()
 
 
-@pytest.mark.parametrize("target", ["my_fa4", "nccl_thing", "mosaic_gpu_v2"])
+@pytest.mark.parametrize("target", ["my_fa4", "nccl_thing", "mosaic_gpu_v2", "hip_send", "Pin_remote", "fft_exchange"])
 def test_of_an_unknown_call_nothing_is_claimed(tmp_path: Path, target: str) -> None:
     path = tmp_path / "m.hlo"
     path.write_text(textwrap.dedent(CALLS).lstrip().replace("TARGET", target))
@@ -97,7 +100,9 @@ def test_of_an_unknown_call_nothing_is_claimed(tmp_path: Path, target: str) -> N
     assert target in line
 
 
-@pytest.mark.parametrize("target", ["TopK", "__cublas$gemm", "lapack_sgesdd_ffi", "tpu_custom_call"])
+@pytest.mark.parametrize(
+    "target", ["TopK", "__cublas$gemm", "lapack_sgesdd_ffi", "tpu_custom_call", "xla.sdy.FuncResultSharding"]
+)
 def test_known_calls_stay_on_their_device(tmp_path: Path, target: str) -> None:
     path = tmp_path / "m.hlo"
     path.write_text(textwrap.dedent(CALLS).lstrip().replace("TARGET", target))
@@ -105,3 +110,79 @@ def test_known_calls_stay_on_their_device(tmp_path: Path, target: str) -> None:
     config = 'custom_call_target="tpu_custom_call", backend_config={"custom_call_config":{"has_communication":true}}'
     path.write_text(path.read_text().replace('custom_call_target="tpu_custom_call"', config))
     assert len(inspect(load(str(path))).uncounted) == (target == "tpu_custom_call")
+
+
+def test_what_jaxlib_registers_stays_on_its_device() -> None:
+    """Its own modules list the targets that can be partitioned along a batch: each device does its part alone."""
+    names = [name for module in ("lapack", "gpu_solver", "gpu_linalg") for name in _batch_partitionable(module)]
+    assert names
+    assert set(names) <= LOCAL
+
+
+def _batch_partitionable(module: str) -> list[str]:
+    found = importlib.import_module(f"jaxlib.{module}")
+    return list(found.batch_partitionable_targets()) if hasattr(found, "batch_partitionable_targets") else []
+
+
+CALLBACKS = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.experimental import io_callback
+scalar = jax.ShapeDtypeStruct((), jnp.float32)
+
+@jax.jit
+def step(x):
+    jax.debug.print("{}", jnp.sum(x))
+    y = jax.pure_callback(lambda x: np.float32(x.sum()), scalar, x)
+    return y + io_callback(lambda: np.float32(1), scalar)
+
+step_inputs = (jax.ShapeDtypeStruct((8,), jnp.float32),)
+"""
+
+LIBTPU = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed")
+
+
+@pytest.mark.parametrize("target", ["cpu", pytest.param("tpu:v5e:2x2", marks=LIBTPU)])
+def test_callbacks_are_the_hosts(tmp_path: Path, target: str) -> None:
+    """Three functions of the host are called, from three lines; none is a collective between devices."""
+    script = tmp_path / "callbacks.py"
+    script.write_text(CALLBACKS)
+    *_, final = capture(Request(f"{script}:step", target=target, live=False))
+    assert final.failure is None, final.failure
+    report = inspect(final)
+    assert {each.does for each in report.uncounted} == {"host"}
+    calls = {number for number, text in enumerate(CALLBACKS.splitlines(), 1) if "callback(" in text or "print(" in text}
+    assert {each.source.line for each in report.uncounted} == calls
+    assert not [each for each in report.collectives if each.stage == "hlo"]
+    assert "nothing is communicated" not in printed(report)
+
+
+ASYNC = """
+HloModule m, num_partitions=4
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+wrapped {
+  p = f32[8] parameter(0)
+  ROOT r = f32[8] all-reduce(p), channel_id=1, replica_groups={{0,1,2,3}}, to_apply=add
+}
+
+ENTRY e {
+  p = f32[8] parameter(0)
+  s = ((f32[8]), f32[8], s32[]) WRAPPER-start(p), KIND calls=wrapped
+  u = ((f32[8]), f32[8], s32[]) WRAPPER-update(s)
+  ROOT d = f32[8] WRAPPER-done(u)
+}
+"""
+
+
+@pytest.mark.parametrize(("wrapper", "kind"), [("fusion", "kind=kCustom,"), ("async", ""), ("call", "")])
+def test_every_wrapper_makes_a_collective_asynchronous(tmp_path: Path, wrapper: str, kind: str) -> None:
+    """In the forms of XLA's own tests of its GPU scheduler: one collective, once, with a start and a done."""
+    path = tmp_path / "m.hlo"
+    path.write_text(ASYNC.lstrip().replace("WRAPPER", wrapper).replace("KIND ", f"{kind} " if kind else ""))
+    (found,) = inspect(load(str(path))).collectives
+    assert (found.kind, found.is_async, found.groups) == ("all-reduce", True, ((0, 1, 2, 3),))

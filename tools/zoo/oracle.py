@@ -44,10 +44,7 @@ def main(path, function, report_file):
     with open(report_file) as opened:
         report = json.load(opened)
     listed = Counter(
-        (
-            each["kind"],
-            frozenset(map(tuple, each.get("pairs", ()))) or frozenset(map(tuple, map(sorted, each.get("groups", ())))),
-        )
+        (each["kind"], frozenset(map(tuple, each.get("pairs", ()))) or members(each.get("groups", ())))
         for each in report["collectives"]
         if each["stage"] == "hlo"
     )
@@ -75,6 +72,11 @@ def loaded(path):
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def members(groups):
+    """Groups whose order tells nothing, as sets."""
+    return frozenset(tuple(sorted(group)) for group in groups)
 
 
 def groups_of(rest, np, devices):

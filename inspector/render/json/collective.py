@@ -169,7 +169,7 @@ class Uncounted(Struct, frozen=True):
     """
 
     name: str
-    does: Literal["copy", "signal", "unknown"]
+    does: Literal["copy", "signal", "host", "unknown"]
     type: str | None
     source: SourceRef
 

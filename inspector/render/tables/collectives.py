@@ -151,6 +151,8 @@ def _uncounted_one(each: UncountedCommunication, script: str | None) -> str:
             return f"kernel {each.name} copies {each.type or 'data'} to another device{place}"
         case "signal":
             return f"kernel {each.name} signals another device{place}"
+        case "host":
+            return f"{each.name} is a transfer to or from the host{f' of {each.type}' if each.type else ''}{place}"
     return f"custom call {each.name} may communicate{place}"
 
 

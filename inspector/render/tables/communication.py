@@ -139,7 +139,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _uncounted(each: UncountedCommunication, estimated: bool, script: str | None) -> Row:
     """Communication without a collective, whose bytes are in no total."""
-    does = {"copy": "remote copy", "signal": "remote signal"}.get(each.does, "custom call")
+    does = {"copy": "remote copy", "signal": "remote signal", "host": "host transfer"}.get(each.does, "custom call")
     what = f"{does} of {each.type}" if each.type else does
     where = " ".join(filter(None, (each.name, each.source.text(script))))
     strategy = "kernels" if each.does != "unknown" else "may communicate"

@@ -1,9 +1,13 @@
 """Haliax: named axes, hax.named_jit under an axis mapping."""
 
-import haliax as hax
-import haliax.nn as hnn
 import jax
 import numpy as np
+from jax._src.core import is_constant_dim
+
+jax.core.is_constant_dim = is_constant_dim  # which this Haliax looks for where JAX had it
+
+import haliax as hax
+import haliax.nn as hnn
 from jax.sharding import Mesh
 
 mesh = Mesh(np.array(jax.devices()[:8]).reshape(4, 2), ("data", "model"))
