@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...parsers.errors import readable
-from ...parsers.mlir import MlirModule, Operation, UnknownLoc, frames, function_around, names
+from ...parsers.mlir import MlirModule, Operation, frames, function_around, names
 from ..catalog.spellings import KIND_OF, Kind
 from ..execution_counts.stablehlo_executions import StablehloExecutions
+from ..ir.languages.mlir import location_of
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type, size
 from ..links.operation_ids import tags_at
@@ -37,7 +38,7 @@ def _collective(
     results = readable(lambda: operation.result_types) or ()
     bytes_in, bytes_out = size(operands), size(results)
     function = function_around(operation)
-    location = readable(lambda: operation.location) or UnknownLoc()
+    location = location_of(operation)
     op_name = next(iter(names(location)), "").rstrip(":") or None
     runs = executions.of(operation)
     numbers = tags_at(stage, stage.source.line_around(operation.span.end - 1))

@@ -96,5 +96,5 @@ def read_program(source: Source) -> JaxprProgram:
     """
     try:
         return msgspec.json.decode(source.data, type=JaxprProgram)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CaptureError(f"{source.name}: not a recorded jaxpr: {error}") from None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...parsers.hlo import HloModule, Instruction
-from ...parsers.mlir import names
 from ..catalog.spellings import PRIMITIVES
 from ..collectives.origin import last_components, merged_parts
 from ..ir.def_use import forward
@@ -222,7 +221,7 @@ def _rows_by_name(flow: Dataflow) -> Mapping[tuple[str, tuple[str, int] | None],
     for number, row in enumerate(flow.rows):
         if not row.results:
             continue
-        known = names(flow.text.location(row.location))
+        known = flow.names(number)
         frame = wording.places.operation(number)[1].frame
         key = ((known[0] if known else "").rstrip(":"), None if frame is None else (frame.file, frame.line))
         found.setdefault(key, []).append(number)

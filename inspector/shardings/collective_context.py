@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...parsers.errors import ParseError
-from ...parsers.mlir import TensorType, names
+from ...parsers.mlir import TensorType
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import KIND_OF
@@ -72,7 +72,7 @@ class CollectiveContext:
     @property
     def name(self) -> str:
         """All of the operation's name, with the path of transformations."""
-        found = names(self.flow.text.location(self.flow.rows[self.row].location))
+        found = self.flow.names(self.row)
         return found[0] if found else ""
 
     def is_about(self, node: Node) -> bool:
@@ -325,7 +325,7 @@ def is_gradient(flow: Dataflow, row: int) -> bool:
 
     What is passed on to another product or sum is the gradient of an intermediate value.
     """
-    found = names(flow.text.location(flow.rows[row].location))
+    found = flow.names(row)
     if not found or BACKWARD not in found[0]:
         return False
     returned = set(flow.returned)

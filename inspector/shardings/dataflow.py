@@ -12,9 +12,9 @@ from copy import copy
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeVar
 
-from ...parsers.errors import ParseError
+from ...parsers.errors import ParseError, readable
 from ...parsers.garbage import collection_paused
-from ...parsers.mlir import Function, MlirModule, Operation, Sharding
+from ...parsers.mlir import Function, MlirModule, Operation, Sharding, UnknownLoc, names
 from ...parsers.mlir.rows import FunctionRows, ValueRow
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
@@ -60,6 +60,10 @@ class Dataflow:
     def records(self) -> FunctionRows:
         """What is written at the operations."""
         return FunctionRows(self.function)
+
+    def names(self, row: int) -> tuple[str, ...]:
+        """The names in the location of an operation; none where it cannot be read."""
+        return names(readable(lambda: self.text.location(self.rows[row].location)) or UnknownLoc())
 
     def noted(self, what: tuple[str, int], make: Callable[[], T]) -> T:
         """What is known of a row, found out once."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from ...parsers.errors import ParseError, readable
 from ...parsers.hlo import Instruction
-from ...parsers.mlir import Operation, Parameter, frames, names
+from ...parsers.mlir import Operation, Parameter, UnknownLoc, frames, names
 from ...parsers.mlir.lists import unquote
 from ...parsers.sharding_syntax import gspmd
 from ...parsers.sharding_syntax.mesh import MeshSyntax
@@ -163,7 +164,7 @@ def _of_stablehlo(stage: ParsedStage, known: _Known, only_constraints: bool) -> 
             return layout.row(stage.name, role, text, name, span, SourcePosition(), asked, (), spelled)
 
         for argument in main.arguments:
-            name = next(iter(names(argument.location)), argument.name)
+            name = next(iter(names(readable(partial(getattr, argument, "location")) or UnknownLoc())), argument.name)
             rows.append(row(argument, "argument", argument.name, name))
         for number, result in enumerate(main.results):
             path = result.attributes.get("jax.result_info", "")

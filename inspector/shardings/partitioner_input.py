@@ -125,7 +125,7 @@ def _meant(sharding: gspmd.Sharding | None, rank: int, mesh: MeshSyntax) -> Arra
 def _sharding(written: bytes) -> gspmd.Sharding | None:
     """What cannot be read places nothing, and so is compared with nothing."""
     try:
-        return gspmd.parse_sharding(written.decode()) if written else None
+        return gspmd.parse_sharding(written.decode("utf-8", "replace")) if written else None
     except ParseError:
         return gspmd.UniformSharding("unknown")
 

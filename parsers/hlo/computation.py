@@ -31,6 +31,7 @@ class Computation:
     _statements: tuple[Span, ...] | None = None
     _is_valid = False
     _found: tuple[Instruction, ...] | None = None
+    _root: Instruction | None = None
     _by_name: Mapping[str, Instruction] | None = None
 
     def __init__(self, module: HloModule, header: re.Match[bytes] | Section, body_end: int) -> None:
@@ -132,8 +133,10 @@ class Computation:
     @property
     def root(self) -> Instruction | None:
         """The instruction that gives the result: the one marked as root, else the last."""
-        marked = [instruction for instruction in self.instructions if instruction.is_root]
-        return (marked or self.instructions or (None,))[-1]
+        if self._root is None and self.instructions:
+            marked = (instruction for instruction in reversed(self.instructions) if instruction.is_root)
+            self._root = next(marked, self.instructions[-1])
+        return self._root
 
     @property
     def parameters(self) -> tuple[Instruction, ...]:

@@ -42,7 +42,7 @@ def _undefined(computation: Computation, known: set[str]) -> Iterator[tuple[str,
     data, place = computation.module.source.data, computation.span
     if computation.is_printed and data.find(b"%", place.start, place.end) >= 0:
         used = set(_NAME.findall(data, place.start, place.end)) - set(_HEAD.findall(data, place.start, place.end))
-        if {name.decode() for name in used} <= known:
+        if {name.decode("utf-8", "replace") for name in used} <= known:
             return
     elif len(data) > LARGEST_UNPRINTED:
         return
@@ -66,7 +66,7 @@ def _uncovered(module: HloModule) -> Iterator[Problem]:
     for found in _GROUPS.finditer(module.source.data):
         if found[1] not in seen:
             seen.add(found[1])
-            groups = readable(partial(parse_replica_groups, found[1].decode()))
+            groups = readable(partial(parse_replica_groups, found[1].decode("utf-8", "replace")))
             wrong = None if groups is None else fault_of(groups.devices(max(counts, default=0)), counts)
             if wrong:
                 yield Problem(f"these groups {wrong}", module.source, Span(found.start(1), found.end(1)))

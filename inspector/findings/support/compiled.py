@@ -197,7 +197,8 @@ def _line_of(flow: Dataflow, node: Node) -> tuple[str, int] | None:
 
 def local_shape(flow: Dataflow, node: Node) -> tuple[int, ...] | None:
     """The shape of one device's part of a result."""
-    type = flow.rows[node.row].types[node.number] if node.kind == "result" else None
+    types = flow.rows[node.row].types if node.kind == "result" else ()
+    type = types[node.number] if node.number < len(types) else None
     if not isinstance(type, TensorType) or None in type.dims:
         return None
     shape = tuple(size for size in type.dims if size is not None)

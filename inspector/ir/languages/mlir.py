@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ....parsers.errors import Problem
-from ....parsers.mlir import MlirModule, frames, parse_module
+from ....parsers.errors import Problem, readable
+from ....parsers.mlir import Location, MlirModule, UnknownLoc, frames, parse_module
+from ....parsers.mlir import Operation as SyntaxOperation
 from ....parsers.source import Source
 from ...catalog.spellings import STABLEHLO_OPS
 from ..language import Embedded, Language, Operation, any_of, count
@@ -45,13 +46,18 @@ class MlirText:
     def operation_at(self, offset: int) -> Operation | None:
         """The innermost operation around an offset."""
         operation = self.syntax.operation_at(offset)
-        return None if operation is None else Operation(operation.span, frames(operation.location))
+        return None if operation is None else Operation(operation.span, frames(location_of(operation)))
 
     def located(self) -> Iterator[Operation]:
         """The operations with a call stack, without those that stand in no text but are implied by short forms."""
         for operation in self.syntax.walk():
-            if operation.text is self.syntax.text and (stack := frames(operation.location)):
+            if operation.text is self.syntax.text and (stack := frames(location_of(operation))):
                 yield Operation(operation.span, stack)
+
+
+def location_of(operation: SyntaxOperation) -> Location:
+    """Where an operation comes from; unknown where that cannot be read, with which nothing but a place is lost."""
+    return readable(lambda: operation.location) or UnknownLoc()
 
 
 MLIR = Language(

@@ -168,7 +168,7 @@ def _devices(probe: Probe, numbers: Sequence[int]) -> str:
     common = [
         (axis, coordinates[0])
         for axis, coordinates in zip(
-            probe.axes, zip(*(shard.coordinates for shard in shards), strict=True), strict=False
+            probe.axes, zip(*(shard.coordinates for shard in shards), strict=False), strict=False
         )
         if len(set(coordinates)) == 1
     ]
