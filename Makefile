@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 # What the environment's JAX is pinned to; empty for the newest that the interpreter takes.
 JAX ?=
 # What is installed beside the package for the checks; with tpu, tests of targets have a compiler for TPUs.
-EXTRAS ?= dev
+EXTRAS ?= dev,pictures
 SAMPLE ?= fsdp_tp:grad
 
-.PHONY: demo check lint types test newest compat bench grammars schema rules picture clean
+.PHONY: demo check lint types test newest compat faults bench grammars schema rules picture clean
 
 demo: $(VENV)/.installed
 	$(BIN)/shardscope run $(SAMPLE)
@@ -30,14 +30,19 @@ types: $(VENV)/.checks
 test: $(VENV)/.checks
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
-# The suite once more, with the newest JAX, where the machine has an interpreter for it.
+# The suite once more, with the newest of all dependencies, where the machine has an interpreter for it.
 newest:
-	@python=$$(tools/newest-python) && $(MAKE) test VENV=.venv-newest PYTHON="$$python" \
+	@python=$$(tools/newest-python) && $(MAKE) test VENV=.venv-newest PYTHON="$$python" EXTRAS=dev \
 	  || { test $$? -eq 3 && echo "no Python >= 3.12 here: skipped"; }
 
-# The suite with the oldest JAX and Lark that are supported.
+# The suite with the oldest of all dependencies, and the oldest Python, that are supported.
 compat:
-	$(MAKE) test VENV=.venv-compat JAX="jax==0.7.1 jaxlib==0.7.1 lark==1.2.1"
+	$(MAKE) test VENV=.venv-compat PYTHON=python3.11 EXTRAS=dev \
+	  JAX="jax==0.7.1 jaxlib==0.7.1 lark==1.2.1 msgspec==0.19.0 rich==14.2.0 textual==8.2.5"
+
+# Calls of the system that fail one by one, and signals, in every command: a table, in about an hour.
+faults: $(VENV)/.checks
+	$(BIN)/python tools/faults.py
 
 bench: $(VENV)/.checks
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -29,8 +30,8 @@ ARGUMENT = ("--arg", "f32[8,4]")
 
 
 def git(folder: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org")
-    return subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+    own = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org", "-c", f"core.hooksPath={os.devnull}")
+    return subprocess.run(["git", *own, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture
@@ -45,19 +46,21 @@ def repository(tmp_path: Path) -> Path:
 
 
 def test_against_a_commit(shardscope: Shardscope, repository: Path) -> None:
-    hook = repository / ".git" / "hooks" / "post-checkout"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\ntouch hooked\n")
-    hook.chmod(0o755)
+    for name in ("post-checkout", "post-index-change", "reference-transaction"):
+        hook = repository / ".git" / "hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch '{repository}/hooked'\n")  # a hook runs in the folder that goes
+        hook.chmod(0o755)
     before = git(repository, "status", "--short", "--branch")
+    (repository / "hooked").unlink(missing_ok=True)
     done = shardscope("diff", "step.py:step", *ARGUMENT, "--git", "HEAD", "--exit-code", "--format", "json")
     assert done.returncode == 1, done.stderr
     document = json.loads(done.stdout)
     assert document["headline"] == "+1 all-reduce over tp: +48 B per device and run"
     assert document["before"]["title"].endswith(", HEAD")
+    assert not (repository / "hooked").exists()
     assert git(repository, "status", "--short", "--branch") == before
     assert len(git(repository, "worktree", "list").splitlines()) == 1
-    assert not (repository / "hooked").exists()
     assert (repository / "step.py").read_text() == CHANGED
 
 

@@ -1,0 +1,110 @@
+"""Signals end a command as Ctrl-C does: no process, no folder, no worktree stays; what SIGKILL leaves goes later."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.scratch import NOTE, PREFIX, Scratch
+
+from tests.capture.test_isolation import alive
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+BUSY = """
+import os, pathlib, subprocess, time
+helper = subprocess.Popen(["sleep", "1000"])
+place = pathlib.Path(os.environ["PLACE"])
+place.with_name("writing").write_text(f"{os.getpid()} {helper.pid}")
+place.with_name("writing").rename(place)
+time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with a script that never ends."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    (folder / "busy.py").write_text(BUSY)
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@x", "-C", str(folder)]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *arguments], check=True)
+    (tmp_path / "temporary").mkdir()
+    return folder
+
+
+@pytest.fixture
+def front(repository: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`diff --git`, which has a process, two folders and a worktree, while the script runs."""
+    place = repository.parent / "pids"
+    child = subprocess.Popen(
+        [sys.executable, "-m", "shardscope", "diff", "busy.py:fn", "--git", "HEAD"],
+        cwd=repository,
+        env=os.environ | {"TMPDIR": str(repository.parent / "temporary"), "PLACE": str(place)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    for _ in range(1200):
+        if place.exists() or child.poll() is not None:
+            break
+        time.sleep(0.05)
+    assert place.exists(), child.communicate()
+    yield child
+    child.kill()
+    child.communicate()
+    for pid in map(int, place.read_text().split()):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def worktrees(repository: Path) -> list[str]:
+    listed = subprocess.run(
+        ["git", "worktree", "list", "--porcelain"], cwd=repository, capture_output=True, text=True, check=True
+    )
+    return [line for line in listed.stdout.splitlines() if line.startswith("worktree")]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_nothing_is_left(repository: Path, front: subprocess.Popen[bytes], number: signal.Signals, status: int) -> None:
+    assert len(worktrees(repository)) == 2
+    front.send_signal(number)
+    assert front.communicate(timeout=60) == (b"", b"")
+    assert front.returncode == status
+    assert not any(map(alive, map(int, (repository.parent / "pids").read_text().split())))
+    assert not list((repository.parent / "temporary").iterdir())
+    assert len(worktrees(repository)) == 1
+
+
+def test_the_next_start_sweeps(
+    repository: Path, front: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = repository.parent / "temporary"
+    strangers = temporary / f"{PREFIX}link"
+    strangers.symlink_to(repository)
+    front.kill()
+    front.wait()
+    assert len(list(temporary.iterdir())) == 3
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with Scratch() as mine:
+        assert set(temporary.iterdir()) == {mine, strangers}
+        assert len(worktrees(repository)) == 1
+        beside = [sys.executable, "-c", "from shardscope.inspector.capture.scratch import Scratch; Scratch()"]
+        subprocess.run(beside, env=os.environ | {"TMPDIR": str(temporary)}, check=True)
+        assert mine.is_dir(), "a folder that is in use was swept"
+    assert (repository / "busy.py").exists()
+
+
+def test_worktrees_of_others_stay(repository: Path, tmp_path: Path) -> None:
+    subprocess.run(["git", "worktree", "add", "-q", str(tmp_path / "own")], cwd=repository, check=True)
+    with Scratch() as folder:
+        (folder / NOTE).write_text(str(repository / ".git"))
+    assert len(worktrees(repository)) == 2

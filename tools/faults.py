@@ -1,0 +1,342 @@
+"""Faults by number, as SQLite tests for them: the n-th call of the system fails, for every n, in every command.
+
+    python tools/faults.py [COMMAND…]           calls that fail, signals at random moments
+    python tools/faults.py --fast               commands that capture nothing, and no signals
+
+A command is run with everything imported, in a fork that fails at its n-th open, write, read, fork, rename, … with
+ENOSPC, EMFILE, EIO or EAGAIN. It has to end with a documented exit status, without a traceback, and leave nothing:
+no process, no temporary folder, no worktree. The last line of standard error says why, or the result is complete.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+from typing import Any
+
+DOCUMENTED = {0, 1, 2, 3, 4, 5, 6, 129, 130, 143}
+
+AUDITED = {
+    "open": (errno.EMFILE, errno.EIO),
+    "subprocess.Popen": (errno.EAGAIN,),
+    "os.mkdir": (errno.ENOSPC,),
+    "os.rename": (errno.ENOSPC,),
+    "os.scandir": (errno.EIO,),
+    "os.listdir": (errno.EIO,),
+    "os.remove": (errno.EIO,),
+}
+WRAPPED = {
+    "write": (errno.ENOSPC, errno.EPIPE),
+    "read": (errno.EIO,),
+    "pipe": (errno.EMFILE,),
+    "fsync": (errno.ENOSPC,),
+    "stat": (errno.EIO,),
+}
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL)
+MARK = "SHARDSCOPE_FAULTS"
+SWEEP = "from shardscope.inspector.capture.scratch import Scratch; Scratch()"
+
+SCRIPT = """
+import jax, jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec as P
+mesh = jax.make_mesh((4,), ("x",))
+@jax.jit
+@jax.shard_map(mesh=mesh, in_specs=P("x"), out_specs=P())
+def fn(v):
+    return jax.lax.psum(v, "x")
+inputs = (jnp.arange(8.0),)
+"""
+
+FAST: dict[str, Sequence[str]] = {
+    "open": ("open", "kept.shardscope"),
+    "open -o": ("open", "kept.shardscope", "--format", "json", "-o", "out"),
+    "open text": ("open", "text.hlo", "--format", "markdown"),
+    "diff": ("diff", "kept.shardscope", "kept.shardscope"),
+    "check": ("check", "kept.shardscope", "--golden", "golden.json", "--budget", "all-reduce: none"),
+    "check --update": ("check", "kept.shardscope", "--golden", "other/golden.json", "--update"),
+    "explain": ("explain", "psum"),
+    "rules": ("rules",),
+    "samples": ("samples",),
+}
+SLOW: dict[str, Sequence[str]] = {
+    "run": ("run", "script.py:fn", "--save", "saved", "--format", "json"),
+    "run --no-live": ("run", "script.py:fn", "--no-live"),
+    "diff --git": ("diff", "script.py:fn", "--git", "HEAD"),
+    "run --verify": ("run", "missing_reduce_scatter:faulty", "--no-live", "--verify"),
+    "targets": ("targets",),
+}
+
+
+class Faults:
+    """Fails the n-th of the calls of one kind that are made from now on; `hit` tells whether there were so many."""
+
+    def __init__(self) -> None:
+        self.kind, self.number, self.code, self.left = "", 0, 0, -1
+        sys.addaudithook(self._audit)
+        for name in WRAPPED:
+            self._wrap(name)
+
+    def arm(self, kind: str, number: int, code: int) -> None:
+        """Let that call fail."""
+        self.kind, self.code, self.left = kind, code, number
+
+    @property
+    def hit(self) -> bool:
+        """Whether it has failed."""
+        return self.left == 0
+
+    def _count(self, kind: str) -> None:
+        if kind == self.kind and self.left > 0:
+            self.left -= 1
+            if self.left == 0:
+                raise OSError(self.code, os.strerror(self.code))
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in AUDITED and self.left > 0:
+            self._count(event)
+
+    def _wrap(self, name: str) -> None:
+        function: Callable[..., Any] = getattr(os, name)
+
+        def wrapped(*arguments: Any, **options: Any) -> Any:
+            self._count(name)
+            return function(*arguments, **options)
+
+        setattr(os, name, wrapped)
+
+
+def prepare(folder: Path) -> None:
+    """The files that the commands take."""
+    (folder / "script.py").write_text(SCRIPT)
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@x", "-C", str(folder)]
+    for arguments in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
+        subprocess.run([*git, *arguments], check=True)
+    (folder / "script.py").write_text(SCRIPT.replace("return jax", "return 2 * jax"))
+    command = [sys.executable, "-m", "shardscope"]
+    subprocess.run(
+        [*command, "run", "psum", "--no-live", "--save", "kept.shardscope", "-o", "report"], cwd=folder, check=True
+    )
+    subprocess.run(
+        [*command, "check", "kept.shardscope", "--golden", "golden.json", "--update"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+    from shardscope.inspector.load import load
+
+    found = load(str(folder / "kept.shardscope")).stage("hlo")
+    assert found is not None
+    (folder / "text.hlo").write_bytes(found.source.data)
+
+
+def left_behind(folder: Path, before: set[str]) -> Iterator[str]:
+    """What is there, and was not before: files, temporary folders, worktrees, processes."""
+    for _ in range(100):
+        processes = list(_processes())
+        if not processes:
+            break
+        time.sleep(0.05)
+    yield from (f"process {pid}" for pid in processes)
+    yield from (f"temporary {path.name}" for path in (folder / "tmp").iterdir())
+    names = {path.name for path in folder.iterdir()}
+    yield from (f"file {name}" for name in sorted(names - before - {"out", "saved", "other"}))
+    if (worktrees := folder / ".git" / "worktrees").exists():
+        yield from (f"worktree {path.name}" for path in worktrees.iterdir())
+
+
+def _processes() -> Iterator[int]:
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit() and int(place.name) != os.getpid():
+            with suppress(OSError):
+                state = (place / "stat").read_text().rpartition(")")[2].split()[0]
+                if MARK.encode() in (place / "environ").read_bytes() and state != "Z":
+                    yield int(place.name)
+
+
+def wrong(status: int, output: str, errors: str, left: Iterable[str], killed: bool = False) -> list[str]:
+    """What must not be, in words."""
+    found = list(left)
+    if not killed and status not in DOCUMENTED:
+        found.append(f"status {status}")
+    if "Traceback" in errors or "Exception ignored" in errors:
+        found.append(f"traceback: {errors.strip().splitlines()[-1]}")
+    if not killed and status and not errors.strip() and status not in (1, 3) and status < 128:
+        found.append("no word")
+    return found
+
+
+def run_forked(faults: Faults, folder: Path, command: Sequence[str], fault: tuple[str, int, int]) -> tuple[bool, Any]:
+    """Whether the fault came to pass, and status, output and errors of the command."""
+    from shardscope.cli import main
+
+    out, err, hit = (folder.parent / name for name in ("stdout", "stderr", "hit"))
+    hit.write_bytes(b"")
+    child = os.fork()
+    if child == 0:
+        status = 99
+        try:
+            os.chdir(folder)
+            os.environ[MARK] = "1"
+            for descriptor, place in ((1, out), (2, err)):
+                os.dup2(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
+            result = os.open(hit, os.O_WRONLY)
+            sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
+            faults.arm(*fault)
+            try:
+                status = main(command)
+            except SystemExit as ending:
+                status = int(ending.code or 0)
+            except BaseException:
+                import traceback
+
+                traceback.print_exc()
+            number = faults.left
+            faults.left = -1
+            sys.stderr.flush()
+            os.write(result, b"%d" % number)
+        finally:
+            import atexit
+
+            atexit._run_exitfuncs()
+            os._exit(status)
+    deadline = time.monotonic() + 120
+    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return True, (-1, "", "Traceback\nno end after 120 s")
+        time.sleep(0.005)
+    status = os.waitstatus_to_exitcode(ended[1])
+    reached = hit.read_bytes() == b"0"
+    return reached, (status, out.read_text(errors="replace"), err.read_text(errors="replace"))
+
+
+def by_number(folder: Path, commands: dict[str, Sequence[str]], most: int) -> int:
+    """Print a line for each command and kind of call; returns how many did wrong."""
+    faults = Faults()
+    before, bad = {path.name for path in folder.iterdir()}, 0
+    for name, command in commands.items():
+        _import_what_it_needs(folder, command)
+        clean(folder, before)
+        for kind, codes in {**AUDITED, **WRAPPED}.items():
+            for code in codes:
+                statuses: dict[int, int] = {}
+                for number in range(1, most + 1):
+                    hit, (status, output, errors) = run_forked(faults, folder, command, (kind, number, code))
+                    if not hit:
+                        break
+                    statuses[status] = statuses.get(status, 0) + 1
+                    if problems := wrong(status, output, errors, left_behind(folder, before)):
+                        bad += 1
+                        print(f"  WRONG {name}: {kind} {number} {errno.errorcode[code]}: {problems}", flush=True)
+                    clean(folder, before)
+                if statuses:
+                    shown = ", ".join(f"{count} × {status}" for status, count in sorted(statuses.items()))
+                    print(f"{name:16} {kind:18} {errno.errorcode[code]:8} {shown}", flush=True)
+    return bad
+
+
+def clean(folder: Path, before: set[str]) -> None:
+    """Remove what a command has left, and what it wrote."""
+    for path in [*(folder / "tmp").iterdir(), *(path for path in folder.iterdir() if path.name not in before)]:
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
+    for pid in _processes():
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def by_signals(folder: Path, commands: dict[str, Sequence[str]], moments: int) -> int:
+    """Send each signal at random moments; print a line for each command and signal, and return how many did wrong."""
+    before, bad, chance = {path.name for path in folder.iterdir()}, 0, random.Random(0)
+    environment = os.environ | {MARK: "1", "TMPDIR": str(folder / "tmp")}
+    for name, command in commands.items():
+        started = time.monotonic()
+        full = [sys.executable, "-m", "shardscope", *command]
+        subprocess.run(full, cwd=folder, env=environment, capture_output=True, check=False)
+        length = time.monotonic() - started
+        for number in SIGNALS:
+            statuses: dict[int, int] = {}
+            for _ in range(moments):
+                clean(folder, before)
+                child = subprocess.Popen(
+                    full,
+                    cwd=folder,
+                    env=environment,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+                )
+                moment = chance.uniform(0.05, length)
+                time.sleep(moment)
+                child.send_signal(number)
+                output, errors = child.communicate(timeout=60)
+                statuses[child.returncode] = statuses.get(child.returncode, 0) + 1
+                killed = child.returncode == -number  # before it could do anything, or by SIGKILL
+                if number == signal.SIGKILL:
+                    swept = [
+                        sys.executable,
+                        "-c",
+                        "from shardscope.inspector.capture.scratch import Scratch; Scratch()",
+                    ]
+                    subprocess.run(swept, env=environment, check=True)
+                if problems := wrong(child.returncode, output, errors, left_behind(folder, before), killed):
+                    bad += 1
+                    print(f"  WRONG {name}: {number.name} after {moment:.2f} s: {problems}", flush=True)
+            shown = ", ".join(f"{count} × {status}" for status, count in sorted(statuses.items()))
+            print(f"{name:16} {number.name:18} {shown}", flush=True)
+    return bad
+
+
+def main() -> int:
+    """Try all; returns 1 where anything was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("commands", nargs="*", help=f"of {', '.join([*FAST, *SLOW])}")
+    parser.add_argument("--fast", action="store_true", help="only commands that capture nothing, without signals")
+    parser.add_argument("--only", choices=("numbers", "signals"), help="one of the two")
+    parser.add_argument("--most", type=int, default=200, help="the highest number")
+    parser.add_argument("--moments", type=int, default=10, help="of each signal")
+    options = parser.parse_args()
+    chosen = FAST if options.fast else {**FAST, **SLOW}
+    chosen = {name: command for name, command in chosen.items() if not options.commands or name in options.commands}
+    parent = tempfile.mkdtemp(prefix="faults-")  # no TemporaryDirectory: forks would remove it when they end
+    try:
+        folder = Path(parent, "work")
+        (folder / "tmp").mkdir(parents=True)
+        prepare(folder)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder / "tmp")
+        bad = 0
+        if not options.fast and options.only != "numbers":
+            bad += by_signals(folder, chosen, options.moments)
+        if options.only != "signals":
+            bad += by_number(folder, chosen, options.most)
+    finally:
+        shutil.rmtree(parent, ignore_errors=True)
+    print(f"{bad} wrong")
+    return bool(bad)
+
+
+def _import_what_it_needs(folder: Path, command: Sequence[str]) -> None:
+    """Run a command in this process, so that the calls that are counted in its forks are its own."""
+    from shardscope.cli import main
+
+    here = os.getcwd()
+    os.chdir(folder)
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        main(command)
+    os.chdir(here)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
