@@ -19,8 +19,6 @@ from textual.strip import Strip
 from ..inspector.render.table import Column
 from .cursor_view import CursorView, cursor_bindings
 
-__all__ = ["BETWEEN", "Column", "fitted"]
-
 BETWEEN = 2
 """Blank columns between two of a table."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ...parsers.source import Frame, Source, Span
@@ -116,11 +116,8 @@ class _Printer:
 
 
 def _binders(jaxpr: Jaxpr) -> str:
-    return f"{_spaced(map(_typed, jaxpr.constants))}; {_spaced(map(_typed, jaxpr.inputs))}."
-
-
-def _spaced(items: Iterable[str]) -> str:
-    return " ".join(items)
+    constants, inputs = (" ".join(map(_typed, variables)) for variables in (jaxpr.constants, jaxpr.inputs))
+    return f"{constants}; {inputs}."
 
 
 def _typed(variable: Variable) -> str:

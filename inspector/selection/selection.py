@@ -111,9 +111,7 @@ def _placed(report: Report, place: Place, stage: ParsedStage) -> Linked:
             return Linked(place, spans=(span,) if name == stage.name else ())
         case ShardedValue(stage=name, span=span):
             # From inside its line: where that ends stands its location.
-            found = _placed(report, StagePlace(name, span.start), stage)
-            spans = (span,) if name == stage.name else found.spans
-            return replace(found, place=place, collective=None, spans=spans)
+            return _at(report, place, name, span, stage)
         case Collective():
             return Linked(place, place.source.stack, *_around(report, place, stage))
         case Finding():
@@ -156,24 +154,27 @@ def equation_offset(report: Report, equation: str) -> int | None:
     return next((place.span.start for place in equations if place.id == equation), None)
 
 
+def _at(report: Report, place: Place, name: str, span: Span, stage: ParsedStage) -> Linked:
+    """What belongs to a place that is at a span of the text of some stage."""
+    inner = _placed(report, StagePlace(name, span.start), stage)
+    return replace(inner, place=place, collective=None, spans=(span,) if name == stage.name else inner.spans)
+
+
 def _of_probe(report: Report, place: ProbePlace, stage: ParsedStage) -> Linked:
     """What belongs to the equation of a probe."""
     path = report.probes[place.number].probe.path
     offset = equation_offset(report, path[-1]) if path else None
     if offset is None:
         return Linked(place)
-    inner = _placed(report, StagePlace("jaxpr", offset), stage)
-    here = (Span(offset, offset + 1),) if stage.name == "jaxpr" else inner.spans
-    return replace(inner, place=place, collective=None, spans=here)
+    return _at(report, place, "jaxpr", Span(offset, offset + 1), stage)
 
 
 def _of_finding(report: Report, found: Finding, stage: ParsedStage) -> Linked:
     """What belongs to the place that a finding is about: in the text where it was found, or else at its line."""
     place, stack = found.place, found.place.source.stack
     if place.stage is not None and place.span is not None:
-        inner = _placed(report, StagePlace(place.stage, place.span.start), stage)
-        spans = (place.span,) if place.stage == stage.name else inner.spans
-        return replace(inner, place=found, stack=stack or inner.stack, collective=None, spans=spans)
+        inner = _at(report, found, place.stage, place.span, stage)
+        return replace(inner, stack=stack or inner.stack)
     frame = own_frame(stack)
     if frame is not None:
         return replace(_placed(report, SourceLine(frame.file, frame.line), stage), place=found, stack=stack)

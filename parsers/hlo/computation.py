@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ..errors import readable
@@ -19,6 +20,9 @@ from .sections import Nested, Section, Statement
 
 if TYPE_CHECKING:
     from .module import HloModule
+
+_BLANKS = re.compile(rb"[ \t]*+")
+_START = attrgetter("span.start")
 
 
 class Computation:
@@ -114,7 +118,7 @@ class Computation:
 
     def instruction_at(self, offset: int) -> Instruction | None:
         """The instruction whose text holds the byte at that offset."""
-        place = bisect_right(self.instructions, offset, key=lambda instruction: instruction.span.start) - 1
+        place = bisect_right(self.instructions, offset, key=_START) - 1
         found = self.instructions[place] if place >= 0 else None
         return found if found and offset < found.span.end else None
 
@@ -122,12 +126,12 @@ class Computation:
         """The computations that are written in an instruction of its own, which is at that place."""
         if not self.nested:
             return ()
-        first, behind = (bisect_left(self.nested, offset, key=_start) for offset in (place.start, place.end))
+        first, behind = (bisect_left(self.nested, offset, key=_START) for offset in (place.start, place.end))
         return self.nested[first:behind]
 
     def nested_at(self, offset: int) -> Nested | None:
         """The computation that is written in an instruction of its own, and holds the byte at that offset."""
-        place = bisect_right(self.nested, offset, key=_start) - 1
+        place = bisect_right(self.nested, offset, key=_START) - 1
         return self.nested[place] if place >= 0 and offset < self.nested[place].span.end else None
 
     @property
@@ -193,10 +197,3 @@ class Computation:
 
     def _statement(self, place: Span) -> Statement:
         return Statement(self.module.source.data, place, self.nested_in(place))
-
-
-_BLANKS = re.compile(rb"[ \t]*+")
-
-
-def _start(nested: Nested) -> int:
-    return nested.span.start

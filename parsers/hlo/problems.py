@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
+from operator import attrgetter
 
 from ..errors import Problem
 from ..source import Source, Span
@@ -36,17 +37,13 @@ def doubtful_lines(data: bytes, computations: Sequence[Computation]) -> Iterator
     for stretch in stretches(computations):
         if stretch[0].is_printed:
             found = list(printed.doubtful().finditer(data, stretch[0].body_start, stretch[-1].body_end))
-            owners = [stretch[bisect_right(stretch, row.start(), key=_body_start) - 1] for row in found]
+            owners = [stretch[bisect_right(stretch, row.start(), key=attrgetter("body_start")) - 1] for row in found]
             for row, owner in zip(found, owners, strict=True):
                 if not printed.ROW.match(data, row.start()):
                     _ = owner.instructions
             for row, owner in zip(found, owners, strict=True):
                 if owner.is_printed:
                     yield Span(row.start() + 3, data.find(b"\n", row.end()))
-
-
-def _body_start(computation: Computation) -> int:
-    return computation.body_start
 
 
 def problems_in(source: Source, lines: Sequence[Span], computations: Sequence[Computation]) -> Iterator[Problem]:
