@@ -81,8 +81,8 @@ class CollectiveContext:
 
     def cause(self) -> CollectiveCause:
         """What the collective does for the operation."""
-        if self.flow.rows[self.row].name == "sdy.manual_computation" and (entering := self._into_shard_map()):
-            return entering
+        if asked := next(filter(None, (self._asked_of_operand(*each) for each in self._wanted())), None):
+            return asked
         cut = [each for each in self.cuts if self._along(each.axes)]
         if KIND_OF[self.collective.kind].reduces:
             summed = [each for each in cut if each.is_operand and self._is_reduced(each.factors)]
@@ -183,43 +183,51 @@ class CollectiveContext:
         dims = [DimensionSharding(other.axes if number == cut.dim else axes) for number, axes in enumerate(own)]
         return replace(found, after=as_spec(replace(sharding, dims=tuple(dims))))
 
-    def _into_shard_map(self) -> CollectiveCause | None:
-        """An operand that arrives otherwise than its in_spec has it."""
-        try:
-            specs = self.flow.operation(self.row).annotations.in_shardings or ()
-        except ParseError:
+    def _wanted(self) -> Iterator[tuple[Node, ArraySharding | None]]:
+        """The operands of a constraint, a reshard or a shard_map, each with the sharding that is asked for."""
+        name, operands = self.flow.rows[self.row].name, self.flow.operands(self.row)
+        if name == "sdy.manual_computation":
+            try:
+                specs = self.flow.operation(self.row).annotations.in_shardings or ()
+            except ParseError:
+                return
+            wanted = [as_placed(self.flow, spec) for spec in specs]
+        elif name in ASKING:
+            wanted = [placed_at(self.flow, node) for node in self.flow.results(self.row)]
+        else:
+            return
+        yield from ((node, own) for node, own in zip(operands, wanted, strict=False) if node is not None)
+
+    def _asked_of_operand(self, node: Node, wanted: ArraySharding | None) -> CollectiveCause | None:
+        """An operand that arrives otherwise than asked for; None where that is not along the axes of the collective."""
+        own = placed_at(self.flow, node)
+        if own is None or wanted is None or same(own, wanted) or len(own.dims) != len(wanted.dims):
             return None
-        for node, spec in zip(self.flow.operands(self.row), specs, strict=False):
-            own = None if node is None else placed_at(self.flow, node)
-            wanted = as_placed(self.flow, spec)
-            if node is None or own is None or wanted is None or same(own, wanted):
-                continue
-            moved = [
-                (dim, axis)
-                for dim, (before, after) in enumerate(zip(own.dims, wanted.dims, strict=True))
-                for axis in (*before.axes, *after.axes)
-                if before.axes != after.axes and _shared(axis, self.axes)
-            ]
-            if moved:
-                dim, name = moved[0][0], self.wording.name(node)
-                made_by, place = self.wording.places.operation(self.row)
-                axes = own.dims[dim].axes
-                return CollectiveCause(
-                    effect="reshard",
-                    operation=made_by,
-                    rule=None,
-                    place=place if place.stack else self.collective.source,
-                    value=f"operand {name} dim {dim}",
-                    before=as_spec(own),
-                    after=as_spec(wanted),
-                    origins=tuple(why_axis(self.flow, node, axis) for axis in axes),
-                    against=(),
-                    needed=False,
-                    confidence=self.confidence,
-                    elements=self._local_size(node),
-                    moved=MovedDimension(True, name, None, dim),
-                )
-        return None
+        changed = [
+            dim
+            for dim, (before, after) in enumerate(zip(own.dims, wanted.dims, strict=True))
+            if before.axes != after.axes and self._along((*before.axes, *after.axes))
+        ]
+        if not changed:
+            return None
+        dim = next((each for each in changed if self._along(own.dims[each].axes)), changed[0])
+        operation, place = self.wording.places.operation(self.row)
+        made_by = self.wording.places.operation(node.row)[0] if node.kind == "result" else None
+        return CollectiveCause(
+            effect="reshard",
+            operation=operation,
+            rule=None,
+            place=place if place.stack else self.collective.source,
+            value=f"operand {self.wording.name(node)} dim {dim}",
+            before=as_spec(own),
+            after=as_spec(wanted),
+            origins=tuple(why_axis(self.flow, node, axis) for axis in own.dims[dim].axes),
+            against=(),
+            needed=False,
+            confidence=self.confidence,
+            elements=self._local_size(node),
+            moved=MovedDimension(True, made_by or self.wording.name(node), made_by, dim),
+        )
 
     def _why(self, cut: _Cut, *, all_axes: bool) -> Iterator[Why]:
         for axis in cut.axes:

@@ -108,3 +108,21 @@ def test_an_in_spec_in_another_order_is_the_cause(tmp_path: Path) -> None:
     assert {(cause.before, cause.after) for cause in causes} == {("P(('x', 'y'), None)", "P(('y', 'x'), None)")}
     assert {str(why.origin) for cause in causes for why in cause.origins} == {"argument a"}
     assert found('P(("x", "y"))') == []
+
+
+RESHARDED = """
+import jax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+fn = jax.jit(lambda v: jax.sharding.reshard(v, NamedSharding(mesh, P("y", "x"))))
+inputs = (jax.ShapeDtypeStruct((16, 8), "float32", sharding=NamedSharding(mesh, P("x", "y"))),)
+"""
+
+
+def test_a_reshard_is_the_cause(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(RESHARDED)
+    *_, final = capture(Request(f"{script}:fn", live=False))
+    report = inspect(final)
+    found = [cause for each in report.collectives if each.stage == "hlo" for cause in causes_of(report.program, each)]
+    assert {(each.operation, each.before, each.after) for each in found} == {("reshard", "P('x', 'y')", "P('y', 'x')")}
