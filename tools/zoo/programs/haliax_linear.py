@@ -11,6 +11,7 @@ import haliax.nn as hnn
 from jax.sharding import Mesh
 
 mesh = Mesh(np.array(jax.devices()[:8]).reshape(4, 2), ("data", "model"))
+jax.set_mesh(mesh)
 Batch, Embed, Mlp = hax.Axis("batch", 32), hax.Axis("embed", 64), hax.Axis("mlp", 256)
 MAPPING = {"batch": "data", "mlp": "model"}
 
@@ -27,7 +28,7 @@ def gradient(model, x):
 
 def gradient_inputs():
     one, two = jax.random.split(jax.random.PRNGKey(0))
-    with mesh, hax.axis_mapping(MAPPING):
+    with hax.axis_mapping(MAPPING):
         model = hax.named_jit(
             lambda: (hnn.Linear.init(Embed, Mlp, key=one), hnn.Linear.init(Mlp, Embed, key=two)),
             axis_resources=MAPPING,

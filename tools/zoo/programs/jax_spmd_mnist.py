@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from checkouts import importable
 
-importable("jax")
+importable("jax", "jax/examples")
 
 from examples import spmd_mnist_classifier_fromscratch as example
 from jax.sharding import AxisType, NamedSharding
