@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardscope.version import __version__ as __version__
@@ -38,6 +39,16 @@ def inputs(*args: Any, **kwargs: Any) -> Callable[[_F], _F]:
         return function
 
     return mark
+
+
+def record(folder: str) -> AbstractContextManager[None]:
+    """Record every program that JAX compiles within a `with` statement, for `shardscope open FOLDER`.
+
+    The calls that are counted are those of these programs. Processes may share a folder.
+    """
+    from shardscope.inspector.capture.here import recording
+
+    return recording(folder)
 
 
 def inspect(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:

@@ -9,13 +9,15 @@ import inspect
 import os
 import queue
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from .events import fold
 from .model import Capture
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
 from .protocol.events import Event, Stage
+from .protocol.trace import TraceOptions
 from .scratch import Scratch
 
 PACKAGE = __name__.partition(".")[0]
@@ -44,6 +46,25 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
             return capture
         finally:
             propagation.stop()
+
+
+@contextmanager
+def recording(folder: str) -> Iterator[None]:
+    """Record what JAX compiles in this process meanwhile into the folder of a trace."""
+    from .worker.tracing.start import begin
+
+    recorder = begin(folder, TraceOptions())
+    try:
+        yield
+    finally:
+        recorder.close()
+
+
+def record_as_told() -> None:
+    """Record what JAX compiles in this process if the environment names a folder for it."""
+    from .worker.tracing.start import start
+
+    start()
 
 
 def own_files() -> set[str]:

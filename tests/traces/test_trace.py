@@ -200,3 +200,33 @@ def test_other_pythons_are_left_alone(tmp_path: Path) -> None:
     )
     assert (traced.stdout, traced.stderr) == (bare.stdout, bare.stderr)
     assert [path.name for path in (tmp_path / "trace").iterdir()] == [".python"]
+
+
+INSIDE = """
+import jax, jax.numpy as jnp, shardscope
+x = jnp.ones(4)
+@jax.jit
+def before(x): return x + 1
+@jax.jit
+def within(x): return x * 2
+before(x)
+with shardscope.record("out"):
+    for _ in range(3):
+        before(within(x))
+within(x)
+jax.jit(lambda x: x - 1)(x)
+"""
+
+
+def test_from_inside_and_by_the_environment(tmp_path: Path) -> None:
+    """What JAX loads as a plugin records the whole process, `record` what is compiled within it."""
+    script = tmp_path / "inside.py"
+    script.write_text(f"import shardscope.jax_plugin as plugin\nplugin.initialize()\n{INSIDE}")
+    environment = {**os.environ, "SHARDSCOPE_RECORD": str(tmp_path / "all")}
+    subprocess.run([sys.executable, script], env=environment, cwd=tmp_path, check=True)
+    found = {
+        name: {each.compiled.name: each.calls for each in read_trace(tmp_path / name).programs if not each.is_helper}
+        for name in ("out", "all")
+    }
+    assert found["out"] == {"within": 3}
+    assert found["all"] == {"before": 4, "within": 4, "<lambda>": 1}

@@ -23,8 +23,6 @@ COMPILED_MISS = "aot_cache_miss"
 MAX_DEPTH = 40
 """Frames in which a `cache_miss` is searched for."""
 
-_ATTRIBUTE = "_shardscope_callee"
-
 
 class Callee:
     """The programs of one jitted function; `only` is the number of the one, where it has just one."""
@@ -58,6 +56,7 @@ class Calls:
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._callees: dict[tuple[int, ...], Callee] = {}
         self._told: set[int] = set()
+        self._attribute = f"_shardscope_callee_{id(self)}"
 
     def add(self, replicated: Any, number: int) -> None:
         """What `ExecuteReplicated` runs is this program."""
@@ -76,7 +75,7 @@ class Calls:
 
     def ended(self, jitted: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int | None:
         """Count a call that went through C++; its program."""
-        callee = getattr(jitted, _ATTRIBUTE, None)
+        callee = getattr(jitted, self._attribute, None)
         if callee is None:
             callee = self._of_jitted(jitted)
             if callee is None:
@@ -102,7 +101,7 @@ class Calls:
         variables = {"": miss.__name__, **{name: cell.cell_contents for name, cell in cells if _is_filled(cell)}}
         callee = self._callee_of(variables)
         if callee is not None:
-            setattr(jitted, _ATTRIBUTE, callee)
+            setattr(jitted, self._attribute, callee)
         return callee
 
     def _callee_of(self, variables: Mapping[str, Any]) -> Callee | None:

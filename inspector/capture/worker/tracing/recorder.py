@@ -66,6 +66,8 @@ class Recorder:
         self.options = options
         self.topology = Topology(**json.loads(options.topology)) if options.topology else None
         self._state = _State()
+        self._is_open = True
+        self._attribute = f"_shardscope_{id(self)}"
         self._lock = threading.RLock()
         self._begin()
         os.register_at_fork(after_in_child=self._begin)
@@ -89,6 +91,11 @@ class Recorder:
         self._stopped = ""
 
     @property
+    def _is_idle(self) -> bool:
+        """Whether what happens is nothing to record: our own work, or after the end."""
+        return self._state.busy or not self._is_open
+
+    @property
     def files(self) -> ProcessFiles:
         """The files of this process, from the first use on."""
         if self._files is None:
@@ -104,6 +111,14 @@ class Recorder:
             self._calls = Calls(self.files.calls, lambda numbers: self.files.write(Inexact(numbers)), _is_internal)
         return self._calls
 
+    def close(self) -> None:
+        """Record nothing more."""
+        if self._is_open:
+            self._is_open = False
+            self._end()
+            atexit.unregister(self._end)
+            sys.excepthook = self._before
+
     def complain(self, what: str) -> None:
         """Say that a private part of JAX has moved."""
         jax = sys.modules.get("jax")
@@ -117,7 +132,7 @@ class Recorder:
         started = time.perf_counter()
         computation = truth(*args, **kwargs)
         seconds = time.perf_counter() - started
-        if self._state.busy:
+        if self._is_idle:
             return computation
         with self._own_work():
             arguments = dict(signature.bind(*args, **kwargs).arguments)
@@ -125,13 +140,13 @@ class Recorder:
             lowering = Lowering(truth, arguments, seconds, caller)
             if caller.get("fun") is not None and not _is_internal(caller["fun"]):
                 lowering.wrapped = programs().find_wrapped(sys._getframe(2), caller)
-            computation._shardscope = lowering
+            setattr(computation, self._attribute, lowering)
         return computation
 
     def compile(self, truth: Callable[[], Any], computation: Any) -> Any:
         """Compile what was lowered, and record it if that was not done before."""
-        lowering: Lowering | None = getattr(computation, "_shardscope", None)
-        if self._state.busy or lowering is None:
+        lowering: Lowering | None = getattr(computation, self._attribute, None)
+        if self._is_idle or lowering is None:
             return truth()
         known = lowering.number
         self._state.compiling.append(lowering)
@@ -158,7 +173,7 @@ class Recorder:
 
     def compile_module(self, truth: Callable[[], Any], module: Any) -> Any:
         """Compile a module: that of the program that is being compiled, or one of which nothing else is known."""
-        if self._state.busy:
+        if self._is_idle:
             return truth()
         lowering = self._state.compiling[-1] if self._state.compiling else Lowering(None, {}, 0.0, {})
         with self._own_work():
@@ -179,7 +194,7 @@ class Recorder:
 
     def executed(self, replicated: Any) -> None:
         """A program was called, and not through C++."""
-        if self._state.busy:
+        if self._is_idle:
             return
         number = None
         with self._own_work():
@@ -189,7 +204,7 @@ class Recorder:
 
     def ended(self, jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
         """A call through C++ ended."""
-        if self._state.busy or self._calls is None:
+        if self._is_idle or self._calls is None:
             return
         try:
             number = self._calls.ended(jitted, args, kwargs)

@@ -1,8 +1,9 @@
-"""How recording starts in a process: as the environment says, before the script begins."""
+"""How recording starts in a process: as the environment says, before the script begins, or from inside of it."""
 
 from __future__ import annotations
 
 import os
+import sys
 
 from ...protocol.trace import FOLDER_VARIABLE, OPTIONS_VARIABLE, TraceOptions
 from .hooks import install
@@ -10,9 +11,10 @@ from .recorder import Recorder
 
 
 def start() -> None:
-    """Record all that JAX compiles in this process, if the environment names a folder for it."""
+    """Record all that JAX compiles in this process, if the environment names a folder and nothing records yet."""
     folder = os.environ.get(FOLDER_VARIABLE)
-    if folder:
+    is_started = any(name.endswith(".tracing.start") and name != __name__ for name in sys.modules)
+    if folder and not is_started:
         begin(folder, TraceOptions.decode(os.environ.get(OPTIONS_VARIABLE) or "{}"))
 
 

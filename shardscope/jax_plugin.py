@@ -1,0 +1,13 @@
+"""What JAX loads when it looks for plugins: records the process if `SHARDSCOPE_RECORD` names a folder."""
+
+from __future__ import annotations
+
+import os
+
+
+def initialize() -> None:
+    """Start to record, before JAX compiles anything; called by JAX when it starts its backends."""
+    if os.environ.get("SHARDSCOPE_RECORD"):
+        from shardscope.inspector.capture.here import record_as_told
+
+        record_as_told()
