@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
+from .signatures import NO_STATIC, Signature, Static, Telling, signature_of, static_of, telling_apart
+
 MISSES = {"cache_miss": ("fun", "jit_info"), "call_impl_cache_miss": ("jaxpr",)}
 """JAX's functions for calls that C++ cannot make (JAX 0.7 to 0.12), and the variables that tell them apart."""
 
@@ -25,34 +27,54 @@ MAX_DEPTH = 40
 
 
 class Callee:
-    """The programs of one jitted function; `only` is the number of the one, where it has just one."""
+    """The programs of one jitted function; `only` is the number of the one, where there can be no other."""
 
-    __slots__ = ("internal", "keep", "numbers", "only", "static")
-
-    def __init__(self, static: tuple[frozenset[int], frozenset[str]], internal: bool, keep: Any = None) -> None:
+    def __init__(self, static: Static, internal: bool, is_known_from_start: bool, keep: Any = None) -> None:
         self.only: int | None = None
-        self.numbers: dict[Any, int] = {}
-        self.static = static
-        self.internal = internal
         self.keep = keep
+        self._static = static
+        self._internal = internal
+        self._is_known_from_start = is_known_from_start
+        self._numbers: dict[Signature, int] = {}
+        self._telling = Telling()
+        self._short: dict[Signature, int] = {}
+
+    @property
+    def numbers(self) -> set[int]:
+        """The numbers of its programs."""
+        return set(self._numbers.values())
 
     def learn(self, number: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Calls with such arguments are those of this program."""
-        self.numbers[_signature(args, kwargs, *self.static)] = number
-        self.only = number if len(set(self.numbers.values())) == 1 else None
+        signature = signature_of(args, kwargs, self._static)
+        if self._numbers.get(signature) == number:
+            return
+        self._numbers[signature] = number
+        self.only = number if self._is_known_from_start and len(self.numbers) == 1 else None
+        self._telling = telling_apart(self._numbers) if self._is_known_from_start else Telling()
+        self._short = {self._telling.of(each): number for each, number in self._numbers.items()}
 
     def number_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int | None:
         """The program that such arguments call; None where that is not known."""
-        return None if self.internal else self.numbers.get(_signature(args, kwargs, *self.static))
+        if self._internal:
+            return None
+        return self._short.get(signature_of(args, kwargs, self._static, self._telling))
 
 
 class Calls:
     """Counts calls in `counts`, by program; `inexact` is called with those that cannot be told apart."""
 
-    def __init__(self, counts: Any, inexact: Callable[[tuple[int, ...]], None], is_internal: Callable[[Any], bool]):
+    def __init__(
+        self,
+        counts: Any,
+        inexact: Callable[[tuple[int, ...]], None],
+        is_internal: Callable[[Any], bool],
+        is_known_from_start: bool,
+    ) -> None:
         self._counts = counts
         self._inexact = inexact
         self._is_internal = is_internal
+        self._is_known_from_start = is_known_from_start
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._callees: dict[tuple[int, ...], Callee] = {}
         self._told: set[int] = set()
@@ -90,7 +112,7 @@ class Calls:
         return number
 
     def _tell(self, callee: Callee) -> None:
-        numbers = set(callee.numbers.values()) - self._told
+        numbers = callee.numbers - self._told
         if numbers:
             self._told |= numbers
             self._inexact(tuple(sorted(numbers)))
@@ -108,7 +130,7 @@ class Calls:
         """That of a `cache_miss` with these variables; its name is under the empty one."""
         if variables[""] == COMPILED_MISS:
             number = self._numbers.get(getattr(variables.get("self"), "unsafe_call", None))
-            callee = Callee((frozenset(), frozenset()), internal=False)
+            callee = Callee(NO_STATIC, internal=False, is_known_from_start=True)
             callee.only = number
             return callee if number is not None else None
         names = MISSES.get(variables[""], ())
@@ -122,7 +144,8 @@ class Calls:
                 keep: Any = weakref.ref(owners[0], lambda _: callees.pop(key, None))
             except TypeError:
                 keep = owners[0]
-            self._callees[key] = Callee(static_of(owners[-1]), self._is_internal(variables.get("fun")), keep)
+            internal = self._is_internal(variables.get("fun"))
+            self._callees[key] = Callee(static_of(owners[-1]), internal, self._is_known_from_start, keep)
         return self._callees[key]
 
 
@@ -135,40 +158,6 @@ def callers(frame: FrameType | None) -> dict[str, Any] | None:
             return {"": name, **frame.f_locals}
         frame = frame.f_back
     return None
-
-
-def static_of(jit_info: Any) -> tuple[frozenset[int], frozenset[str]]:
-    """The positions and names of a jitted function's static arguments."""
-    return (
-        frozenset(getattr(jit_info, "static_argnums", None) or ()),
-        frozenset(getattr(jit_info, "static_argnames", None) or ()),
-    )
-
-
-def dynamic_arguments(
-    args: tuple[Any, ...], kwargs: Mapping[str, Any], positions: frozenset[int], names: frozenset[str]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments that are traced."""
-    dynamic = (arg for index, arg in enumerate(args) if index not in positions and index - len(args) not in positions)
-    return tuple(dynamic), {name: value for name, value in kwargs.items() if name not in names}
-
-
-def _signature(
-    args: tuple[Any, ...], kwargs: Mapping[str, Any], positions: frozenset[int], names: frozenset[str]
-) -> Any:
-    """What tells the programs of one function apart: types and shardings of arrays, and static arguments."""
-    dynamic, named = dynamic_arguments(args, kwargs, positions, names)
-    static = [arg for index, arg in enumerate(args) if index in positions or index - len(args) in positions]
-    static += [(name, value) for name, value in sorted(kwargs.items()) if name in names]
-    leaves, tree = sys.modules["jax"].tree_util.tree_flatten((dynamic, named))
-    return tree, tuple(map(_type, leaves)), tuple(static)
-
-
-def _type(leaf: Any) -> Any:
-    aval = getattr(leaf, "aval", None)
-    if aval is not None:
-        return aval, getattr(leaf, "sharding", None), getattr(leaf, "committed", None)
-    return type(leaf), getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
 
 
 def _is_filled(cell: Any) -> bool:

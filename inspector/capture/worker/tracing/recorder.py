@@ -67,6 +67,7 @@ class Recorder:
         self.topology = Topology(**json.loads(options.topology)) if options.topology else None
         self._state = _State()
         self._is_open = True
+        self._is_known_from_start = "jax._src.pjit" not in sys.modules
         self._attribute = f"_shardscope_{id(self)}"
         self._lock = threading.RLock()
         self._begin()
@@ -108,7 +109,10 @@ class Recorder:
     def calls(self) -> Calls:
         """The counts of calls."""
         if self._calls is None:
-            self._calls = Calls(self.files.calls, lambda numbers: self.files.write(Inexact(numbers)), _is_internal)
+            files = self.files
+            self._calls = Calls(
+                files.calls, lambda numbers: files.write(Inexact(numbers)), _is_internal, self._is_known_from_start
+            )
         return self._calls
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from ...protocol.trace import Place
 from .. import failures
 from ..inputs import wrappers
 from ..inputs.callables import parameter_names, signature_of
-from .calls import dynamic_arguments, static_of
+from .signatures import dynamic_arguments, static_of
 
 LIBRARIES = ("/site-packages/", "/dist-packages/")
 """In the paths of files that are not the user's."""
@@ -62,7 +62,7 @@ def _is_wrapper(value: Any) -> bool:
 def _wrapped(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller: Mapping[str, Any]) -> Wrapped:
     known_as = wrappers.named_leaves(parameter_names(signature_of(wrapper), len(args)), args, kwargs)
     given = caller.get("args", ()), caller.get("kwargs", {})
-    dynamic = dynamic_arguments(*given, *static_of(caller.get("jit_info")))
+    dynamic = dynamic_arguments(*given, static_of(caller.get("jit_info")))
     names = [(known_as.get(id(leaf)) or [""])[0] for leaf in jax.tree.leaves(dynamic)]
     tree = getattr(caller.get("p"), "out_tree", None)
     results: list[str] = []
