@@ -14,7 +14,7 @@ from ...parsers.source import Source
 from .model import STAGES, Capture, CaptureError, Stage
 from .protocol import events as sent
 from .protocol.events import EVENTS, TEXTS, Event
-from .protocol.values import Probe, Probed, Reference
+from .protocol.values import Gradients, Probe, Probed, Reference
 from .protocol.wire import SCHEMA, Frame
 from .tags import plain, tagged, untagged
 
@@ -29,6 +29,7 @@ HELD: dict[type[Event], str] = {
     sent.Execution: "execution",
     Probed: "probed",
     Reference: "reference",
+    Gradients: "gradients",
 }
 """The fields of a Capture that hold an event as it is."""
 

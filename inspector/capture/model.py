@@ -22,7 +22,7 @@ from .protocol.events import Phase as Phase
 from .protocol.events import Progress as Progress
 from .protocol.events import Subject as Subject
 from .protocol.events import Value as Value
-from .protocol.values import Compared, Probe, Probed, Reference, Timing
+from .protocol.values import Compared, Gradients, Probe, Probed, Reference, Timing
 
 Dialect = Literal["jaxpr", "mlir", "hlo"]
 
@@ -100,6 +100,7 @@ class Capture:
     probed: Probed | None = None
     compared: tuple[Compared, ...] = ()
     reference: Reference | None = None
+    gradients: Gradients | None = None
     messages: tuple[Message, ...] = ()
     failure: Failure | None = None
     script_text: Source | None = None

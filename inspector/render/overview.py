@@ -9,6 +9,7 @@ from statistics import median
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..report import Report
 from ..units import format_bytes, format_seconds, plural
+from ..values.gradients import wrong_gradients
 from .collective_rows import folded_names
 from .finding_facts import notes_text
 from .table import Cell, Piece
@@ -75,6 +76,7 @@ def nothing_sent(report: Report) -> str:
 def attention(report: Report) -> Iterator[Cell]:
     """What is not in order, and is no finding: a line each."""
     peak, reference, ran = report.peak, report.capture.reference, report.capture.execution
+    gradients = report.capture.gradients
     differing = folded_names(value.name for value in report.shardings if value.agrees is False)
     if differing:
         names = _listed(differing)
@@ -90,6 +92,8 @@ def attention(report: Report) -> Iterator[Cell]:
         yield Piece(f"{len(reference.differs)} of {of} differ from a run on one device", "error")
     if reference is not None and reference.undefined is not None:
         yield Piece(f"not compared with a run on one device: {reference.undefined}", "warning")
+    if gradients is not None and gradients.undefined is not None:
+        yield Piece(f"gradients not checked: {gradients.undefined}", "warning")
     bad = [output.path for output in ran.outputs if output.non_finite] if ran is not None else []
     if bad:
         yield Piece(f"not finite (NaN or infinity): {_listed(bad)}", "error")
@@ -107,6 +111,8 @@ def in_order(report: Report) -> str:
         parts.append("no unexpected differences between devices")
     if capture.reference is not None and capture.reference.undefined is None and not capture.reference.differs:
         parts.append(f"{plural(capture.reference.compared, 'value')} equal to a run on one device")
+    if (gradients := capture.gradients) is not None and gradients.checked and not wrong_gradients(gradients):
+        parts.append(f"{plural(len(gradients.checked), 'gradient')} equal to differences of values")
     if peak is not None and peak.fits:
         parts.append("fits in memory")
     if ran is not None:

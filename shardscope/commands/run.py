@@ -65,6 +65,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--window", type=_numbers, default=(), metavar="N,N", help="where in large arrays to begin to show elements"
     )
     parser.add_argument("--reference", action="store_true", help="compare the values with a run on one device")
+    parser.add_argument(
+        "--check-gradients",
+        action="store_true",
+        help="compare the gradients that the function takes with differences of values, in float64",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="for made-up values of abstract arguments")
     parser.add_argument(
         "--verify",
@@ -104,6 +109,7 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
         iterations=options.iterations,
         window=options.window,
         reference=options.reference,
+        gradients=options.check_gradients,
         fingerprints=verifies(options, settings),
         argv=tuple(options.argv),
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal, get_args
 
 from .trace import TraceEvent
-from .values import Compared, Probe, Probed, Reference, Timing
+from .values import Compared, Gradients, Probe, Probed, Reference, Timing
 from .wire import Frame
 
 Level = Literal["info", "warning", "error"]
@@ -295,8 +295,8 @@ class Timings:
 
 Event = (
     Schema | Hello | Script | Subject | Progress | Stage | Equations | Arguments | Outputs | Memory | Peak | Message
-    | Execution | CollectiveTimes | Probe | Probed | Differences | Reference | Devices | Failure | End | Stdout | Stderr
-    | Timings | TraceEvent
+    | Execution | CollectiveTimes | Probe | Probed | Differences | Reference | Gradients | Devices | Failure | End
+    | Stdout | Stderr | Timings | TraceEvent
 )  # fmt: skip
 
 NAMES = {kind: re.sub(r"\B(?=[A-Z])", "_", kind.__name__).lower() for kind in get_args(Event)} | {Schema: "capture"}

@@ -29,6 +29,7 @@ class Request:
         iterations: those of each loop whose values are kept, beside the last.
         window: where the recorded part of large arrays begins; the last dimensions of it if it is short.
         reference: whether the probed values are compared with those of a run on one device.
+        gradients: whether derivatives that the function takes are compared with differences of values, in float64.
         timeout: seconds after which the capture is ended; None for no limit.
         argv: `sys.argv[1:]` of the script.
         directory: the working directory; None for the current one.
@@ -52,6 +53,7 @@ class Request:
     iterations: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 7)
     window: tuple[int, ...] = ()
     reference: bool = False
+    gradients: bool = False
     timeout: float | None = None
     argv: tuple[str, ...] = ()
     directory: str | None = None

@@ -124,3 +124,28 @@ class Reference:
     compared: int
     differs: tuple[Apart, ...]
     undefined: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Derivative:
+    """A derivative that a function takes `of` another one, along a random direction of one `argument`.
+
+    `slope` is what JAX's gives, `difference` the central difference of values, `spread` how far that varies with the
+    size of the step. `file` and `line` are of the user's call.
+    """
+
+    of: str
+    argument: str
+    slope: float
+    difference: float
+    spread: float
+    file: str | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gradients:
+    """The derivatives that were compared; `undefined` is why none were, where none could be."""
+
+    checked: tuple[Derivative, ...]
+    undefined: str | None = None

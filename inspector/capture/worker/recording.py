@@ -24,7 +24,7 @@ from .inputs.callables import Traceable
 from .inputs.context import enter_context
 from .inputs.resolve import Resolved
 from .patches import Overriding
-from .probes import live, watching
+from .probes import gradients, live, watching
 from .program import avals, structure, values
 from .program.jaxpr_facts import Table
 from .simulated.topology import Topology
@@ -86,6 +86,9 @@ def record(
                 channel.tell("info", f"no live run: {obstacle}")
             else:
                 _run(call, compiled.executable, request, channel, workspace, table)
+        if request.gradients:
+            channel.enter("probe")
+            channel.send(gradients.check(found.function, args, kwargs, request.seed))
 
 
 def _run(call: Traceable, compiled: Any, request: Request, channel: Channel, workspace: str, table: Table) -> None:

@@ -71,8 +71,8 @@ RULE = Rule(
     finds="A psum or psum_scatter in the backward pass, under check_vma=False, of what all devices along the axis hold"
     " already.",
     why="With the check off, JAX does not know which cotangents are shared, and must transpose psum to psum, and"
-    " all_gather to psum_scatter. It divides beforehand what it sums again, so that the gradient is right; the traffic"
-    " is for nothing.",
+    " all_gather to psum_scatter. Where it divides beforehand what it sums again, the traffic is for nothing; where"
+    " nothing does, the gradient is too large: --check-gradients compares it with differences of values.",
     proof="The sum stands in the transpose of a shard_map with its check off, and its operand is followed back to the"
     " in_specs, through the residuals of the forward pass: along the axis nothing that differs gets into it. `proved`"
     " when the compiled program has it as well.",

@@ -157,6 +157,25 @@ class Reference(Struct, frozen=True):
     undefined: str | None
 
 
+class Derivative(Struct, frozen=True):
+    """A derivative of one argument: what JAX's gives along a random direction, and what differences of values give."""
+
+    of: str
+    argument: str
+    slope: float
+    difference: float
+    spread: float
+    file: str | None
+    line: int
+
+
+class Gradients(Struct, frozen=True):
+    """The derivatives that --check-gradients compared; `undefined` is why none were, where none could be."""
+
+    checked: list[Derivative]
+    undefined: str | None
+
+
 class Execution(Struct, frozen=True):
     """The live run: `ran` is false where there was none. `seconds` are of each run after one warm-up.
 
@@ -172,6 +191,7 @@ class Execution(Struct, frozen=True):
     probes: list[Probe]
     divergences: list[Divergence]
     reference: Reference | None
+    gradients: Gradients | None
     shown: dict[str, int] | None
     probed: dict[str, int] | None
 
@@ -238,6 +258,7 @@ def execution_of(found: Report, details: Collection[str]) -> Execution:
         timings=found.capture.collective_times if "times" in details else (),
         probes=[probe for value in found.probes for probe in probes_of(value)] if "values" in details else (),
         reference=found.capture.reference,
+        gradients=found.capture.gradients,
         shown=None if probed is None else probed.shown,
         probed=None if probed is None else probed.probed,
     )

@@ -1,0 +1,215 @@
+"""Whether gradients are right: along a random direction, what JAX's derivative gives against differences of the values.
+
+The function is called outside of its own jit, in float64 where that is possible, while each reverse-mode derivative
+that it takes of arrays with values is compared: of `f` at `x`, the gradient times a direction `v` with
+(f(x + hv) - f(x - hv)) / 2h, for two sizes of h, so that it is known how good the differences are. Derivatives inside
+of another jit are not seen.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax._src import api
+
+from ...protocol.values import Derivative, Gradients
+from .. import failures
+from ..inputs import arg_spec, callables
+from ..inputs.wrappers import is_jitted
+from ..program.avals import is_ref
+
+STEPS = {64: 1e-5, 32: 1e-2}
+"""h by the bits of a float, relative to how large the elements are."""
+
+MAX_LEAVES = 64
+"""Arrays of one argument that are looked at one by one where their sum is wrong."""
+
+MAX_CALLS = 64
+"""Derivatives that are compared."""
+
+
+def probe() -> str | None:
+    """Why it cannot be done with this JAX; None where it can."""
+    return None if callable(getattr(api, "vjp", None)) else "gradients are not checked: this JAX has no api.vjp"
+
+
+def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Gradients:
+    """Compare all derivatives that a function takes of its arguments."""
+    if (problem := probe()) is not None:
+        return Gradients((), problem)
+    inner, bound_args, bound_kwargs = callables.unwrap(function)
+    while is_jitted(inner) and hasattr(inner, "__wrapped__"):
+        inner = inner.__wrapped__
+    given = ((*bound_args, *args), {**bound_kwargs, **kwargs})
+    before = jax.config.jax_enable_x64
+    problem = ""
+    for bits in (64, 32):  # there are functions that take nothing in float64
+        jax.config.update("jax_enable_x64", bits == 64)
+        try:
+            return _checked(inner, given, seed, bits)
+        except Exception as error:  # of the user's function, or of what cannot be called so
+            problem = f"{type(error).__name__}: {error}".partition("\n")[0]
+        finally:
+            jax.config.update("jax_enable_x64", before)
+    return Gradients((), problem)
+
+
+def _checked(function: Any, given: callables.Arguments, seed: int, bits: int) -> Gradients:
+    found = Comparison(seed, STEPS[bits])
+    leaves, tree = jax.tree.flatten(given)
+    dtype = np.dtype(f"float{bits}")
+    args, kwargs = jax.tree.unflatten(tree, [_wide(leaf, dtype, seed, index) for index, leaf in enumerate(leaves)])
+    with found.watching():
+        function(*args, **kwargs)
+    nothing = "the function takes no derivative outside of an inner jit" if not found.checked else None
+    return Gradients(tuple(found.checked), nothing)
+
+
+class Comparison:
+    """Compares what `jax.vjp` gives while a function runs; `jax.grad` and `jax.value_and_grad` go through it."""
+
+    def __init__(self, seed: int, step: float) -> None:
+        self._step = step
+        self.random = np.random.default_rng(seed)
+        self.checked: list[Derivative] = []
+        self._calls = 0
+        self._is_inside = False
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Compare each derivative that is taken meanwhile."""
+        original, public = api.vjp, jax.vjp
+        watched = self._watched(original)
+        api.vjp, jax.vjp = watched, watched
+        try:
+            yield
+        finally:
+            api.vjp, jax.vjp = original, public
+
+    def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def vjp(function: Any, *primals: Any, has_aux: bool = False, **options: Any) -> Any:
+            leaves = jax.tree.leaves(primals)
+            if self._is_inside or self._calls >= MAX_CALLS or any(isinstance(x, jax.core.Tracer) for x in leaves):
+                return original(function, *primals, has_aux=has_aux, **options)
+            # Compiled, because what runs one operation after the other takes long on many devices.
+            function = function if has_aux else jax.jit(function)
+            found = original(function, *primals, has_aux=has_aux, **options)
+            self._is_inside, self._calls = True, self._calls + 1
+            try:
+                self._compare(function, primals, found, has_aux, sys._getframe(1))
+            finally:
+                self._is_inside = False
+            return found
+
+        return vjp
+
+    def _compare(self, function: Any, primals: tuple[Any, ...], found: Any, has_aux: bool, caller: Any) -> None:
+        outputs, backward = found[0], found[1]
+        weights = [self._direction(leaf, scalar=True) for leaf in jax.tree.leaves(outputs)]
+        gradients = backward(jax.tree.unflatten(jax.tree.structure(outputs), weights))
+
+        def value(*at: Any) -> list[Any]:
+            result = function(*at)
+            return list(jax.tree.leaves(result[0] if has_aux else result))
+
+        compiled = jax.jit(value) if has_aux else value
+
+        def weighed(*at: Any) -> float:
+            return sum(_product(out, weight) for out, weight in zip(compiled(*at), weights, strict=True))
+
+        names = _names(caller, len(primals))
+        of, place = _name(function, caller), _place(caller)
+        for number, (primal, gradient) in enumerate(zip(primals, gradients, strict=True)):
+            paths = jax.tree_util.tree_flatten_with_path(primal)[0]
+            slopes = jax.tree.leaves(gradient)
+            chosen = [n for n, (_, leaf) in enumerate(paths) if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)]
+            if not chosen or len(slopes) != len(paths):
+                continue
+            groups = [chosen]
+            first = self._slope(weighed, primals, number, chosen, slopes)
+            is_right = first is not None and abs(first[0] - first[1]) <= 1e-6 * abs(first[1])
+            if not is_right and len(chosen) > 1:
+                groups = [[leaf] for leaf in chosen[:MAX_LEAVES]]
+            for group in groups:
+                slope = first if group == chosen else self._slope(weighed, primals, number, group, slopes)
+                if slope is not None:
+                    path = jax.tree_util.keystr(paths[group[0]][0]) if len(group) == 1 else ""
+                    self.checked.append(Derivative(of, f"{names[number]}{path}", *slope, *place))
+
+    def _slope(
+        self, weighed: Callable[..., float], primals: tuple[Any, ...], number: int, chosen: list[int], slopes: list[Any]
+    ) -> tuple[float, float, float] | None:
+        """Along a random direction of some arrays of an argument: the gradient, differences, and their spread."""
+        leaves, tree = jax.tree.flatten(primals[number])
+        directions = {leaf: self._direction(leaves[leaf]) for leaf in chosen}
+        size = max(1.0, *(float(np.max(np.abs(np.asarray(leaves[leaf])), initial=0.0)) for leaf in chosen))
+
+        def moved(step: float) -> float:
+            changed = [x + step * directions[n] if n in directions else x for n, x in enumerate(leaves)]
+            at = (*primals[:number], jax.tree.unflatten(tree, changed), *primals[number + 1 :])
+            return weighed(*at)
+
+        found = [(moved(step) - moved(-step)) / (2 * step) for step in (self._step * size, 4 * self._step * size)]
+        slope = sum(_product(slopes[leaf], directions[leaf]) for leaf in chosen)
+        return slope, found[0], abs(found[0] - found[1])
+
+    def _direction(self, leaf: Any, *, scalar: bool = False) -> Any:
+        if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
+            return np.zeros(np.shape(leaf), jax.dtypes.float0)
+        shape, dtype = np.shape(leaf), jnp.result_type(leaf)
+        values = np.ones(shape) if scalar and not shape else self.random.normal(size=shape)
+        return _like(leaf, values.astype(dtype))
+
+
+def _wide(leaf: Any, dtype: Any, seed: int, index: int) -> Any:
+    """An argument with values, its floats of a dtype, on the same devices."""
+    if is_ref(getattr(leaf, "aval", None)):
+        return jax.new_ref(_wide(leaf[...], dtype, seed, index))
+    if not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):
+        return leaf
+    value = arg_spec.concrete(leaf, seed, index)
+    if jnp.issubdtype(value.dtype, jnp.floating) and not jnp.issubdtype(value.dtype, jax.dtypes.extended):
+        value = np.asarray(value).astype(dtype)
+    return _like(leaf, value)
+
+
+def _like(leaf: Any, value: Any) -> Any:
+    sharding = getattr(leaf, "sharding", None)
+    return jnp.asarray(value) if sharding is None else jax.device_put(value, sharding)
+
+
+def _product(one: Any, other: Any) -> float:
+    if getattr(other, "dtype", None) == jax.dtypes.float0:
+        return 0.0
+    return float(np.sum(np.asarray(one, np.float64) * np.asarray(other, np.float64)))
+
+
+def _names(caller: Any, count: int) -> list[str]:
+    """How the arguments are called in the function that is differentiated."""
+    function, argnums = caller.f_locals.get("fun"), caller.f_locals.get("argnums")
+    names = callables.parameter_names(callables.signature_of(function), 64) if callable(function) else []
+    numbers = (argnums,) if isinstance(argnums, int) else argnums or range(count)
+    known = [names[number] if 0 <= number < len(names) else f"argument {number}" for number in numbers]
+    return known if len(known) == count else [f"argument {number}" for number in range(count)]
+
+
+def _name(function: Any, caller: Any) -> str:
+    return str(getattr(caller.f_locals.get("fun", function), "__name__", "the function"))
+
+
+def _place(caller: Any) -> tuple[str | None, int]:
+    """The user's line that takes the derivative; else where the function begins."""
+    frame = caller
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not failures.is_internal(file) and not failures.is_pythons_own(file):
+            return file, frame.f_lineno
+        frame = frame.f_back
+    code = getattr(caller.f_locals.get("fun"), "__code__", None)
+    return (None, 0) if code is None else (code.co_filename, code.co_firstlineno)

@@ -1,0 +1,119 @@
+"""SS24: a gradient that is not the derivative of the values."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+from itertools import combinations
+
+from ....parsers.source import Frame
+from ...ir.jaxpr_text import EquationPlace
+from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
+from ...values.gradients import WrongGradient, wrong_gradients
+from ..fixes.calls import call_at
+from ..fixes.edits import Edits, keyword_changes, without_call
+from ..rule import MAX_ALTERNATIVES, Rule, advice, finding
+from ..support.device_values import axis_sizes, is_unchecked
+from ..support.jaxpr_flow import Flow, equations_of
+
+SUMMING = ("psum", "psum_invariant", "reduce_scatter")
+"""Primitives of which one too many, or too few, makes a gradient wrong by the number of devices."""
+
+CHECKS = ("check_vma", "check_rep")
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Each derivative that was compared with differences of values, and is not what they give."""
+    gradients = report.capture.gradients
+    for wrong in () if gradients is None else wrong_gradients(gradients):
+        yield _found(report, wrong)
+
+
+def _found(report: Report, wrong: WrongGradient) -> Finding:
+    derivative, factor = wrong.derivative, wrong.factor
+    axes = () if factor is None else _axes(report, factor)
+    sums = list(_sums(report, axes))
+    reason = (
+        f" ({factor:.4g} = {'1/' if abs(factor) < 1 else ''}{'·'.join(f'|{axis}|' for axis in axes)})"
+        if axes and factor
+        else ""
+    )
+    is_what = "not zero, as it should be" if factor is None else f"{factor:.4g} times the true gradient{reason}"
+    frames = () if derivative.file is None else (Frame(derivative.file, "", derivative.line),)
+    here = FindingPlace(f"gradient of {derivative.of}", SourcePosition.exact(frames))
+    places = [flow.place(place) for flow, place in sums]
+    return finding(
+        RULE,
+        places[0] if places else here,
+        f"the gradient for {derivative.argument} is {is_what}",
+        confidence="proved",
+        axes=axes,
+        related=[*places[1:], *([here] if places else [])],
+        evidence=(
+            ("along a random direction", f"gradient {derivative.slope:.6g}, differences {derivative.difference:.6g}"),
+            ("differences vary by", f"{derivative.spread:.2g} with the size of the step, in float64"),
+            *(("sums in question", ", ".join(place.what for place in places[:6])) for _ in places[:1]),
+        ),
+        fixes=_fixes(report, sums),
+    )
+
+
+def _axes(report: Report, factor: float) -> tuple[str, ...]:
+    """The axes whose sizes multiplied are the factor, or one divided by it."""
+    meshes = report.capture.subject.meshes if report.capture.subject else ()
+    for mesh in meshes:
+        sizes = {axis.name: axis.size for axis in mesh.axes if axis.size > 1}
+        for count in range(1, len(sizes) + 1):
+            for axes in combinations(sizes, count):
+                size = math.prod(sizes[axis] for axis in axes)
+                if any(math.isclose(abs(factor), each, rel_tol=1e-3) for each in (size, 1 / size)):
+                    return axes
+    return ()
+
+
+def _sums(report: Report, axes: tuple[str, ...]) -> Iterator[tuple[Flow, EquationPlace]]:
+    """The sums over these axes of the backward pass, first those in shard_maps with their checks off."""
+    found = [
+        (flow, place)
+        for flow, place in equations_of(report, SUMMING)
+        if flow.is_backward(place) and set(place.equation.axes or ()) & set(axes) and axis_sizes(report, flow, place)
+    ]
+    yield from sorted(found, key=lambda each: not is_unchecked(*each))
+
+
+def _fixes(report: Report, sums: list[tuple[Flow, EquationPlace]]) -> tuple[Fix, ...]:
+    """Without one of the sums that were written, or with the check on."""
+    found: dict[Edits, str] = {}
+    for flow, place in sums:
+        call = call_at(report.program, flow.source(place), ("psum",))
+        edits = without_call(report.program, call)
+        if call is not None and edits:
+            found.setdefault(edits, f"leave out {ast.unparse(call[1].func)} in {ast.unparse(call[1])}")
+    files = [frame.file for flow, place in sums for frame in flow.source(place).stack]
+    for edits in keyword_changes(report.program, files or [report.script or ""], CHECKS, "True"):
+        found.setdefault(edits, "let shard_map check types: check_vma=True")
+    written = tuple(Fix(title, edits) for edits, title in list(found.items())[:MAX_ALTERNATIVES])
+    return written or advice("compare the sums of the backward pass with the types that check_vma=True gives")
+
+
+RULE = Rule(
+    id="SS24",
+    slug="wrong-gradient",
+    severity="error",
+    finds="A gradient that is not the derivative of the values, as compared with --check-gradients.",
+    why="A psum that is transposed to another psum, one too many in a custom_vjp, or one that is missing, makes"
+    " gradients wrong by the number of devices along an axis. Training goes on, with another learning rate for some"
+    " parameters.",
+    proof="Each derivative that the function takes outside of an inner jit is compared, for each argument along a"
+    " random direction, with a central difference of the values, in float64 on CPU devices. Differences that vary with"
+    " the size of the step prove nothing.",
+    faulty="""def bwd(residuals, g):
+    x, w = residuals
+    return lax.psum(g @ w.T, "model"), x.T @ g  # shard_map sums over "model" once more""",
+    repaired="""def bwd(residuals, g):
+    x, w = residuals
+    return g @ w.T, x.T @ g""",
+    check=check,
+    tries="no psum in the backward pass, one after the other; the check of shard_map on",
+)

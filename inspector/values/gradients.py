@@ -1,0 +1,37 @@
+"""Gradients that differ from the true ones, by what their derivatives and differences of values give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..capture.protocol.values import Derivative, Gradients
+
+TOLERANCE = 1e-3
+"""By how much a ratio may be apart from 1; differences in float64 are good to some 1e-8."""
+
+VARYING = 10.0
+"""How many times the spread of differences is no deviation: values in fewer bits, and functions with kinks."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongGradient:
+    """A derivative, and how many times the true one it is; None where the true one is zero."""
+
+    derivative: Derivative
+    factor: float | None
+
+
+def wrong_gradients(found: Gradients) -> tuple[WrongGradient, ...]:
+    """The derivatives that are not what differences of values give."""
+    wrong = []
+    for each in found.checked:
+        apart, true = abs(each.slope - each.difference), abs(each.difference)
+        size = max(true, abs(each.slope))
+        if size and apart > TOLERANCE * size and apart > VARYING * each.spread and not _is_noise(each):
+            wrong.append(WrongGradient(each, each.slope / each.difference if true > 1e-6 * size else None))
+    return tuple(wrong)
+
+
+def _is_noise(each: Derivative) -> bool:
+    """Whether both are too small to be told from rounding."""
+    return max(abs(each.slope), abs(each.difference)) < 1e-9

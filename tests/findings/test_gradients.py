@@ -1,0 +1,41 @@
+"""Gradients against differences of values: what is wrong is found with its factor, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+
+import jax
+import pytest
+from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.values.gradients import wrong_gradients
+
+from tests.findings.test_variants import PROGRAMS
+
+pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="with older JAX gradients are not checked")
+
+
+def expected() -> dict[tuple[str, str], float]:
+    """`@factors(x=4)` of each loss, by its name and the argument's."""
+    return {
+        (node.name, each.arg or ""): float(ast.literal_eval(each.value))
+        for node in ast.parse((PROGRAMS / "gradients.py").read_bytes()).body
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+        if isinstance(decorator, ast.Call)
+        for each in decorator.keywords
+    }
+
+
+def test_wrong_gradients_are_found_with_their_factors() -> None:
+    capture = last_capture(Request(f"{PROGRAMS / 'gradients'}.py:program", live=False, gradients=True))
+    assert capture.complete, capture.failure
+    assert capture.gradients is not None
+    assert capture.gradients.undefined is None
+    assert len(capture.gradients.checked) == 22
+    found = {(each.derivative.of, each.derivative.argument): each.factor for each in wrong_gradients(capture.gradients)}
+    assert found == pytest.approx(expected())
+    findings = [each for each in inspect(capture).findings if each.rule == "SS24"]
+    assert len(findings) == len(expected())
+    assert {each.severity for each in findings} == {"error"}
+    assert all(len(each.message) <= 100 and each.axes for each in findings)
