@@ -62,18 +62,9 @@ class ArraySharding:
         """The shape of a device's part of a global `shape`; raises ValueError when the ranks differ."""
         return tuple(-(-size // parts) for size, parts in zip(shape, self.parts, strict=True))
 
-    def padding(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """How many elements are added to each dimension so that all parts are equal."""
-        local = self.local_shape(shape)
-        return tuple(part * parts - size for size, part, parts in zip(shape, local, self.parts, strict=True))
-
     def closed(self) -> ArraySharding:
         """As it is when propagation is over: dimensions take no further axes and have no priorities."""
         return replace(self, dims=tuple(DimensionSharding(dim.axes) for dim in self.dims), replicated=())
-
-    def along(self, axes: Sequence[AxisRef]) -> ArraySharding:
-        """The same array, and `axes` manual around it: what a value in a shard_map is, seen from outside."""
-        return replace(self, manual=(*self.manual, *axes))
 
 
 def merged(axes: Iterable[AxisRef], mesh: MeshSyntax) -> tuple[AxisRef, ...]:

@@ -86,8 +86,6 @@ def test_pieces_against_brute_force(sharding: ArraySharding, sizes: list[int]) -
             mine = np.split(padded, parts)[brute(sharding, device, dim.axes)]
             assert list(range(start, stop)) == [element for element in mine if element >= 0]
             assert len(mine) == length
-    lengths = [n + p for n, p in zip(shape, sharding.padding(shape), strict=True)]
-    assert [n // p for n, p in zip(lengths, sharding.parts, strict=True)] == list(sharding.local_shape(shape))
 
 
 @given(shardings())
