@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from shardscope.inspector.capture import spawn
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol.events import Failure
 from shardscope.inspector.capture.spawn import Cancellation, Request, capture
 
 from .test_isolation import alive
@@ -172,3 +174,25 @@ def test_a_folder_that_cannot_be_made(busy: tuple[Request, Path], monkeypatch: p
     (latest,) = capture(request)
     assert latest.failure is not None
     assert latest.failure.kind == "usage"
+
+
+def test_the_number_of_attempts_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that wants ever more devices is told of as it was with those that it had first."""
+    begun_with: list[int | None] = []
+
+    class Attempt:
+        def __init__(self, request: Request, target: object, devices: int | None, *rest: object) -> None:
+            begun_with.append(devices)
+            self.wanted = (devices or 0) * 2
+
+        def captures(self) -> Iterator[Capture]:
+            yield Capture(failure=Failure("function", f"with {begun_with[-1]}", "import"))
+
+        def kill(self) -> None:
+            pass
+
+    monkeypatch.setattr(spawn, "Attempt", Attempt)
+    latest = list(capture(Request(f"{tmp_path}/x.py:fn")))[-1]
+    assert begun_with == [8, 16, 32, 64]
+    assert latest.failure is not None
+    assert latest.failure.message == "with 8"

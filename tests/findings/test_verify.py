@@ -12,7 +12,7 @@ from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.fixes.apply import captured_with, diff_of, edited
 from shardscope.inspector.findings.fixes.calls import call_at
 from shardscope.inspector.findings.fixes.edits import before_the_loop
-from shardscope.inspector.findings.fixes.verify import _counts, verified
+from shardscope.inspector.findings.fixes.verify import _counts, _tried, verified
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Edit, Finding, Report, SourcePosition
@@ -136,6 +136,15 @@ def test_values_are_compared(script: Path) -> None:
     assert changed is not None
     assert changed.complete
     assert changed.execution.outputs[0].digest != report.capture.execution.outputs[0].digest
+    narrower = tuple(
+        replace(e, text=e.text.replace("a * 2", "(a * 2).astype('bfloat16')")) for e in found.proposal.edits
+    )
+    for edits, known, why in (
+        (wrong, {wrong: changed}, "the results are not the same"),
+        (narrower, {}, "the results have other types"),
+    ):
+        trial = _tried(report, request, inspect, found, edits, known)
+        assert (trial.verified, trial.why) == (False, why)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,11 @@ from typing import Any
 
 import pytest
 from shardscope.inspector.capture.file import save
-from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.protocol.events import Failure, Message
+from shardscope.inspector.load import load
+from shardscope.inspector.render.markdown import plain as plain_markdown
+from shardscope.inspector.render.markdown import table
 from shardscope.inspector.render.printable import UNSAFE, escaped_json, printable, without_commands
 
 from shardscope.cli import main
@@ -220,3 +223,21 @@ def test_commands_in_a_log(line: str) -> None:
     assert not shown.splitlines()[1].lstrip().startswith("::")
     assert "##[" not in shown
     assert shown.replace("\\", "") == f"before\n{line}"
+
+
+def test_pipes_end_no_cells() -> None:
+    cells = ["a|b", "\\|", "`|`", "|"]
+    row = table(["one"] * len(cells), [[plain_markdown(cell) for cell in cells]]).splitlines()[-1]
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) == len(cells) + 1
+
+
+def test_only_regular_files_of_a_folder_are_read(plain: Capture, tmp_path: Path) -> None:
+    stage = plain.stage("hlo")
+    assert stage is not None
+    (tmp_path / "elsewhere.txt").write_bytes(stage.source.data)
+    folder = tmp_path / "dumps"
+    folder.mkdir()
+    (folder / "module_0000.jit_f.after_optimizations.txt").symlink_to(tmp_path / "elsewhere.txt")
+    os.mkfifo(folder / "module_0001.jit_f.after_optimizations.txt")
+    with pytest.raises(CaptureError, match="holds no dump"):
+        load(str(folder))

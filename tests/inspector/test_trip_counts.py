@@ -1,0 +1,76 @@
+"""Trip counts of loops, against loops that are counted in Python."""
+
+from __future__ import annotations
+
+import operator
+
+import pytest
+from shardscope.inspector.capture.model import STAGES, Capture, Stage
+from shardscope.inspector.execution_counts.execution import count
+from shardscope.inspector.pipeline import inspect
+from shardscope.parsers.source import Source
+
+COMPARE = {"LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge, "NE": operator.ne}
+
+LOOP = """module @jit_f {
+  func.func public @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+    %start = stablehlo.constant dense<START> : tensor<i32>
+    %0:2 = stablehlo.while(%i = %start, %v = %arg0) : tensor<i32>, tensor<4xf32>
+    cond {
+      %bound = stablehlo.constant dense<BOUND> : tensor<i32>
+      %1 = stablehlo.compare DIRECTION, %i, %bound, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    } do {
+      %step = stablehlo.constant dense<STEP> : tensor<i32>
+      %1 = "stablehlo.all_reduce"(%v) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, \
+replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+      }) : (tensor<4xf32>) -> tensor<4xf32>
+      %2 = stablehlo.STEPPED : tensor<i32>
+      stablehlo.return %2, %1 : tensor<i32>, tensor<4xf32>
+    }
+    return %0#1 : tensor<4xf32>
+  }
+}
+"""
+
+
+def brute(start: int, step: int, direction: str, bound: int) -> int | None:
+    rounds = 0
+    while COMPARE[direction](start, bound):
+        start, rounds = start + step, rounds + 1
+        if rounds > 100:
+            return None
+    return rounds
+
+
+@pytest.mark.parametrize("direction", COMPARE)
+def test_against_loops_of_python(direction: str) -> None:
+    for start in range(-4, 5):
+        for step in (-3, -2, -1, 1, 2, 3):
+            for bound in range(-4, 5):
+                found = count(start, step, direction, bound)
+                expected = brute(start, step, direction, bound)
+                assert found == expected or (found is None and (expected in (None, 0))), (start, step, bound)
+
+
+@pytest.mark.parametrize(
+    ("stepped", "start", "direction", "bound", "rounds"),
+    [
+        ("add %i, %step", 0, "LT", 7, 4),
+        ("add %step, %i", 0, "LT", 7, 4),
+        ("subtract %i, %step", 9, "GT", 0, 5),
+        ("subtract %step, %i", 9, "GT", 0, None),  # 9, -7, 9, … is no counting
+    ],
+)
+def test_steps(stepped: str, start: int, direction: str, bound: int, rounds: int | None) -> None:
+    words = {"START": start, "BOUND": bound, "DIRECTION": direction, "STEPPED": stepped, "STEP": 2}
+    text = LOOP
+    for word, value in words.items():
+        text = text.replace(word, str(value))
+    source = Source("stablehlo", text.encode())
+    report = inspect(Capture(stages=(Stage("stablehlo", STAGES["stablehlo"], source),), complete=True))
+    (found,) = report.collectives
+    assert found.executions == rounds
