@@ -113,7 +113,7 @@ def _table(file: Path) -> Mapping[str, Any] | None:
     table = document.get("tool", {})
     table = table.get("shardscope") if isinstance(table, dict) else None
     if table is not None and not isinstance(table, dict):
-        raise ShardscopeError(f"{file}: [{TABLE}]: expected a table, and it is {table!r}")
+        raise ShardscopeError(f"{file}: [{TABLE}]: expected a table, got {table!r}")
     return table
 
 
@@ -130,13 +130,13 @@ def _explained(message: str, name: str, table: Mapping[str, Any], kind: type) ->
     fields = {field.encode_name: field.name for field in msgspec.structs.fields(kind)}
     if unknown and not path:
         near = difflib.get_close_matches(unknown[1], fields, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(fields)}"
-        return f"[{name}]: there is no key {unknown[1]!r}; {hint}"
+        hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(fields)}"
+        return f"[{name}]: unknown key {unknown[1]!r}; {hint}"
     key = next((step[1] for step in _STEP.finditer(path) if step[1]), "")
     hints = get_type_hints(kind, include_extras=True)
     metas = _metas(hints.get(fields.get(key, ""), None))
     expected = next((meta.description for meta in metas if meta.description), "")
-    value = f", and it is {table[key]!r}" if key in table else ""
+    value = f", got {table[key]!r}" if key in table else ""
     return f"[{name}] {key}: expected {expected}{value}" if expected else f"[{name}] {key}: {what}"
 
 

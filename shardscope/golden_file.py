@@ -44,7 +44,7 @@ def compare_with_golden(
             path.write_bytes(golden_of(verdict.found))
         verdict = judge(_name(report), report, None, limits)
     elif golden is None:
-        return report, f"there is no golden {path}: `pytest --shardscope-update` writes it"
+        return report, f"no golden file {path}: run `pytest --shardscope-update` to write it"
     return report, "" if verdict.passed else _told(verdict, path)
 
 
@@ -52,7 +52,7 @@ def _told(verdict: Verdict, path: Path) -> str:
     text = StringIO()
     print_verdicts((verdict,), Console(file=text, width=WIDTH, highlight=False))
     shown = "\n".join(line.rstrip() for line in text.getvalue().splitlines())
-    return f"{shown}\n\nif this is meant: pytest --shardscope-update ({path})" if verdict.differs else shown
+    return f"{shown}\n\nif this is intended: pytest --shardscope-update ({path})" if verdict.differs else shown
 
 
 def _name(report: Report) -> str:

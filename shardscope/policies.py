@@ -54,7 +54,7 @@ def _rule(name: str) -> Rule:
     """The rule of that id or slug."""
     rule = rule_named(name)
     if rule is None:
-        raise ShardscopeError(f"there is no rule {name!r}; `shardscope rules` lists them")
+        raise ShardscopeError(f"unknown rule {name!r}; `shardscope rules` lists them")
     return rule
 
 

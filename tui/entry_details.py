@@ -84,7 +84,7 @@ def entry_details(entry: Entry, width: int) -> Iterator[Content]:
             yield data(path, "bold")
             yield Content("")
             yield from fact("type", type_, width)
-            yield from fact("asked", spec or "no sharding asked for", width)
+            yield from fact("request", spec or "unconstrained", width)
             yield from fact("donated", "yes" if donated else "", width)
         case OutputSummary(path, type_, spec):
             yield data(path, "bold")

@@ -14,8 +14,8 @@ from ..inspector.units import format_bytes, plural
 from .painted import axes_content, data, fact, folded, title
 from .palette import axis_hues
 
-SIGN = len("  lost ")
-"""Columns in which stands who won and who lost."""
+SIGN = len("  rejected ")
+"""Columns of the words chosen and rejected."""
 
 
 def sharding_details(report: Report, value: ShardedValue, linked: Linked | None, width: int) -> Iterator[Content]:
@@ -24,15 +24,15 @@ def sharding_details(report: Report, value: ShardedValue, linked: Linked | None,
     yield Content("")
     yield from fact("type", str(value.type), width)
     yield from fact("device", "" if value.local_type is None else str(value.local_type), width)
-    yield from fact("asked", value.asked or "nothing", width)
+    yield from fact("request", value.asked or "unconstrained", width)
     got = data(value.spec or "?", "bold $error" if value.agrees is False else "bold")
-    yield from fact("got", got, width)
-    yield from fact("copies", f"{format_bytes(value.replicated_bytes)} a device", width)
+    yield from fact("actual", got, width)
+    yield from fact("copies", f"{format_bytes(value.replicated_bytes)} per device", width)
     yield from fact("inside", f"shard_map over {', '.join(value.manual)}" if value.manual else "", width)
     yield from _drawing(report, value, width)
     if linked is None:
         yield Content("")
-        yield Content.styled("looking for the way on which it came …", "$aside")
+        yield Content.styled("tracing where this sharding comes from …", "$aside")
         return
     hues = axis_hues(report.meshes)
     for found in linked.why:
@@ -42,7 +42,7 @@ def sharding_details(report: Report, value: ShardedValue, linked: Linked | None,
 
 
 def _conflicts(found: Sequence[Conflict], report: Report, width: int) -> Iterator[Content]:
-    """Where it met values that are cut otherwise."""
+    """The operations at which it conflicts with other shardings."""
     if found:
         yield Content("")
         yield title("conflicts")

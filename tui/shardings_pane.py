@@ -37,7 +37,7 @@ FILTERS: Mapping[str, Callable[[ShardedValue], bool]] = {
     "arguments and outputs": lambda value: value.role in ("argument", "output"),
     "constraints and shard_maps": lambda value: value.role in ("constraint", "shard_map input", "shard_map output"),
     "intermediate values": lambda value: value.role == "value",
-    "not as asked": lambda value: value.agrees is False,
+    "differing": lambda value: value.agrees is False,
     IN_CONFLICT: lambda value: True,
 }
 """What can be listed, in the order in which the key goes through it; conflicts are looked for when they are wanted."""

@@ -93,7 +93,7 @@ def _measured(budget: Budget, outline: Outline, peak: PeakMemory | None) -> tupl
     match budget.measure:
         case "implicit":
             these = tuple((one, count) for one, count in outline.transfers if one.origin not in REQUESTED)
-            return len(these), f"{_counted(these)} that nobody wrote", these
+            return len(these), f"{_counted(these)} that the source does not request", these
         case "wire":
             sent = outline.total_wire
             ordered = sorted(outline.transfers, key=lambda each: -(each[0].work.total_wire or 0) * each[1])
@@ -102,7 +102,7 @@ def _measured(budget: Budget, outline: Outline, peak: PeakMemory | None) -> tupl
             return taken, f"{format_bytes(taken)} per device", ()
         case "share":
             if taken is None or not capacity:
-                return None, f"{format_bytes(taken)} of a memory whose size this target does not tell", ()
+                return None, f"{format_bytes(taken)} of a memory of unknown size", ()
             share = 100 * taken / capacity
             return share, f"{share:.3g} %, {format_bytes(taken)} of {format_bytes(capacity)}", ()
         case "time":

@@ -52,7 +52,7 @@ def fix_facts(found: Finding) -> list[tuple[str, str]]:
         lines.append(("fix", found.fixes[0].title))
     if found.saved_bytes is not None:
         seconds = "" if found.saved_seconds is None else f", {format_seconds(found.saved_seconds)}"
-        lines.append(("saves", f"{format_bytes(found.saved_bytes)} of what each device sends{seconds}, each time"))
+        lines.append(("saves", f"{format_bytes(found.saved_bytes)} per device per execution{seconds}"))
     if found.trial is not None:
         lines.append(("verified" if found.trial.verified else "not verified", trial_text(found.trial)))
     return lines
@@ -66,7 +66,7 @@ def trial_text(trial: Trial) -> str:
         if before.get(name, 0) != after.get(name, 0):
             parts.append(f"{name} {before.get(name, 0)} → {after.get(name, 0)}")
     if trial.bytes_before is not None and trial.bytes_after is not None:
-        parts.append(f"{format_bytes(trial.bytes_before)} → {format_bytes(trial.bytes_after)} sent in a run")
+        parts.append(f"{format_bytes(trial.bytes_before)} → {format_bytes(trial.bytes_after)} sent per device per step")
     if trial.seconds_before is not None and trial.seconds_after is not None:
         parts.append(f"{format_seconds(trial.seconds_before)} → {format_seconds(trial.seconds_after)}")
     if trial.values != "not compared":
@@ -103,4 +103,4 @@ def verdict(fix: Fix) -> str:
     """What came of trying it."""
     if fix.trial is None:
         return "not tried"
-    return "traces" if fix.verified else f"does not trace ({fix.trial.why})"
+    return "traces" if fix.verified else f"tracing fails ({fix.trial.why})"

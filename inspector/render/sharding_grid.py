@@ -57,7 +57,7 @@ def grid_lines(
         yield f"and {len(tiles) - MOST_GRIDS} more"
     whole = [labels[dim] for dim, parts in enumerate(placement.parts) if parts == 1 and dim not in (rows, columns)]
     if whole:
-        yield f"not cut: {', '.join(label.removesuffix('/1') for label in whole)}"
+        yield f"unsharded: {', '.join(label.removesuffix('/1') for label in whole)}"
 
 
 def _folded(parts: Sequence[int]) -> tuple[list[int], int | None, int | None]:

@@ -1,4 +1,4 @@
-"""Why a value is sharded, as lines: the axis, who asked for it, and the way on which it came."""
+"""Why a value is sharded, as lines: the axis, what requested it, and how it was propagated."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from ..report import BoundaryOrigin, Collective, CollectiveCause, Conflict, Expl
 from ..shardings.collective_causes import causes_of
 from ..units import format_bytes
 
+CONTRACTING = frozenset({"dot_general", "conv_general_dilated", "ragged_dot"})
+
 MOST_STEPS = 4
-"""Steps of a way that are spelled out in one line."""
+"""Steps of a propagation path in one line."""
 
 
 def why_line(found: Why, name: str, report: Report) -> str:
@@ -27,7 +29,7 @@ def why_line(found: Why, name: str, report: Report) -> str:
 
 
 def origin_text(found: Why, report: Report) -> str:
-    """Who asked, with the dimension there, or the line of it."""
+    """What requested an axis, with the dimension there, or its line."""
     place = found.place.text(report.script)
     if found.steps and isinstance(found.origin, BoundaryOrigin):
         return f"{found.origin}{'' if found.root.dim is None else f' dim {found.root.dim}'}"
@@ -41,29 +43,30 @@ def cause_line(cause: CollectiveCause, report: Report) -> str:
     operation = f"{cause.operation} ({inside})" if inside else cause.operation
     match cause.effect:
         case "sum":
-            return f"{operation} sums over a dimension that is cut: {cause.value}, {cause.before}"
+            verb = "contracts" if cause.operation in CONTRACTING else "reduces"
+            return f"{operation} {verb} over a sharded dimension: {cause.value}, {cause.before}"
         case "reshard":
-            return f"{operation} needs {cause.value} as {cause.after}, and it is {cause.before}"
+            return f"{operation} needs {cause.value} as {cause.after}, but it is {cause.before}"
         case "move":
-            return f"{operation} works across the parts of {cause.value}, {cause.before}"
+            return f"{operation} works across the shards of {cause.value}, {cause.before}"
     if not cause.value:
-        return f"{operation}: the partitioner divides this work by itself; no value here is cut so"
-    return f"{operation}: the partitioner divides this work by itself, and {cause.value} is {cause.before}"
+        return f"{operation}: partitioned without a Shardy rule; no value here is sharded over these axes"
+    return f"{operation}: partitioned without a Shardy rule; {cause.value} is {cause.before}"
 
 
 def remedy_line(cause: CollectiveCause, report: Report) -> str:
-    """What would do away with it, or that nothing does."""
+    """How to avoid it, or that it is needed."""
     cut = _asked_by(cause.origins, report)
     if cause.needed:
-        return f"needed: each device has the gradient of its part of the batch ({cut}), and these have to be added up"
+        return f"needed: each device has the gradient of its part of the batch, to be summed ({cut})"
     match cause.effect:
         case "reshard" if cause.rule is None:
-            return f"to do without it, ask for {cause.before} there; or leave that dimension whole: {cut}"
+            return f"to avoid it, request {cause.before} there, or keep that dimension unsharded: {cut}"
         case "reshard" if cause.against:
-            return f"change one side: {cut}; or {_asked_by(cause.against, report)}"
+            return f"to avoid it, change either: {cut}; or {_asked_by(cause.against, report)}"
         case "sum" | "move" | "reshard":
-            return f"to do without it, leave that dimension whole: {cut}"
-    return f"say how it is to be divided, by with_sharding_constraint on its operands: {cut}" if cut else ""
+            return f"to avoid it, keep that dimension unsharded: {cut}"
+    return f"to choose how it is partitioned, constrain its operands: {cut}" if cut else ""
 
 
 def _asked_by(found: Iterable[Why], report: Report) -> str:
@@ -77,31 +80,31 @@ def _root_dim(why: Why) -> str:
 
 
 def conflict_lines(conflict: Conflict, report: Report) -> Iterator[str]:
-    """Where two shardings met, how each side has it and why, and who won."""
+    """The operation of a conflict, and each side with its sharding and the reasons."""
     yield conflict_line(conflict, report)
     yield from (f"  {sign} {side_text(side, report)}" for sign, side in sides(conflict))
 
 
 def conflict_line(conflict: Conflict, report: Report) -> str:
-    """The operation at which two shardings met."""
+    """The operation and the factor with conflicting shardings."""
     inside = ", ".join(filter(None, (conflict.place.text(report.script), conflict.rule)))
-    return f"{conflict.operation} ({inside}) has {conflict.factor} cut differently"
+    return f"{conflict.operation} ({inside}): conflicting shardings for {conflict.factor}"
 
 
 def sides(conflict: Conflict) -> Iterator[tuple[str, Side]]:
-    """The sides of a conflict: who won, and who lost; without a word where that is not known."""
+    """The sides of a conflict: the chosen and the rejected ones; without a word where that is not known."""
     if conflict.won is not None:
-        yield "won ", conflict.won
-    yield from (("lost", side) for side in conflict.lost)
-    yield from (("    ", side) for side in conflict.undecided)
+        yield "chosen  ", conflict.won
+    yield from (("rejected", side) for side in conflict.lost)
+    yield from (("        ", side) for side in conflict.undecided)
 
 
 def side_text(side: Side, report: Report) -> str:
-    """How a side of a conflict has the dimension, and why."""
+    """The sharding of one side of a conflict, and why."""
     causes = [f"{why.axis} ← {origin_text(why, report)}" for why in side.why]
-    causes += [f"{why.axis} cuts dim {why.dim} ← {origin_text(why, report)}" for why in side.elsewhere]
+    causes += [f"{why.axis} shards dim {why.dim} ← {origin_text(why, report)}" for why in side.elsewhere]
     because = f" ({'; '.join(causes)})" if causes else ""
-    return f"{side.value}: {join_axes(side.axes) or 'whole'}{because}"
+    return f"{side.value}: {join_axes(side.axes) or 'unsharded'}{because}"
 
 
 def _shortened(steps: tuple[ExplainedStep, ...]) -> Iterable[ExplainedStep]:
@@ -115,7 +118,7 @@ def _via(step: ExplainedStep, report: Report) -> str:
 
 
 MOST = 10
-"""Collectives that are told of; of one, the operations that it was merged from are told of as far as `MOST_CAUSES`."""
+"""Collectives that are listed, each with at most `MOST_CAUSES` of the operations that it was combined from."""
 
 MOST_CAUSES = 2
 
@@ -150,11 +153,11 @@ def offences(these: Iterable[tuple[Collective, int]], report: Report) -> Iterato
 def _lines(collective: Collective, count: int, report: Report) -> Iterator[str]:
     axes = "groups of no axes" if collective.axes is None else join_axes(collective.axes) or "one device each"
     times = f"{count}× " if count > 1 else ""
-    runs = "" if collective.executions == 1 else f", run {collective.executions or '?'} times"
+    runs = "" if collective.executions == 1 else f", executed {collective.executions or '?'} times"
     by = f", {BY[collective.origin]}" if collective.origin in BY else ""
     direction = "" if collective.direction in ("unknown", "forward") else f", {collective.direction} pass"
     wire = format_bytes(collective.wire_bytes)
-    yield f"{times}{collective.kind} over {axes}, {types_text(collective)}, {wire} on the wire{runs}{direction}{by}"
+    yield f"{times}{collective.kind} over {axes}, {types_text(collective)}, {wire} sent per device{runs}{direction}{by}"
     frame = collective.source.frame
     if frame is not None:
         text = _text(report, frame.file, frame.line)

@@ -94,7 +94,7 @@ def _fixes(failed: Failed, entered: tuple[str, ...], missing: tuple[str, ...]) -
 
 def explain_explicit(failed: Failed, said: re.Match[str]) -> Explanation:
     """A product of explicit types of which the sharding of the result is not said."""
-    step = StoryStep(f"both operands are cut along {said[1]} in the dimension that is summed", failed.place)
+    step = StoryStep(f"both operands are sharded over {said[1]} in the dimension that is summed", failed.place)
     return Explanation(
         "the sharding of the product is left open: it may be summed everywhere, or scattered",
         (step,),

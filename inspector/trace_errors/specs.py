@@ -42,9 +42,9 @@ def explain_lacking_axes(failed: Failed, said: re.Match[str]) -> Explanation | N
     axes = tuple(axis.strip() for axis in (several or single).split(",") if axis.strip())
     numbers = re.findall(r"\d+", path)
     steps = [step for axis in axes for step in failed.story(function[1], int(numbers[0]) if numbers else 0, axis)]
-    last = f"it leaves through out_specs{path} = {spec}, which says that it is the same along {', '.join(axes)}"
+    last = f"it leaves through out_specs{path} = {spec}, which declares it invariant over {', '.join(axes)}"
     return Explanation(
-        f"result{path} of {function[1]} varies over {', '.join(axes)}, and its out_spec {spec} says that it does not",
+        f"result{path} of {function[1]} varies over {', '.join(axes)}, but its out_spec {spec} says that it does not",
         (*steps, StoryStep(last, _where(failed, function[1], path))),
         tuple(_fixes(failed, function[1], path, axes)),
     )
@@ -100,7 +100,7 @@ def _fixes(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Itera
         lax = failed.lax(file)
         for placed in results_of(file, function, path):
             edits = wrapped(placed, f"{lax}psum(", f", {named})")
-            yield Fix(f"add it up over {named}, if it is a part of a sum ({lax}pmean for a mean)", edits)
+            yield Fix(f"sum it over {named} if it is a partial sum ({lax}pmean for a mean)", edits)
         spec = _out_spec(failed, file, function, path)
         if spec is not None:
             edits = instead(spec, _with_axes(spec[1], axes))

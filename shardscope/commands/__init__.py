@@ -24,15 +24,15 @@ class Command:
 
 
 SUMMARIES = {
-    "run": "capture a function, and show what is in it",
+    "run": "capture a function and report how it is sharded",
     "trace": "run a script as it is, and list every program that JAX compiles",
-    "open": "show a saved capture, or a compiler's dumps",
-    "diff": "what changed between two lowerings: commits, JAX versions, targets, files",
-    "check": "compare with what was kept, and with budgets, for continuous integration",
-    "targets": "list what can be compiled for here, and what to install for the rest",
-    "rules": "list what is looked for in every program",
-    "explain": "what a rule looks for, or what a collective of JAX does and how it transposes",
-    "samples": "list the programs that come with shardscope",
+    "open": "show a saved capture or compiler dumps",
+    "diff": "compare two lowerings: commits, JAX versions, targets or files",
+    "check": "compare with golden files and budgets, for continuous integration",
+    "targets": "list the targets available here, and what to install for others",
+    "rules": "list the rules",
+    "explain": "explain a rule, or a JAX collective and its transpose",
+    "samples": "list the sample programs",
 }
 
 

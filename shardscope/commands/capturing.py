@@ -47,13 +47,13 @@ def settings_of(function: str) -> Found:
 def add_capture_options(parser: argparse.ArgumentParser, *, one_target: bool = True) -> None:
     """Those that make another program of a function; the target where it is one."""
     if one_target:
-        parser.add_argument("--target", metavar="TARGET", help="what to compile for (default: cpu)")
+        parser.add_argument("--target", metavar="TARGET", help="compile for this target (default: cpu)")
     parser.add_argument(
         "--arg",
         action="append",
         default=[],
         metavar="TYPE",
-        help="an argument's type and PartitionSpec, as in f32[8,16]@x,y; or a JSON object or list of such",
+        help="type and PartitionSpec of an argument, for example f32[8,16]@x,y; or JSON of such",
     )
     parser.add_argument(
         "--inputs",
@@ -66,9 +66,11 @@ def add_capture_options(parser: argparse.ArgumentParser, *, one_target: bool = T
     parser.add_argument(
         "--context", metavar="NAME", help="run under this mesh, or context manager, of the script: see jax.set_mesh"
     )
-    parser.add_argument("--devices", type=_positive, metavar="N", help="how many fake CPU devices (default: as needed)")
-    parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
-    parser.add_argument("--timeout", type=_seconds, metavar="S", help="give up on a capture after so many seconds")
+    parser.add_argument(
+        "--devices", type=_positive, metavar="N", help="number of fake CPU devices (default: as needed)"
+    )
+    parser.add_argument("--python", metavar="PATH", help="Python interpreter that runs the script")
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help="stop the capture after S seconds")
 
 
 def _positive(text: str) -> int:

@@ -1,12 +1,12 @@
-"""Check what a function communicates: against what it did before, and against budgets. For continuous integration.
+"""Compare what a function communicates with a golden file and with budgets, for continuous integration.
 
-  shardscope check script.py:step --golden step.golden.json --update       (keeps what it does)
-  shardscope check script.py:step --golden step.golden.json                (exits with 1 when that changed)
+  shardscope check script.py:step --golden step.golden.json --update       (writes the golden)
+  shardscope check script.py:step --golden step.golden.json                (exits with 1 if it differs)
   shardscope check script.py:step --budget 'all-gather over tp: none' --budget 'wire bytes <= 2 GB'
   shardscope check script.py:step --budget 'no implicit communication'
   shardscope check                       (all functions that [tool.shardscope.check] in pyproject.toml names)
 
-A golden stays good under a version of JAX that names and numbers everything otherwise and communicates the same.
+A golden holds what is communicated, not names and numbers: it survives a JAX upgrade that communicates the same.
 """
 
 from __future__ import annotations
@@ -51,9 +51,15 @@ class Check:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("function", nargs="?", help="a function, a saved capture, a text, or a folder of dumps")
-    parser.add_argument("--golden", metavar="FILE", help="what the function is to communicate")
-    parser.add_argument("--update", action="store_true", help="write goldens instead of checking against them")
-    parser.add_argument("--budget", action="append", default=[], metavar="TEXT", help="what it may communicate at most")
+    parser.add_argument("--golden", metavar="FILE", help="the golden file to compare with")
+    parser.add_argument("--update", action="store_true", help="write golden files instead of comparing")
+    parser.add_argument(
+        "--budget",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="an upper limit on communication; see docs/check.md",
+    )
     add_capture_options(parser)
     add_output_options(parser, "verdicts", screen=False)
 
@@ -62,7 +68,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     """Capture, check, tell."""
     checks = _checks(options)
     if options.update and not any(check.golden for check in checks):
-        raise CaptureError("--update writes goldens: say where with --golden FILE, or in [tool.shardscope.check]")
+        raise CaptureError("--update needs the golden file to write: --golden FILE, or [tool.shardscope.check]")
     for check in checks if options.update else ():
         if check.golden is not None:
             _prepare(check.golden)
@@ -90,14 +96,14 @@ def _checks(options: argparse.Namespace) -> Sequence[Check]:
     if options.function is not None:
         check = _check(options.function, options.function, options, settings_of(options.function))
         if check.golden is None and not check.budgets:
-            raise CaptureError("nothing to check: give --golden FILE or --budget TEXT, or say it in pyproject.toml")
+            raise CaptureError("nothing to check: give --golden FILE or --budget TEXT, or set them in pyproject.toml")
         return (check,)
     found = settings_of("")
     said = check_settings(found)
     if not said.functions:
         raise CaptureError("name a function to check, here or as [tool.shardscope.check.functions.'script.py:fn']")
     if options.golden is not None:
-        raise CaptureError("--golden is of one function: name it")
+        raise CaptureError("--golden needs the name of a function")
     return [_check(name, from_settings(name, found), options, found) for name in said.functions]
 
 

@@ -1,7 +1,7 @@
-"""Say what changed between two lowerings: which collectives came, went, or do something else.
+"""Report what changed between two lowerings: collectives that were added, removed or changed.
 
 Each side is a function (as `run` takes it), a saved capture, a text of StableHLO or HLO, or a folder of dumps. Names,
-numbers, source positions and the order of operations are no changes.
+numbers, source positions and the order of operations are ignored.
 
   shardscope diff before.shardscope after.shardscope
   shardscope diff script.py:step --git main                        (that commit against the files as they are)
@@ -37,10 +37,10 @@ from shardscope.policies import policy_of
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("before", metavar="A", help="a function, a saved capture, a text, or a folder of dumps")
-    parser.add_argument("after", metavar="B", nargs="?", help="the same; without it, A again with B's options")
-    parser.add_argument("--git", metavar="REV", help="take A from this commit, checked out aside")
+    parser.add_argument("after", metavar="B", nargs="?", help="same as A; without it, A with the options of B")
+    parser.add_argument("--git", metavar="REV", help="take A from this commit, in a temporary checkout")
     for side in "ab":
-        parser.add_argument(f"--target-{side}", metavar="TARGET", help=f"what to compile {side.upper()} for")
+        parser.add_argument(f"--target-{side}", metavar="TARGET", help=f"target to compile {side.upper()} for")
         parser.add_argument(f"--python-{side}", metavar="PATH", help=f"the interpreter that captures {side.upper()}")
         parser.add_argument(
             *([f"--with-{side}"] if side == "a" else ["--with", "--with-b"]),
@@ -49,11 +49,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
             type=_change,
             dest=f"with_{side}",
             metavar="CHANGE",
-            help=f"change {side.upper()} from outside: check_vma=on, check_vma=off, mesh=x:2,y:4",
+            help=f"override in {side.upper()}: check_vma=on, check_vma=off, mesh=x:2,y:4",
         )
     add_capture_options(parser)
     parser.add_argument(
-        "--around", type=int, default=0, metavar="N", help="show the text around the N largest changes, in text"
+        "--around", type=int, default=0, metavar="N", help="show the program text around the N largest changes"
     )
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 when communication differs")
     add_output_options(parser, "diff")
@@ -65,9 +65,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     per_side = (options.git, options.target_a, options.target_b, options.python_a, options.python_b)
     per_side += (*options.with_a, *options.with_b)
     if options.after is None and not any(per_side):
-        raise CaptureError(
-            "there is nothing to compare with: give B, or --git, --target-b, --python-b, --with for A again"
-        )
+        raise CaptureError("nothing to compare with: give B, or one of --git, --target-b, --python-b, --with")
     with ExitStack() as stack:
         request = _request(options, options.before, "a")
         if options.git is not None:
@@ -113,7 +111,7 @@ def _at_revision(request: Request, given: str, revision: str, stack: ExitStack) 
     """The same request, of the files of a commit."""
     place, name = split_function(given)
     if is_kept(given):
-        raise CaptureError(f"--git takes a function of a script from another commit, and {given} is no function")
+        raise CaptureError(f"--git takes a function of a script from another commit, but {given} is not a function")
     script = Path(place).resolve() if is_file(place) else None
     checkout = stack.enter_context(checked_out(revision, Path.cwd() if script is None else script.parent))
     directory = checkout.counterpart(Path.cwd())

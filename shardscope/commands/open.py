@@ -1,7 +1,7 @@
-"""Show a saved capture, or a compiler's texts.
+"""Show a saved capture, or dumped StableHLO or HLO.
 
-Opens what `shardscope run --save` kept, a text of StableHLO, sdy or HLO (`-` for standard input), or a folder
-that XLA dumped to. No JAX is needed for that.
+Opens a capture that `shardscope run --save` wrote, StableHLO, sdy or HLO text (`-` for standard input), or a folder
+of XLA dumps. JAX is not needed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from shardscope.policies import policy_of
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("path", help="a capture, a text, a folder of dumps, or -")
-    parser.add_argument("--module", metavar="NAME", help="which one, of several in a folder, a text, or a trace")
+    parser.add_argument("--module", metavar="NAME", help="the module to show, if there are several")
     parser.add_argument(
         "--python", metavar="PATH", help="the interpreter whose jaxlib reads bytecode and protocol buffers"
     )

@@ -39,20 +39,19 @@ def add_output_options(parser: argparse.ArgumentParser, *kinds: Kind, screen: bo
     """`--format`, of those that can show one of these kinds, and `-o`."""
     default = "tui on a terminal, else text" if screen else "text"
     choices = (*(["tui"] if screen else []), *formats(*kinds))
-    parser.add_argument("--format", choices=choices, help=f"what to show it as (default: {default})")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the result to a file; - is standard output")
-    parser.add_argument("-q", "--quiet", action="store_true", help="write nothing but errors; the exit status tells")
+    parser.add_argument("--format", choices=choices, help=f"output format (default: {default})")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the result to FILE; - is standard output")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only; use the exit status")
     if "report" in kinds:
         parser.add_argument(
             "--details",
             type=_sections,
             default=(),
             metavar="SECTIONS",
-            help=f"add sections in full to a text report, all or some of {','.join(SECTIONS)}; 'values' are those of"
-            " each device, which JSON has only then",
+            help=f"add these sections in full, separated by commas: all, {', '.join(SECTIONS)}",
         )
         parser.add_argument(
-            "-v", "--verbose", dest="details", action="store_const", const=("all",), help="the same as --details all"
+            "-v", "--verbose", dest="details", action="store_const", const=("all",), help="same as --details all"
         )
 
 
@@ -160,19 +159,20 @@ def _raise(error: Exception) -> None:
 
 def add_finding_options(parser: argparse.ArgumentParser) -> None:
     """`--select`, `--ignore`, `--strict` and `--fail-on`."""
-    parser.add_argument("--select", metavar="RULES", help="tell only these findings, as in SS01,SS04")
-    parser.add_argument("--ignore", metavar="RULES", help="do not tell these findings; see `shardscope rules`")
+    parser.add_argument("--select", metavar="RULES", help="report only findings of these rules, for example SS01,SS04")
+    parser.add_argument(
+        "--ignore", metavar="RULES", help="ignore findings of these rules; `shardscope rules` lists them"
+    )
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="communication that nobody asked for is an error, and suppressions of nothing are told; exit with status 1"
-        " for errors",
+        help="treat implicit communication as an error, report unused suppressions, and exit with status 1 on errors",
     )
     parser.add_argument(
         "--fail-on",
         choices=SEVERITIES,
         metavar="SEVERITY",
-        help="exit with status 1 when there are findings that are so bad: error, warning or info",
+        help="exit with status 1 on findings of this severity or higher: error, warning or info",
     )
 
 

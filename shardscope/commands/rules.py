@@ -1,6 +1,6 @@
-"""List the rules: what is looked for in every program.
+"""List the rules.
 
-`shardscope explain SS01` tells all about one.
+`shardscope explain SS01` describes one in full.
 """
 
 from __future__ import annotations

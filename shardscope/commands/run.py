@@ -1,13 +1,13 @@
-"""Capture a function, and show what is in it.
+"""Capture a function and report how it is sharded.
 
-Traces, lowers and compiles the function as it would run on many devices, and shows what it communicates, over
-which mesh axes, how much, and from which line.
+Traces, lowers and compiles the function as it would run on many devices, and reports its collectives: mesh axes,
+bytes, executions, and the source line of each.
 
   shardscope run script.py:step
   shardscope run package.module:Model.apply --arg 'f32[8,16]@x,-' --arg 'i32[8]'
   shardscope run fsdp_tp:grad                 (one of `shardscope samples`)
 
-The arguments are taken from the first of these that there is: --arg; --inputs; the decorator
+Arguments come from the first of these that exists: --arg; --inputs; the decorator
 @shardscope.inputs(...); the script's `<function>_inputs`; its `inputs`.
 """
 
@@ -33,56 +33,66 @@ MOST_NUMBERS = 1000
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("function", help="script.py:function, package.module:function, or a sample's name")
-    parser.add_argument("argv", nargs="*", metavar="-- ARGS", help="the script's own sys.argv")
+    parser.add_argument("argv", nargs="*", metavar="-- ARGS", help="arguments for the script (its sys.argv)")
     add_capture_options(parser, one_target=False)
     parser.add_argument(
         "--target",
         action="append",
         metavar="TARGET",
-        help="what to compile for: cpu (the default), cpu:16, local, tpu:v5p:4x4x4, gpu:h100:8x4; see `targets`;"
-        " several are shown side by side",
+        help="compile for this target: cpu (default), cpu:16, local, tpu:v5p:4x4x4, gpu:h100:8x4; repeat it to compare"
+        " targets; see `shardscope targets`",
     )
     parser.add_argument(
         "--live",
         action=argparse.BooleanOptionalAction,
-        help="whether the compiled function is also run (default: it is)",
+        help="execute the compiled function (default: yes)",
     )
     parser.add_argument(
         "--probe",
         type=_probe,
         default="collectives",
         metavar="WHAT",
-        help="whose values to show on each device: collectives, all, none, or equations' ids as in 1.4,1.7",
+        help="record per-device values of: collectives, all, none, or equation ids such as 1.4,1.7",
     )
     parser.add_argument(
         "--iterations",
         type=_numbers,
         default=tuple(range(8)),
         metavar="N,N-N",
-        help="of each loop, those to show values of, beside the last (default: 0-7)",
+        help="record values of these loop iterations and of the last (default: 0-7)",
     )
     parser.add_argument(
-        "--window", type=_numbers, default=(), metavar="N,N", help="where in large arrays to begin to show elements"
+        "--window",
+        type=_numbers,
+        default=(),
+        metavar="N,N",
+        help="start index of the elements recorded of large arrays",
     )
-    parser.add_argument("--reference", action="store_true", help="compare the values with a run on one device")
+    parser.add_argument("--reference", action="store_true", help="compare values with a run on one device")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="seed of the synthetic values of abstract arguments (default: 0)",
+    )
     parser.add_argument(
         "--check-gradients",
         action="store_true",
         help="compare the gradients that the function takes with differences of values, in float64",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="for made-up values of abstract arguments")
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="try the fixes of findings on a copy of the source: capture again, and compare",
+        help="apply each fix to a copy of the source, capture again and compare",
     )
-    parser.add_argument("--save", metavar="FILE", help="keep the capture, for `shardscope open`")
+    parser.add_argument("--save", metavar="FILE", help="save the capture, for `shardscope open`")
     add_output_options(parser, "report", "reports")
     add_finding_options(parser)
 
 
 def run(options: argparse.Namespace) -> ExitCode:
-    """Capture, show, and tell how it went."""
+    """Capture, show, and return the exit status."""
     settings = settings_of(options.function)
     requests = [_request(options, settings, target) for target in dict.fromkeys(_targets(options, settings))]
     first = begin(requests[0])

@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     if options.name is not None:
         found = [sample for sample in samples() if sample.name == options.name]
         if not found:
-            raise ShardscopeError(f"there is no sample {options.name!r}; `shardscope samples` lists them")
+            raise ShardscopeError(f"unknown sample {options.name!r}; `shardscope samples` lists them")
         show(found[0].path.read_text())
         return ExitCode.DONE
     width = max(len(sample.name) for sample in samples())

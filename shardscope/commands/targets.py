@@ -1,15 +1,15 @@
-"""List what can be compiled for here, and what to install for the rest.
+"""List the targets available here, and what to install for others.
 
 A target is given to `run --target`, several times to compare:
 
-  cpu          cpu:16                 fake CPU devices; as many as the script needs, or so many
-  local                               the devices that JAX finds by itself
+  cpu          cpu:16                 fake CPU devices; as many as the script needs, or 16
+  local                               the devices that JAX finds
   tpu:v5p:4x4x4                       a slice of 4 x 4 x 4 chips, one device per chip
   tpu:v4:2x2x1:cores                  one device per core instead, where the chip has that choice
   tpu:v5p:4x4x4*2                     two such slices
   gpu:h100:8   gpu:h100:8x4           one node of 8 GPUs; four of them
 
-None of the devices has to be there.
+No device has to be attached.
 """
 
 from __future__ import annotations

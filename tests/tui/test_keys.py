@@ -86,7 +86,7 @@ async def test_an_argument_in_full(sample: SampleCapture, opened: Opened) -> Non
         await driver.until(lambda: driver.screen.linked is not None)
         await driver.press("a", "down")
         assert "params[0][1]" in driver.text
-        await driver.until(lambda: "asked    P(('feats', 'batch'))" in driver.text)
+        await driver.until(lambda: "request  P(('feats', 'batch'))" in driver.text)
 
 
 async def test_a_variance_row_leads_to_its_equation(sample: SampleCapture, opened: Opened) -> None:

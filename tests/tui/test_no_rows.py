@@ -17,10 +17,10 @@ TEXT = "HloModule m\n\nENTRY %main (a: f32[]) -> f32[] {\n  ROOT %a = f32[] para
     [
         (TEXT, "f", "No findings."),
         (TEXT[:-2], "f", "No findings in what could be read."),
-        (TEXT, "a", "A dump does not tell them."),
-        (TEXT, "v", "There is no jaxpr, which tells it."),
-        (TEXT, "e", "A dump is not run."),
-        (TEXT, "l", "A dump is not run."),
+        (TEXT, "a", "Not recorded in a dump."),
+        (TEXT, "v", "Not available: no jaxpr was recorded."),
+        (TEXT, "e", "Dumps are not executed."),
+        (TEXT, "l", "Dumps are not executed."),
         (TEXT, "p", "No problems."),
     ],
 )

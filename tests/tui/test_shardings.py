@@ -56,7 +56,7 @@ async def test_order_and_filter(sample: SampleCapture, opened: Opened) -> None:
         assert column(driver, 0) == ["argument"] * 3 + ["output"]
         for _ in range(len(FILTERS) - 3):
             await driver.press("f")
-        assert driver.screen.query_one(ShardingsPane).choice.shown == "not as asked"
+        assert driver.screen.query_one(ShardingsPane).choice.shown == "differing"
         assert table(driver).rows == ()
         await driver.press("f", "f")
         assert len(table(driver).rows) == 8
@@ -70,7 +70,7 @@ async def test_the_drawing_and_the_tree(sample: SampleCapture, opened: Opened) -
         text = details(driver)
         assert "│ 0 2 4 6 │  axis 0: 256/2" in text
         assert "│ 1 3 5 7 │" in text
-        assert "not cut: axis 1: 10" in text
+        assert "unsharded: axis 1: 10" in text
         assert "model on axis 0 ← argument w1 dim 1" in text
         assert "├ dot_general  line 21, step 5" in text
         assert "└ dot_general  line 20, step 1" in text
@@ -111,7 +111,7 @@ async def test_what_a_collective_is_there_for(sample: SampleCapture, opened: Ope
     async with opened(sample("predict:predict"), size=(170, 90)) as driver:
         await driver.until(lambda: driver.screen.linked is not None)
         await driver.until(lambda: "what for" in details(driver))
-        assert "sums over a dimension that is cut" in details(driver).replace("\n", " ")
+        assert "over a sharded dimension" in details(driver).replace("\n", " ")
 
 
 async def test_of_a_large_program_the_table_is_there_first(
@@ -146,10 +146,12 @@ async def test_values_in_conflict(sample: SampleCapture, opened: Opened) -> None
 
 def test_conflicts_stand_with_the_values_that_they_are_about(sample: SampleCapture) -> None:
     report = inspect(sample("transformer:train_step"))
-    value = next(value for value in report.shardings if value.name == "state[0]['embedding']")
     stage = report.program.stage("sdy")
     assert stage is not None
+    conflict = conflicts(report.program)[0]
+    about = [side.value.value for side in (conflict.won, *conflict.lost, *conflict.undecided) if side is not None]
+    value = next(each for each in values(report.program) if f"{each.value} {each.name}" in about or each.name in about)
     lines = sharding_details(report, value, linked(report, value, stage), 60)
     text = " ".join(" ".join(line.plain.split()) for line in lines)
-    assert "conflicts sharding_constraint" in text
-    assert "has j cut differently won %1 sharding_constraint dim 1: whole lost state[0]['embedding'] dim" in text
+    assert f"conflicts {conflict.operation}" in text
+    assert f"conflicting shardings for {conflict.factor}" in text

@@ -31,14 +31,14 @@ def arguments(report: Report) -> Table:
         ),
         rows=tuple(rows),
         heading="Arguments and outputs" if rows else "",
-        empty_text="A dump does not tell them." if capture.subject is None else "The function has none.",
+        empty_text="Not recorded in a dump." if capture.subject is None else "The function has none.",
         notes=lambda: _left_out(capture.arguments, capture.outputs),
         early=True,
     )
 
 
 def _row(side: str, value: Value, number: int) -> Row:
-    spec = Piece(value.spec) if value.spec else Piece("not asked for", "aside")
+    spec = Piece(value.spec) if value.spec else Piece("unconstrained", "aside")
     sharding = (spec, Piece(", donated", "warning")) if value.donated else spec
     return Row((Piece(side, "aside"), value.path, value.type, sharding), value, number >= MOST)
 

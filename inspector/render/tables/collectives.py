@@ -121,7 +121,7 @@ def _heading(report: Report, stage: str | None, groups: Collection[CollectiveRow
     total = sum(group.total_wire or 0 for group in groups)
     is_known = report.could_be_read(stage) and all(group.total_wire is not None for group in groups)
     at_least = "" if is_known else "at least "
-    return f"{TITLES[stage]}: {count:,}, each device sends {at_least}{format_bytes(total)}{others}"
+    return f"{TITLES[stage]}: {count:,}, sent per device per step: {at_least}{format_bytes(total)}{others}"
 
 
 def _empty(report: Report, stage: str | None) -> str:
@@ -130,10 +130,10 @@ def _empty(report: Report, stage: str | None) -> str:
     if report.uncounted:
         return f"no collectives, but {_uncounted(report)}"
     if not report.could_be_read(stage):
-        return "none in what could be read"
+        return "No collectives in what could be read."
     if stage in UNPARTITIONED and report.partitions > 1:
         return "none; those that the partitioner inserts are not here"
-    return "none: nothing is communicated"
+    return "No collectives."
 
 
 def _uncounted(report: Report) -> str:
@@ -188,5 +188,5 @@ def _lines(collective: Collective, report: Report) -> tuple[str, ...]:
     for cause in found[:2]:
         lines += [cause_line(cause, report), remedy_line(cause, report)]
     if len(found) > 2:
-        lines.append(f"and {len(found) - 2} more operations: several collectives were merged into one")
+        lines.append(f"and {len(found) - 2} more operations: combined into one collective")
     return tuple(dict.fromkeys(filter(None, lines)))

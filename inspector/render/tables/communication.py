@@ -115,7 +115,7 @@ def _total(total: int, count: int) -> str:
 def _where(total: StrategyTotal, script: str | None) -> str:
     paths = [path for each in total.collectives for path in modules_of(each)]
     gradients = [plural(total.gradients, "gradient")] if total.gradients else []
-    if paths and all(paths):
+    if paths and all(path and path[0] != "*" for path in paths):
         return ": ".join([*gradients, ", ".join(module_names(paths))])
     if total.arguments:
         return _listed(folded_names(total.arguments))

@@ -50,7 +50,7 @@ def cost(report: Report) -> Table:
 
 def _heading(found: FunctionCost) -> str:
     least = "at least " if found.at_least else ""
-    return f"Cost on {found.chip}, by a model: {least}{format_seconds(found.total)} for one run"
+    return f"Cost on {found.chip} (cost model): {least}{format_seconds(found.total)} per step"
 
 
 def _formula_row(kind: str, axes: str, estimate: Estimate, value: object) -> Row:
@@ -63,7 +63,7 @@ def roofline_line(found: FunctionCost) -> str:
     return (
         f"compute {format_seconds(found.compute)} ({format_count(found.flops)} FLOP)"
         f" · memory {format_seconds(found.memory)} ({format_bytes(found.bytes)})"
-        f" · communication {format_seconds(found.communication)}, {format_seconds(found.waiting)} of it not hidden"
+        f" · communication {format_seconds(found.communication)}, {format_seconds(found.waiting)} of it exposed"
         f": bound by {found.bound}"
     )
 
@@ -109,7 +109,7 @@ def _account(account: Memory, peak: PeakMemory | None, report: Report) -> Iterat
     known = [f"{name} {format_bytes(size)}" for name, size in parts.items() if size]
     known += [] if peak is None or not peak.bytes else [f"total {format_bytes(peak.bytes)}"]
     known += [] if peak is None or peak.peak is None else [f"peak {format_bytes(peak.peak)}"]
-    yield " · ".join(known) or "the compiler does not say"
+    yield " · ".join(known) or "not reported by the compiler"
     if peak is None:
         return
     if peak.host:

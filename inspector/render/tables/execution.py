@@ -21,7 +21,7 @@ def live(report: Report) -> Table:
     """The outputs of the run."""
     ran, numbers = report.capture.execution, ("min", "mean", "max")
     times = "" if ran is None else run_times(ran)
-    made_up = ", on made-up inputs" if ran is not None and ran.seeded_inputs else ""
+    made_up = ", on synthetic inputs" if ran is not None and ran.seeded_inputs else ""
     return Table(
         id="live",
         title="Live",
@@ -47,7 +47,7 @@ def not_run(report: Report) -> str:
     """Why there is nothing of a run."""
     if report.capture.execution is not None:
         return ""
-    return "A dump is not run." if report.capture.subject is None else "The program was not run."
+    return "Dumps are not executed." if report.capture.subject is None else "The program was not executed."
 
 
 def _row(output: OutputSummary) -> Row:
@@ -87,7 +87,7 @@ def times(report: Report) -> Table:
             "", "runs", "shortest", "longest", "skew", "latest", "from", right=("runs", "shortest", "longest", "skew")
         ),
         rows=tuple(rows),
-        heading=f"Measured times in {runs} runs, a device's waiting for the others included" if rows else "",
+        heading=f"Measured times in {runs} runs, waiting for other devices included" if rows else "",
         most=12,
         unit="collective",
     )
@@ -128,7 +128,7 @@ def devices(report: Report) -> Table:
             Row(_value_cells(each, parting, report.script), each, minor=not each.probe.path) for each in report.probes
         ),
         heading="Values on each device" if report.probes else "",
-        empty_text=not_run(report) or "No value was looked at on each device: --probe all looks at all of them.",
+        empty_text=not_run(report) or "No per-device values recorded; rerun with --probe all.",
         notes=lambda: _apart(report),
         most=40,
         unit="value",
@@ -216,7 +216,7 @@ def _value_cells(value: ProbedValue, parting: set[tuple[str, str]], script: str 
     )
 
 
-SAID_BY = {"type": "its type", "inferred": "our inference", "out_specs": "out_specs"}
+SAID_BY = {"type": "its type", "inferred": "inference", "out_specs": "out_specs"}
 
 
 def divergences(report: Report) -> Table:
@@ -229,7 +229,7 @@ def divergences(report: Report) -> Table:
         title="Divergences",
         columns=titled("", "type", "over", "said by", "devices", "iteration", "from"),
         rows=tuple(Row(_divergence_cells(found, report.script), found) for found in first),
-        heading="Declared the same on all devices, but different" if first else "",
+        heading="Declared invariant, but values differ" if first else "",
         notes=lambda: [Piece(words, "aside")] if rest else [],
         most=12,
         unit="value",
@@ -272,13 +272,13 @@ def reference(report: Report) -> Table:
 def _heading(found: Reference) -> str:
     if found.undefined is not None or not found.differs:
         return TITLE
-    return f"{TITLE}: {len(found.differs)} of {plural(found.compared, 'value')} differ, the first ones first"
+    return f"{TITLE}: {len(found.differs)} of {plural(found.compared, 'value')} differ, in program order"
 
 
 def _empty(found: Reference) -> str:
     if found.undefined is not None:
         return f"not defined: {found.undefined}"
-    return f"{plural(found.compared, 'value')} compared: equal, but for rounding"
+    return f"{plural(found.compared, 'value')} compared: equal up to rounding"
 
 
 def _apart_cells(apart: Apart, value: ProbedValue | None, script: str | None) -> tuple[Cell, ...]:
@@ -287,6 +287,6 @@ def _apart_cells(apart: Apart, value: ProbedValue | None, script: str | None) ->
         apart.when,
         ", ".join(map(str, apart.iteration)),
         ", ".join(map(str, apart.coordinates)),
-        "not even close" if apart.distance > 1e100 else f"{apart.distance:.3g} units in the last place",
+        "far off" if apart.distance > 1e100 else f"{apart.distance:.3g} units in the last place",
         "" if value is None else value.source.text(script),
     )

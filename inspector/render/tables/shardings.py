@@ -20,14 +20,14 @@ MOST_REPLICATED = 5
 MOST_CONFLICTS = 8
 """Lines of each part under the table."""
 
-EMPTY = "Nothing is known of shardings: the program has no mesh, or its propagation was not recorded."
+EMPTY = "Not available: the program has no mesh, or its propagation was not recorded."
 
 
 def shardings(report: Report) -> Table:
     """What is at the borders, alike values as one, and the ways on which shardings came that nobody asked for."""
     rows = list(_alike(report.shardings, report))
     differing = sum(value.agrees is False for value in report.shardings)
-    title = "Shardings after propagation" + (f": {differing} not as asked (✗)" if differing else "")
+    title = "Shardings after propagation" + (f": {differing} differ from requested (✗)" if differing else "")
     made = [_row(count, value, name, report) for count, value, name in rows]
     return _table(made, title if rows else "", lambda: _under(rows, report))
 
@@ -49,8 +49,8 @@ def _table(rows: Sequence[Row], heading: str = "", notes: Callable[[], Iterable[
             Column("", 6, 4),
             Column("value", 20, 10),
             Column("type", 8, 5, where="screen"),
-            Column("asked", 8, 7),
-            Column("got", 14, 9),
+            Column("requested", 8, 7),
+            Column("actual", 14, 9),
             Column("per device", 8, 6),
             Column("replicated", 8, 8, "right"),
             Column("from", 8, 3, where="screen"),
@@ -92,13 +92,13 @@ def _under(rows: Sequence[tuple[int, ShardedValue, str]], report: Report) -> Ite
     ]
     yield from (Piece(line, "aside") for line in unasked[:MOST_CHAINS])
     if (more := len(unasked) - MOST_CHAINS) > 0:
-        yield Piece(f"and {more:,} more of which the JSON report tells why", "aside")
+        yield Piece(f"and {more:,} more; --format json --details shardings lists all", "aside")
     found = [value for value in values(report.program) if value.replicated_bytes]
     found.sort(key=lambda value: -(value.replicated_bytes or 0))
     for value in found[:MOST_REPLICATED]:
         name = f"{value.name}{_place(value, report)}"
         copies = format_bytes(value.replicated_bytes)
-        yield Piece(f"{copies} of copies: {name}, {value.type} as {value.spec}", "aside")
+        yield Piece(f"replicated: {copies} per device, {name}, {value.type} as {value.spec}", "aside")
     distinct = list(dict.fromkeys(tuple(conflict_lines(each, report)) for each in conflicts(report.program)))
     for lines in distinct[:MOST_CONFLICTS]:
         yield from lines
@@ -150,9 +150,9 @@ def variance(report: Report) -> Table:
         rows=tuple(Row(_cells(value, report.script), value, not value.changes_axes) for value in report.variance),
         heading=heading if happening else "",
         empty_text=(
-            "There is no jaxpr, which tells it."
+            "Not available: no jaxpr was recorded."
             if report.capture.stage("jaxpr") is None
-            else "No shard_map, in which values vary over axes."
+            else "No shard_map in this program."
         ),
         most=12,
         unit="value",
@@ -173,9 +173,9 @@ def _cells(value: VariableVariance, script: str | None) -> tuple[Cell, ...]:
 
 
 def _over(value: VariableVariance) -> tuple[Piece, ...]:
-    """`x, y unreduced, z reduced but may differ over w`."""
+    """`x, y unreduced, z reduced but may vary over w`."""
     parts = [(axis, "") for axis in value.varying]
     parts += [(axis, " unreduced") for axis in value.unreduced] + [(axis, " reduced") for axis in value.reduced]
     told = [piece for axis, word in parts for piece in (Piece(", "), Piece(axis, "axis"), Piece(word))][1:]
-    hidden = (Piece(" but may differ over ", "error"), *axes_cell(value.hidden)) if value.hidden else ()
+    hidden = (Piece(" but may vary over ", "error"), *axes_cell(value.hidden)) if value.hidden else ()
     return (*(told or [Piece("none", "aside")]), *hidden)

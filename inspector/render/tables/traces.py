@@ -86,7 +86,7 @@ def _notes(helpers: Sequence[Program], shown: Sequence[Program]) -> Iterable[Cel
         what = plural(len(helpers), "operation")
         yield Piece(f"and {what} outside of jit, without communication, compiled in {seconds}", "aside")
     if any(program.calls is None for program in shown):
-        yield Piece("calls are unknown where those of one function's programs could not be told apart", "aside")
+        yield Piece("calls are unknown where those of one function's programs could not be distinguished", "aside")
 
 
 def _details(program: Program, trace: Trace) -> Sequence[Detail]:

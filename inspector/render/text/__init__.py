@@ -32,9 +32,11 @@ def print_report(report: Report, console: Console, details: Collection[str] = ()
         console.print(line)
     if sent := nothing_sent(report):
         console.print(data(sent))
+    is_short = bool(sent) and not details and not report.findings and report.capture.failure is None
     for part in _parts(report, tuple(DETAILS) if "all" in details else tuple(details)):
         if part is not None:
-            console.print()
+            if not is_short:
+                console.print()
             console.print(part)
 
 
@@ -51,7 +53,7 @@ def _parts(report: Report, details: Collection[str]) -> Iterator[RenderableType 
         for table in DETAILS[name]:
             yield table_section(table(report))
     if not details and report.capture.failure is None:
-        yield Text("more: --details all, or some of " + ",".join(DETAILS), "dim")
+        yield Text(f"more: -v, or --details {','.join(DETAILS)}", "dim")
 
 
 def _worst(table: Table) -> Table:

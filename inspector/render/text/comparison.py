@@ -46,7 +46,7 @@ def _text(found: Diff, change: Change) -> RenderableType:
         lines += [data(f"+ {facing.after.line}", "green")] if facing.after is not None else []
     present = change.after or change.before
     where = "" if present is None else f"{present.work.kind} {present.name}"
-    return section(f"Around {where}", lines or [Text("there is no text of it", "dim")])
+    return section(f"Around {where}", lines or [Text("not available: no text was recorded", "dim")])
 
 
 def print_verdicts(verdicts: Iterable[Verdict], console: Console) -> None:

@@ -32,8 +32,9 @@ def failure(report: Report, *, in_full: bool = True) -> RenderableType | None:
     why = report.capture.failure
     if why is None:
         return None
-    lines: list[RenderableType] = [data(why.message, "red")]
     details = why.details.rstrip("\n").splitlines()
+    # A traceback ends with the message.
+    lines: list[RenderableType] = [] if why.message in why.details else [data(why.message, "red")]
     shown = details if in_full else details[-MAX_TRACEBACK:]
     if len(shown) < len(details):
         lines += left_out(len(details) - len(shown), "line", " above; --details messages")

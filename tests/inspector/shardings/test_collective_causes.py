@@ -141,7 +141,7 @@ def test_gradients_of_weights_must_be_summed(compiled: Callable[..., Report]) ->
     for collective, cause in needed:
         assert (cause.effect, collective.kind, collective.axes) == ("sum", "all-reduce", (AxisRef("data"),))
         assert cause.rule == "kli,klj->ij"
-        assert "have to be added up" in remedy_line(cause, report)
+        assert "to be summed" in remedy_line(cause, report)
     # Whatever the weights are cut along, the sums over the batch stay; the table has one for its other use, too.
     whole = compiled({name: [None, None] for name in SPECS})
     assert sum(cause.needed for _, cause in inserted(whole)) == 2 * 4 + 2

@@ -90,9 +90,9 @@ def test_one_axis_for_two_dimensions(script: Path) -> None:
     (taken,) = conflict.won.elsewhere
     assert str(taken.origin) in ("argument a", "argument b")
     lines = list(conflict_lines(conflict, inspect(found)))
-    assert lines[0].endswith(f"has {conflict.factor} cut differently")
-    assert "won" in lines[1]
-    assert "lost" in lines[2]
+    assert lines[0].endswith(f"conflicting shardings for {conflict.factor}")
+    assert "chosen" in lines[1]
+    assert "rejected" in lines[2]
 
 
 DOT = re.compile(r"= f32\[(\d+),(\d+)\]\S* dot\(f32\[(\d+),(\d+)\]\S* \S+ f32\[(\d+),(\d+)\]")
