@@ -7,6 +7,7 @@ from shardscope.inspector.pipeline import first_look, inspect
 from shardscope.inspector.report import ShardedValue
 from shardscope.inspector.selection.selection import linked
 from shardscope.inspector.shardings.conflicts import conflicts_of
+from shardscope.inspector.shardings.table import values
 from shardscope.tui import analyst
 from shardscope.tui.inspect_pane import InspectPane
 from shardscope.tui.row_table import RowTable
@@ -148,10 +149,10 @@ def test_conflicts_stand_with_the_values_that_they_are_about(sample: SampleCaptu
     report = inspect(sample("transformer:train_step"))
     stage = report.program.stage("sdy")
     assert stage is not None
-    conflict = conflicts(report.program)[0]
-    about = [side.value.value for side in (conflict.won, *conflict.lost, *conflict.undecided) if side is not None]
-    value = next(each for each in values(report.program) if f"{each.value} {each.name}" in about or each.name in about)
-    lines = sharding_details(report, value, linked(report, value, stage), 60)
+    found = ((value, linked(report, value, stage)) for value in values(report.program))
+    value, selected = next((value, each) for value, each in found if each.conflicts)
+    conflict = selected.conflicts[0]
+    lines = sharding_details(report, value, selected, 60)
     text = " ".join(" ".join(line.plain.split()) for line in lines)
     assert f"conflicts {conflict.operation}" in text
     assert f"conflicting shardings for {conflict.factor}" in text
