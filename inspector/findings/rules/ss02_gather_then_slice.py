@@ -35,12 +35,11 @@ def _written(report: Report, flow: Flow, place: EquationPlace, number: int, bloc
     (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
     along = ", ".join(axes)
     same = gathered == block.dim and block.axes == axes
-    what = "that is the block that it sent" if same else "an all-to-all sends no more than that"
+    what = "the one that it sent" if same else "an all-to-all is enough"
     yield finding(
         RULE,
         flow.place(place),
-        f"every device along {along} receives {type.partition('{')[0]} and keeps its own block along dimension"
-        f" {block.dim}: {what}",
+        f"{type.partition('{')[0]} is gathered over {along}, but each device keeps only its own block: {what}",
         confidence=certainty(compiled),
         axes=axes,
         related=map(flow.place, (*block.through, *block.slices)),
@@ -67,8 +66,7 @@ def _inserted(found: InsertedDetour) -> Finding:
     name, axis = found.name, found.detour.axis
     return found.finding(
         RULE,
-        f"{name(found.detour.source)} is cut along {axis}, gathered here, and cut along {axis} again:"
-        " nothing in between needs all of it",
+        f"{name(found.detour.source)} is sharded over {axis}, gathered, and sharded over {axis} again for nothing",
         ("uncut", "cut again at"),
         ", then slices",
     )

@@ -41,7 +41,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
     yield finding(
         RULE,
         flow.place(place),
-        f"the backward pass sums {type} over {along}, along which all devices hold the same: the check would spare it",
+        f"the backward pass sums {type} over {along}, where all devices hold the same value",
         confidence=certainty(compiled),
         axes=axes,
         related=() if mapped is None else (flow.place(mapped),),

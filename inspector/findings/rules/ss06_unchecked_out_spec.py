@@ -4,17 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...report import Divergence, Finding, FindingPlace, Report
+from ...ir.jaxpr import ShardMap
+from ...ir.jaxpr_text import EquationPlace
+from ...report import Divergence, Finding, FindingPlace, Fix, Report
 from ..rule import Rule, advice, finding
 from ..support.jaxpr_flow import Flow, flow_of
 
 
 def check(report: Report) -> Iterator[Finding]:
-    """Each value that was seen to differ along an axis that its out_spec leaves out."""
+    """Values that were seen to differ along an axis that an out_spec leaves out, and inputs returned as they are."""
     flow = flow_of(report)
     for divergence in report.divergences:
         if flow is not None and divergence.declared == "out_specs":
             yield _found(flow, divergence)
+    for place in () if flow is None else flow.text.equations:
+        mapped = place.equation.shard_map
+        if flow is not None and mapped is not None and not mapped.checked and not flow.is_backward(place):
+            yield from _handed_on(flow, place, mapped)
+
+
+def _handed_on(flow: Flow, place: EquationPlace, mapped: ShardMap) -> Iterator[Finding]:
+    """The inputs of a shard_map that leave it as they are, with fewer axes in the out_spec than in the in_spec."""
+    body = flow.jaxprs[dict(place.equation.bodies).get("jaxpr", 0)]
+    given = {variable.name: number for number, variable in enumerate(body.inputs)}
+    sizes = dict(mapped.sizes)
+    for number, name in enumerate(body.outputs):
+        into = given.get(name)
+        if into is None or into >= len(mapped.inputs) or number >= len(mapped.outputs):
+            continue
+        leaving = {axis for axis, _ in mapped.outputs[number]}
+        missing = [a for a, what in mapped.inputs[into] if what == "varying" and a not in leaving and sizes.get(a) != 1]
+        if missing:
+            yield _returned(flow, place, place.equation.inputs[into], tuple(missing))
+
+
+def _returned(flow: Flow, place: EquationPlace, operand: str, axes: tuple[str, ...]) -> Finding:
+    along = ", ".join(axes)
+    return finding(
+        RULE,
+        flow.place(place),
+        f"an input that is sharded over {along} is returned as it is, and its out_spec leaves {along} out",
+        confidence="likely",
+        axes=axes,
+        evidence=(("input", f"{operand}: each device along {along} has another block of it"),),
+        fixes=_advice(along),
+    )
+
+
+def _advice(axes: str) -> tuple[Fix, ...]:
+    return advice(
+        f"name {axes!r} in the out_spec, or reduce the value over {axes!r} before it leaves;"
+        " check_vma=True finds such specs when it traces"
+    )
 
 
 def _found(flow: Flow, differs: Divergence) -> Finding:
@@ -29,10 +70,7 @@ def _found(flow: Flow, differs: Divergence) -> Finding:
         axes=(differs.axis,),
         related=() if mapped is None else (flow.place(mapped),),
         evidence=(("live", f"bits differ between devices {between}"),),
-        fixes=advice(
-            f"name {differs.axis!r} in the out_spec, or reduce the value over {differs.axis!r} before it leaves;"
-            " check_vma=True finds such specs when it traces"
-        ),
+        fixes=_advice(differs.axis),
     )
 
 
@@ -43,7 +81,8 @@ RULE = Rule(
     finds="A value that leaves a shard_map with check_vma=False through an out_spec without an axis along which it"
     " differs.",
     why="The caller holds one array whose copies differ, and which copy is read is chance.",
-    proof="A run: the bits differ between two devices along the axis.",
+    proof="A run: the bits differ between two devices along the axis. Of an input that is returned as it is, its"
+    " in_spec: `likely`, as its blocks may hold the same by chance.",
     faulty='jax.shard_map(lambda x: jnp.sum(x), mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)',
     repaired='jax.shard_map(lambda x: lax.psum(jnp.sum(x), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())',
     check=check,

@@ -40,7 +40,7 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
     return finding(
         RULE,
         FindingPlace(cause.operation, cause.place, "hlo", collective.span),
-        f"{dimension_of(cause)} is cut along {along}, and what the reshape makes of it cannot be: it is moved",
+        f"reshape does not keep the blocks of {dimension_of(cause)}, which is sharded over {along}",
         confidence="proved",
         axes=axes,
         evidence=(

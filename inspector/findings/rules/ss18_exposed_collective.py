@@ -48,7 +48,7 @@ def _found(cost: FunctionCost, timed: list[Collective]) -> Finding:
     return finding(
         RULE,
         place_in_hlo(worst),
-        f"{at_least}{format_seconds(cost.waiting)} of {format_seconds(cost.total)} are spent waiting for other devices;"
+        f"{at_least}{format_seconds(cost.waiting)} of {format_seconds(cost.total)} are spent waiting:"
         f" the {worst.kind} over {', '.join(axes) or '?'} {how}",
         confidence="likely",
         axes=axes,
