@@ -94,8 +94,8 @@ class CollectiveContext:
                 for other in self.cuts
                 if other is not each and set(other.factors) & set(each.factors) and not self._along(other.axes)
             ]
-            given = [other.node for other in others if not other.is_operand]
-            if given and (self._keeps(each) or self._asking(given[0]) is not None):
+            given = [other for other in others if not other.is_operand]
+            if given and (self._keeps(each) or self._asking(given[0].node) is not None):
                 return self._asked_of_result(each, given[0])
             if others:
                 elsewhere = [other for other in cut if other is not each and not set(other.factors) & set(each.factors)]
@@ -141,12 +141,12 @@ class CollectiveContext:
         kept = [kept_axes(self.program, self.flow, self.row, factor, ways) for factor in cut.factors]
         return bool(kept) and all(each == frozenset({cut.axes}) for each in kept)
 
-    def _asked_of_result(self, cut: _Cut, result: Node) -> CollectiveCause:
+    def _asked_of_result(self, cut: _Cut, asked: _Cut) -> CollectiveCause:
         """The operation keeps to its operand: who asked for another sharding of its result is the cause."""
+        result, dim = asked.node, asked.dim
         asking = self._asking(result)
         name, place = self.wording.places.operation(self.row if asking is None else asking)
         wanted = placed_at(self.flow, result)
-        (dim,) = (each.dim for each in self.cuts if each.node == result and set(each.factors) & set(cut.factors))
         before = None
         if wanted is not None:
             own = [tuple(axis for axis in each.axes if not _shared(axis, cut.axes)) for each in wanted.dims]
