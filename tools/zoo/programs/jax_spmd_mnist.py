@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 mesh = jax.make_mesh((8,), ("batch",), axis_types=(AxisType.Explicit,))
 jax.set_mesh(mesh)
+example.step_size = 0.001  # as its main part sets it
 train_step = example.train_step
 
 
