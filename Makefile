@@ -8,8 +8,11 @@ JAX ?=
 # What is installed beside the package for the checks; with tpu, tests of targets have a compiler for TPUs.
 EXTRAS ?= dev,pictures
 SAMPLE ?= fsdp_tp:grad
+# What is mutated, and the tests that are to catch it.
+PLACES ?= inspector parsers
+TESTS ?= tests
 
-.PHONY: demo check lint types test newest compat faults bench grammars schema rules picture clean
+.PHONY: demo check lint types test newest compat faults mutate bench grammars schema rules picture clean
 
 demo: $(VENV)/.installed
 	$(BIN)/shardscope run $(SAMPLE)
@@ -43,6 +46,10 @@ compat:
 # Calls of the system that fail one by one, and signals, in every command: a table, in about an hour.
 faults: $(VENV)/.checks
 	$(BIN)/python tools/faults.py
+
+# Small faults in the product that its tests must catch: make mutate PLACES=inspector/check TESTS=tests/inspector/test_check.py
+mutate: $(VENV)/.checks
+	$(BIN)/python tools/mutate.py $(PLACES) --tests $(TESTS)
 
 bench: $(VENV)/.checks
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
