@@ -7,6 +7,7 @@ shard_maps), then the result of every operation.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...parsers.errors import ParseError, readable
 from ...parsers.mlir import MlirType, Operation, OtherType, Parameter
@@ -37,10 +38,16 @@ SILENT = frozenset({"sdy.constant", "stablehlo.constant", "stablehlo.return", "s
 
 
 def borders(program: Program) -> tuple[ShardedValue, ...]:
-    """Arguments, outputs, constraints and the specs of shard_maps; without a record of Shardy's, what GSPMD says."""
+    """Arguments, outputs, constraints and the specs of shard_maps.
+
+    Without a record of Shardy's it is what GSPMD says, and without that, what is written in StableHLO.
+    """
     stage, flow = propagated(program)
     if stage is None or flow is None:
-        return gspmd_borders(program) if _has_no_shardy(program) else ()
+        found = gspmd_borders(program) if _has_no_shardy(program) else ()
+        written = program.stage("stablehlo")
+        is_written = written is not None and has_mesh(written.source.data) and program.capture.complete
+        return found if found or written is None or not is_written else _as_written(written)
     capture = program.capture
     return _borders(flow, stage, capture.arguments, capture.outputs, program.meshes, program.stage("stablehlo"))
 
@@ -104,6 +111,23 @@ def _borders(
         *maker.constraints(stage, stablehlo),
         *maker.shard_maps(),
     )
+
+
+@derived
+def _as_written(stage: ParsedStage) -> tuple[ShardedValue, ...]:
+    """What StableHLO asks for; what a value gets, propagation would have to say."""
+    flow = dataflow_of(stage)
+    if flow is None:
+        return ()
+    maker = _Maker(flow)
+    rows = []
+    for value in (*maker.boundary((), ()), *maker.constraints(stage, None), *maker.shard_maps()):
+        node = node_of(flow, value) if value.role in ("argument", "output") else None
+        is_open = node is not None and sharding_at(flow, node) is None
+        asked = None if is_open else value.asked or value.spec
+        unknown = replace(value, local_type=None, sharding=None, spec=None, agrees=None, replicated_bytes=None)
+        rows.append(replace(unknown, stage=stage.name, asked=asked))
+    return tuple(rows)
 
 
 def node_of(flow: Dataflow, value: ShardedValue) -> Node | None:

@@ -36,6 +36,7 @@ class Computation:
     _is_valid = False
     _found: tuple[Instruction, ...] | None = None
     _root: Instruction | None = None
+    _parameters: tuple[Instruction, ...] | None = None
     _by_name: Mapping[str, Instruction] | None = None
 
     def __init__(self, module: HloModule, header: re.Match[bytes] | Section, body_end: int) -> None:
@@ -145,8 +146,10 @@ class Computation:
     @property
     def parameters(self) -> tuple[Instruction, ...]:
         """The parameters in the order of their numbers."""
-        found = [instruction for instruction in self.instructions if instruction.opcode == "parameter"]
-        return tuple(sorted(found, key=lambda parameter: number(parameter.literal) or 0))
+        if self._parameters is None:
+            found = [instruction for instruction in self.instructions if instruction.opcode == "parameter"]
+            self._parameters = tuple(sorted(found, key=lambda parameter: number(parameter.literal) or 0))
+        return self._parameters
 
     @property
     def broken(self) -> tuple[Span, ...]:

@@ -69,6 +69,17 @@ def test_standard_input(shardscope_process: Shardscope, capture: Capture) -> Non
     assert len(report["collectives"]) == found.source.text().count("channel_id=")
 
 
+OPEN = """\
+module @jit_f attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["a"=2, "b"=4]>
+  func.func public @main(%arg0: tensor<16x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", ?}p1, {?}]>}, \
+%arg1: tensor<8xf32>) -> (tensor<16x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}) {
+    %1 = sdy.sharding_constraint %arg0 <@mesh, [{"a"}, {"b", ?}p2]> : tensor<16x64xf32>
+    return %1 : tensor<16x64xf32>
+  }
+}
+"""
+
 SCRIPT = """
 import jax, jax.numpy as jnp
 from jax.sharding import PartitionSpec as P, NamedSharding, Mesh
@@ -141,6 +152,20 @@ def test_one_module_in_a_log_keeps_its_line_numbers(shardscope: Shardscope, tmp_
     (tmp_path / "log").write_text("step 1\nHloModule m\n\nENTRY %e {\n  %x = f32[] oops\n}\nloss 3.25\n")
     problems = opened(shardscope, "log")["stages"][0]["problems"]
     assert [problem["line"] for problem in problems] == [5]
+
+
+def test_stablehlo_alone_shows_what_it_asks_for(shardscope: Shardscope, tmp_path: Path) -> None:
+    (tmp_path / "open.mlir").write_text(OPEN)
+    report = opened(shardscope, "open.mlir")
+    assert {(each["role"], each["name"], each.get("asked"), each.get("spec")) for each in report["shardings"]} == {
+        ("argument", "%arg0", "P(('a', …), P.UNCONSTRAINED, priorities=(1, None))", None),
+        ("argument", "%arg1", None, None),
+        ("output", "result 0", "P('a', None)", None),
+        ("constraint", "", "P('a', ('b', …), priorities=(None, 2))", None),
+    }
+    text = shardscope("open", "open.mlir", "--format", "text").stdout.decode()
+    assert "before propagation" in text
+    assert "P('a', ('b', …), priorities=(None, 2))" in text
 
 
 def test_what_cannot_be_read(shardscope: Shardscope, tmp_path: Path, capture: Capture) -> None:

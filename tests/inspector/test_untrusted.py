@@ -7,11 +7,14 @@ from collections.abc import Callable
 
 import pytest
 from shardscope.inspector.capture import file
+from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.protocol.wire import Frame, encode
 from shardscope.inspector.pipeline import inspect
+from shardscope.parsers.source import Source
 
 from tests.capture.mutants import frames_of, mutant, opened, written
 from tests.conftest import SampleCapture
+from tests.parsers.damage import is_linear
 
 MUTANTS = 40
 """Of each capture; `python -m tests.capture.mutants 10000 CAPTURE...` opens more."""
@@ -49,3 +52,35 @@ def test_a_jaxpr_that_is_not_utf8(saved: Callable[[str], list[Frame]], place: in
     report = inspect(capture)
     assert len(list(written(report))) == 6
     assert report.could_be_read("jaxpr") == (report.program.jaxpr is not None)
+
+
+def chained(count: int) -> str:
+    """A program with one collective of so many values, which are added up."""
+    types = ", ".join(["f32[8]"] * count)
+    elements = "".join(
+        f"  %g{n} = f32[8] get-tuple-element(%all), index={n}\n"
+        f"  %s{n} = f32[8] add(%g{n}, %{'p' if n == 0 else f's{n - 1}'})\n"
+        for n in range(count)
+    )
+    return f"""HloModule m, is_scheduled=true, num_partitions=4
+
+%sum (x: f32[], y: f32[]) -> f32[] {{
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %z = f32[] add(%x, %y)
+}}
+
+ENTRY %main (p: f32[8]) -> f32[8] {{
+  %p = f32[8] parameter(0)
+  %all = ({types}) all-reduce({", ".join(["%p"] * count)}), channel_id=1, replica_groups=[1,4]<=[4], \
+use_global_device_ids=true, to_apply=%sum
+{elements}  ROOT %r = f32[8] negate(%s{count - 1})
+}}
+"""
+
+
+def test_work_grows_with_the_collectives() -> None:
+    def read(text: str) -> None:
+        inspect(Capture(stages=(Stage("hlo", "hlo", Source("f", text.encode())),), complete=True))
+
+    assert is_linear(read, *map(chained, (5, 20, 80, 160)))

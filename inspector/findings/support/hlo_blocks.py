@@ -125,17 +125,25 @@ def _followed(flow: HloFlow, start: HloValue, partitions: int) -> tuple[Blocks, 
     waiting, seen = [start], {start}
     while waiting:
         value = waiting.pop()
+        if value in flow.used_whole:
+            _keep_used_whole(flow, search, value)
+            return None
         for use in flow.uses(value):
-            if use is None or len(seen) > MAX_STEPS:
+            if len(seen) > MAX_STEPS:
+                return None
+            if use is None:
+                _keep_used_whole(flow, search, value)
                 return None
             if isinstance(use, HloUse):
                 if use.instruction.opcode == "dynamic-slice" and use.position == 0:
                     blocks = _taken(numbers, use)
                     if blocks is None:
+                        _keep_used_whole(flow, search, value)
                         return None
                     search.ends.append((value, blocks, use.instruction))
                     continue
                 if not _passes(use):
+                    _keep_used_whole(flow, search, value)
                     return None
             after = use.result if isinstance(use, HloUse) else use
             search.into.setdefault(after, []).append((value, use if isinstance(use, HloUse) else None))
@@ -144,6 +152,16 @@ def _followed(flow: HloFlow, start: HloValue, partitions: int) -> tuple[Blocks, 
                 waiting.append(after)
     blocks = _back(search, start)
     return None if not blocks else (blocks, tuple(dict.fromkeys(end[2] for end in search.ends)))
+
+
+def _keep_used_whole(flow: HloFlow, search: _Search, value: HloValue) -> None:
+    """Keep that a value is not used as a block alone, nor what it was reached from: the next search stops there."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if value not in flow.used_whole:
+            flow.used_whole.add(value)
+            waiting += [before for before, _ in search.into.get(value, ())]
 
 
 def _back(search: _Search, start: HloValue) -> Blocks | None:

@@ -55,12 +55,18 @@ class HloUse:
         return HloValue(self.instruction, (), self.value.calls)
 
 
+_Users = Mapping[tuple[str, int | None], list[tuple[Instruction, int]]]
+"""Those that take an element of a tuple by its number, all others by None: a tuple may have thousands."""
+
+
 class HloFlow:
     """Users of the instructions of a module, and the calls of its computations."""
 
     def __init__(self, module: HloModule) -> None:
         self.module = module
-        self._users: dict[str, Mapping[str, list[tuple[Instruction, int]]]] = {}
+        self.used_whole: set[HloValue] = set()
+        """Values that are known to go to where more than a block of them is used, found while others were followed."""
+        self._users: dict[str, _Users] = {}
         self._callers: dict[str, list[Instruction]] = {}
         for computation in module.computations:
             for instruction in computation.instructions:
@@ -70,7 +76,9 @@ class HloFlow:
     def uses(self, value: HloValue) -> Iterator[HloUse | HloValue | None]:
         """Each use of a value; the value that it is elsewhere; None where it is a result of the whole program."""
         instruction = value.instruction
-        for user, position in self._used(instruction.computation).get(instruction.name, ()):
+        used = self._used(instruction.computation)
+        elements = used.get((instruction.name, value.path[0]), ()) if value.path else ()
+        for user, position in (*used.get((instruction.name, None), ()), *elements):
             yield from self._used_by(value, user, position)
         if instruction is instruction.computation.root:
             yield from self._returned(value)
@@ -159,12 +167,14 @@ class HloFlow:
         computation = self.module.computation(names[0]) if len(names) == 1 else None
         return None if computation is None else computation.root
 
-    def _used(self, computation: Computation) -> Mapping[str, list[tuple[Instruction, int]]]:
+    def _used(self, computation: Computation) -> _Users:
         if computation.name not in self._users:
-            found: dict[str, list[tuple[Instruction, int]]] = {}
+            found: dict[tuple[str, int | None], list[tuple[Instruction, int]]] = {}
             for instruction in computation.instructions:
                 for position, operand in enumerate(instruction.references):
-                    found.setdefault(operand.name, []).append((instruction, position))
+                    is_element = instruction.opcode == "get-tuple-element" and not operand.index
+                    element = number(instruction.attributes.get("index")) if is_element else None
+                    found.setdefault((operand.name, element), []).append((instruction, position))
             self._users[computation.name] = found
         return self._users[computation.name]
 

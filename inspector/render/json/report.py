@@ -98,8 +98,9 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
     capture = found.capture
     every, explain = "values" in details, bool({"values", "shardings"} & set(details))
     in_full = "collectives" in details
-    # Arguments and outputs are listed as such.
-    listed = [each for each in found.shardings if explain or each.role not in BOUNDARY or each.agrees is False]
+    # Arguments and outputs are listed as such, where they were captured.
+    everywhere = explain or not (capture.arguments or capture.outputs)
+    listed = [each for each in found.shardings if everywhere or each.role not in BOUNDARY or each.agrees is False]
     listed += values(found.program) if every else ()
     return shaped(
         Report,

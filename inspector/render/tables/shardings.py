@@ -27,9 +27,16 @@ def shardings(report: Report) -> Table:
     """What is at the borders, alike values as one, and the ways on which shardings came that nobody asked for."""
     rows = list(_alike(report.shardings, report))
     differing = sum(value.agrees is False for value in report.shardings)
-    title = "Shardings after propagation" + (f": {differing} differ from requested (✗)" if differing else "")
+    title = "Shardings in StableHLO, before propagation" if only_written(report) else "Shardings after propagation"
+    title += f": {differing} differ from requested (✗)" if differing else ""
     made = [_row(count, value, name, report) for count, value, name in rows]
     return _table(made, title if rows else "", lambda: _under(rows, report))
+
+
+def only_written(report: Report) -> bool:
+    """Whether of shardings no more is known than what StableHLO asks for."""
+    found = report.shardings
+    return bool(found) and all(value.stage == "stablehlo" and value.sharding is None for value in found)
 
 
 def values_table(
@@ -75,7 +82,7 @@ def _row(
         str(value.type),
         value.asked or "",
         Piece(f"{got} ✗", "error") if value.agrees is False else same,
-        str(value.local_type or value.type),
+        str(value.local_type or ("?" if value.asked and not value.spec else value.type)),
         format_bytes(value.replicated_bytes),
         value.source.text(report.script),
     )

@@ -19,6 +19,7 @@ from ..tables import DETAILS
 from ..tables.captured import problems
 from ..tables.communication import communication
 from ..tables.findings import matters
+from ..tables.shardings import only_written, shardings
 from .opening import explanation, failure, subject_lines
 from .tables import data, table_section, text_of
 
@@ -49,6 +50,8 @@ def _parts(report: Report, details: Collection[str]) -> Iterator[RenderableType 
     if "messages" not in details:
         yield table_section(_worst(problems(report)))
     yield _state(report)
+    if "shardings" not in details and only_written(report):
+        yield table_section(shardings(report))
     for name in details:
         for table in DETAILS[name]:
             yield table_section(table(report))
