@@ -11,7 +11,6 @@ from ..report import Report
 from ..units import format_bytes, format_seconds, plural
 from ..values.gradients import wrong_gradients
 from .collective_rows import folded_names
-from .finding_facts import notes_text
 from .table import Cell, Piece
 from .tables.collectives import programs
 from .tables.communication import sent_text
@@ -123,8 +122,6 @@ def in_order(report: Report) -> str:
     if not report.findings and not capture.failure and capture.stages:
         read = all(report.could_be_read(stage.name) for stage in capture.stages)
         parts.append("no findings" if read else "no findings in what could be read")
-    if notes := notes_text(report):
-        parts.append(notes)
     return " · ".join(parts)
 
 

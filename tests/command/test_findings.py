@@ -77,7 +77,7 @@ def test_exit_codes(shardscope: Shardscope, faulty: str, options: tuple[str, ...
 def test_strict(
     shardscope: Shardscope, sample: SampleCapture, tmp_path: Path, options: tuple[str, ...], code: int, severity: str
 ) -> None:
-    """Communication that nobody wrote."""
+    """Implicit communication."""
     path = str(tmp_path / "inserted.shardscope")
     save(sample("gather_then_slice:faulty"), path)
     done = shardscope("open", path, "--format", "json", *options)

@@ -1,4 +1,4 @@
-"""SS23: communication that nobody wrote."""
+"""SS23: communication that the partitioner inserted."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ..rule import Rule, advice, finding
 from ..support.compiled import inserted_collectives, place_in_hlo, saving
 
 DOES: dict[Effect, str] = {
-    "sum": "adds up the parts of a sum",
-    "reshard": "brings a value into another sharding",
-    "move": "works across a dimension that is cut",
-    "own": "is how the partitioner divides the work",
+    "sum": "reduces partial sums",
+    "reshard": "reshards",
+    "move": "works across a sharded dimension",
+    "own": "is partitioned without a Shardy rule",
 }
 
 INSTEAD: dict[Effect, str] = {
-    "sum": "leave the summed dimension whole",
-    "reshard": "let both sides ask for the same sharding",
-    "move": "leave that dimension whole",
-    "own": "say by a constraint how it is to be divided",
+    "sum": "keep the contracting dimension unsharded",
+    "reshard": "make both shardings agree",
+    "move": "keep that dimension unsharded",
+    "own": "add a constraint on its operands",
 }
 
 
@@ -43,15 +43,15 @@ def _found(group: list[tuple[Collective, CollectiveCause | None]]) -> Finding:
     return finding(
         RULE,
         place_in_hlo(first),
-        f"{plural(len(group), first.kind)} over {join_axes(axes) or '?'}, {format_bytes(total)} sent by each device,"
-        " that nobody wrote",
+        f"{plural(len(group), first.kind)} over {join_axes(axes) or '?'} inserted by the partitioner,"
+        f" {format_bytes(total)} sent per device",
         confidence="proved",
         axes=axes,
         evidence=tuple((each.operation, f"{DOES[each.effect]}: {each.value}") for each in list(known)[:6])
         or (("operation", "not known"),),
         fixes=advice(
-            ("" if cause is None else f"{INSTEAD[cause.effect]}; or ")
-            + "say that it is meant: # shardscope: ignore[SS23] on the line"
+            ("" if cause is None else f"{INSTEAD[cause.effect]}, or ")
+            + "suppress with # shardscope: ignore[SS23] on the line"
         ),
     )
 
@@ -61,13 +61,13 @@ RULE = Rule(
     slug="implicit-communication",
     severity="info",
     finds="A collective that the partitioner inserted.",
-    why="It is what propagation is for, and mostly right. But it may come with any change of a line elsewhere: with"
-    " --strict it is an error where it is not allowed by name.",
+    why="It is what propagation is for, and mostly right. But a change of any other line may add more: with"
+    " --strict it is an error unless it is suppressed.",
     proof="It is in what came out of the partitioner, and not in what went in. The operations that it is there for are"
     " found by their sharding rules.",
     faulty='jnp.mean(x, axis=0)  # x is P("x"): an all-reduce',
     repaired='lax.psum(jnp.sum(x, axis=0), "x") / rows  # in a shard_map over "x": it is written',
     check=check,
     fails_strict=True,
-    by_hand="it is for information: what is meant, is said by a comment",
+    by_hand="it is a note: suppress what is intended",
 )

@@ -1,4 +1,4 @@
-"""The collectives of what runs, or of what the user wrote; and what those that nobody wrote are there for."""
+"""The collectives of what runs, or of what the user wrote; and why the inserted ones are there."""
 
 from __future__ import annotations
 

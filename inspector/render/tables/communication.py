@@ -121,7 +121,7 @@ def _where(total: StrategyTotal, script: str | None) -> str:
         return _listed(folded_names(total.arguments))
     lines: dict[str, dict[str, None]] = {}
     for each in sorted(total.collectives, key=lambda each: -(each.wire_bytes or 0) * (each.executions or 1)):
-        place = each.source.function_text(script) or each.op_name or ""
+        place = each.source.function_text(script) or ("" if total.gradients else each.op_name or "")
         lines.setdefault(place, {})[SHORT_PASS[each.direction]] = None
     placed = [_with_passes(place, [each for each in passes if each]) for place, passes in lines.items() if place]
     return ", ".join(filter(None, (*gradients, _listed(placed))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...findings.fixes.apply import diff_of
 from ...report import SEVERITIES, Finding, Report, Suppressed
@@ -55,15 +55,18 @@ def matters(report: Report) -> Table:
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for each in listed:
         alike.setdefault((each.rule, where(each), _NUMBER.sub("#", each.message)), []).append(each)
+    first_with: dict[tuple[str, str], Finding] = {}
+    for first, *_ in alike.values():
+        first_with.setdefault((first.rule, _fix(first)), first)
     return Table(
         id="matters",
         title="What matters",
         columns=titled("", "", "", ""),
-        rows=tuple(_short(found) for found in alike.values()),
+        rows=tuple(map(_short, alike.values())),
         most=8,
         unit="finding",
         heading="What matters" if listed else "",
-        details=_message_and_fix,
+        details=lambda found: _message_and_fix(found, first_with),
         in_full=True,
     )
 
@@ -78,15 +81,18 @@ def _short(found: Sequence[Finding]) -> Row:
     return Row((Piece(first.severity, ROLES[first.severity]), rule, Piece(where(first), "strong"), saves), tuple(found))
 
 
-def _message_and_fix(found: object) -> Sequence[Detail]:
+def _fix(found: Finding) -> str:
+    verified = "" if found.trial is None else " (verified)" if found.trial.verified else " (not verified)"
+    return f"{found.fixes[0].title}{verified}" if found.fixes else ""
+
+
+def _message_and_fix(found: object, first_with: Mapping[tuple[str, str], Finding]) -> Sequence[Detail]:
+    """The message, and the fix where it is the first finding that has it."""
     if not isinstance(found, tuple):
         return ()
     first: Finding = found[0]
-    verified = "" if first.trial is None else " (verified)" if first.trial.verified else " (not verified)"
-    return [
-        Detail("", first.message),
-        *([Detail("fix", f"{first.fixes[0].title}{verified}")] if first.fixes else []),
-    ]
+    fix = _fix(first) if first_with[first.rule, _fix(first)] is first else ""
+    return [Detail("", first.message), Detail("fix", fix)]
 
 
 def _cells(found: Finding) -> tuple[Cell, ...]:

@@ -13,6 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from ...report import Report
+from ..finding_facts import notes_text
 from ..overview import attention, in_order, nothing_sent
 from ..table import Piece, Table
 from ..tables import DETAILS
@@ -70,7 +71,8 @@ def _worst(table: Table) -> Table:
 def _state(report: Report) -> RenderableType | None:
     """What is not in order, and what is."""
     lines = [text_of(cell) for cell in attention(report)]
-    order = in_order(report)
-    if order:
+    if order := in_order(report):
         lines.append(Text.assemble(("ok  ", "green"), data(order)))
+    if notes := notes_text(report):
+        lines.append(data(f"{notes}: --details findings", "dim"))
     return Group(*lines) if lines else None

@@ -1,0 +1,81 @@
+"""Strategies of communication, against what the samples are written to do, and the length of the short report."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.text import print_report
+from shardscope.inspector.report import Report
+
+from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
+
+WRITTEN = {
+    "data_parallel:grad": {("gradient sync", "batch")},
+    "fsdp:grad": {("weight gathers", "batch"), ("gradient sync", "batch")},
+    "fsdp:loss": {("input gathers", "batch"), ("scalar reductions", "batch")},
+    "fsdp_tp:grad": {("weight gathers", "batch"), ("gradient sync", "batch"), ("tensor parallelism", "feats")},
+    "tensor_parallel:grad": {("tensor parallelism", "feats")},
+    "megatron_mlp:grad": {("tensor parallelism", "model"), ("gradient sync", "data")},
+    "transformer:train_step": {
+        ("weight gathers", "data"),
+        ("gradient sync", "data"),
+        ("tensor parallelism", "model"),
+    },
+    "pipeline:grad": {("pipeline", "stage")},
+    "ring_attention:grad": {("ring exchange", "ring")},
+    "grad_accumulation:once": {("gradient sync", "batch")},
+    "moe:loss": {("other", "expert"), ("scalar reductions", "expert")},
+}
+"""What the docstrings of samples say, by the mesh axis over which they do it."""
+
+
+@pytest.mark.parametrize("function", WRITTEN)
+def test_samples_do_what_they_are_written_to_do(sample: SampleCapture, function: str) -> None:
+    report = inspect(sample(function))
+    assert {(each.strategy, *map(str, each.axes or ())) for each in report.communication} == WRITTEN[function]
+
+
+@pytest.mark.parametrize("function", WRITTEN)
+def test_totals_are_of_every_collective_once(sample: SampleCapture, function: str) -> None:
+    report = inspect(sample(function))
+    compiled = [each for each in report.collectives if each.stage == "hlo"]
+    assert sum(len(each.collectives) for each in report.communication) == len(compiled)
+    sent = sum((each.wire_bytes or 0) * (each.executions or 0) for each in compiled)
+    assert sum(each.wire_bytes or 0 for each in report.communication) == sent
+
+
+@pytest.mark.parametrize("function", ["fsdp:grad", "fsdp_tp:grad", "transformer:train_step"])
+def test_weights_are_arguments_that_come_back(sample: SampleCapture, function: str) -> None:
+    """Each gathered weight is a parameter, whose gradient or new value has its type."""
+    report = inspect(sample(function))
+    capture = report.capture
+    types = {value.path: value.type for value in capture.arguments}
+    gathered = [path for each in report.communication for path in each.arguments]
+    assert gathered
+    assert all(path.startswith(("params", "state[0]")) for path in gathered)
+    assert {types[path] for path in gathered} <= {value.type for value in capture.outputs}
+
+
+def printed(report: Report) -> list[str]:
+    console = Console(file=io.StringIO(), width=160)
+    print_report(report, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+MAX_LINES, MAX_LINES_CLEAN = 60, 25
+
+
+@pytest.mark.parametrize("function", SAMPLE_FUNCTIONS)
+def test_the_short_report_fits_a_page(sample: SampleCapture, function: str) -> None:
+    report = inspect(sample(function))
+    lines = printed(report)
+    is_clean = all(each.severity == "info" for each in report.findings)
+    assert len(lines) <= (MAX_LINES_CLEAN if is_clean else MAX_LINES)
+    if not report.communication and not report.uncounted:
+        assert any(line.startswith("No collectives") for line in lines)
+    facts = [line for line in lines if line.strip()]
+    assert len(facts) == len(set(facts))
