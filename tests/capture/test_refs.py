@@ -102,7 +102,7 @@ module @jit_f {
 
 def test_names_in_the_text() -> None:
     text = named(MODULE, Names(['say "x"\\', "z"], ["x afterwards"]))
-    assert '{a = "%b loc(unknown)"} loc("say \\"x\\"\\\\"), %arg1: tensor<f32> loc("y"))' in text
+    assert '{a = "%b loc(unknown)"} loc("say \\"x\\"\\\\"), %arg1: tensor<f32> loc("z"))' in text
     assert '{jax.result_info = "x afterwards"}' in text
     assert named(MODULE, Names(["x", "y", "z"], ["x"])) == MODULE
     assert named(MODULE, Names(["", ""], [])) == MODULE

@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.pipeline import inspect
 
 from .conftest import PROGRAMS, Captured
 
@@ -71,6 +72,18 @@ def test_arguments_and_results_have_the_users_names(program: Captured) -> None:
     assert {value.path for value in eqx_step.arguments} == {*(f"model{layer}" for layer in layers), "x"}
     results = {value.path for value in eqx_step.outputs}
     assert results - {"flag of eqx.filter_jit"} == {*(f"result[0]{layer}" for layer in layers), "result[1]"}
+
+
+@pytest.mark.parametrize("function", ["nnx_step", "eqx_step"])
+def test_the_table_of_shardings_has_these_names(program: Captured, function: str) -> None:
+    """So that what is requested of each is known, and what it is in the compiled program is compared."""
+    found = program(f"wrapped.py:{function}", live=False)
+    rows = {(row.role, row.name): row for row in inspect(found).shardings}
+    for role, values in (("argument", found.arguments), ("output", found.outputs)):
+        for value in values:
+            row = rows.get((role, value.path))
+            assert row is not None or value.actual is None, value
+            assert row is None or (row.asked is None) is (value.spec is None)
 
 
 def test_a_function_without_a_jit_is_told_apart(program: Captured) -> None:

@@ -69,7 +69,7 @@ def _numbered(text: str, equations: EquationNumbers) -> str:
 
 
 _MAIN = re.compile(r"^ *func\.func public @main\(.*$", re.MULTILINE)
-_ARGUMENT = re.compile(r'(%arg(\d+): (?:[^%"]|"(?:[^"\\]|\\.)*")*? )loc\((?:unknown|#loc)\)')
+_ARGUMENT = re.compile(r'(%arg(\d+): (?:[^%"]|"(?:[^"\\]|\\.)*")*? )loc\((?:unknown|#loc|"(?:[^"\\]|\\.)*")\)')
 _RESULT = re.compile(r'jax\.result_info = "(?:[^"\\]|\\.)*"')
 
 
@@ -83,25 +83,29 @@ class Names(NamedTuple):
 def names_of(lowered: Any, arguments: Sequence[str], results: Sequence[str]) -> Names | None:
     """The names in a lowered program, from those of the function's own arguments and results.
 
-    To lower a Ref, the mutable array of `jax.new_ref`, JAX makes an argument and one more result of it, and loses the
-    names of all of them on the way. Which argument is which, it keeps in a private attribute.
+    What wraps a jitted function, as `nnx.jit` and `eqx.filter_jit` do, hands on the user's arguments in a tree of its
+    own, by which JAX names them. To lower a Ref, the mutable array of `jax.new_ref`, JAX makes an argument and one more
+    result of it, and loses the names of all of them on the way. Which is which, it keeps in a private attribute.
 
-    None where no Ref takes part, or where JAX does not tell. A Ref that the function closes over has no name.
+    None where JAX does not tell. A Ref that the function closes over has no name.
     """
     told = getattr(getattr(lowered, "_lowering", None), "compile_args", None) or {}
     mutated, kept, every = (told.get(key) for key in ("mut", "kept_var_idx", "all_args_info"))
-    if mutated is None or kept is None or not hasattr(mutated, "in_mut") or not hasattr(mutated, "out_mut"):
+    if kept is None or (mutated is not None and not (hasattr(mutated, "in_mut") and hasattr(mutated, "out_mut"))):
         return None
     constants = max(0, len(getattr(every, "in_avals", arguments)) - len(arguments))
     given = [*[""] * constants, *arguments]
-    held = [given[number] for number in sorted(kept) if number < len(given)] + [""] * len(mutated.in_mut)
+    held = [given[number] for number in sorted(kept) if number < len(given)]
+    if mutated is None:
+        return Names(held, results)
+    held += [""] * len(mutated.in_mut)
     own = iter(results)
     left = ((next(own, "") if number is None else _afterwards(held[number])) for number in mutated.out_mut)
     return Names(held, list(left))
 
 
 def named(text: str, names: Names) -> str:
-    """A module's text with names for the arguments and results of its main function that have none.
+    """A module's text with names for the arguments and results of its main function.
 
     They go where JAX puts others: an argument's into its location, a result's into `jax.result_info`.
     """
