@@ -9,7 +9,6 @@ from __future__ import annotations
 import queue
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ from .events import fold
 from .model import Capture
 from .protocol import bootstrap
 from .protocol.events import Message, Stage
+from .scratch import Scratch
 
 LONGEST = 120.0
 """Seconds that one run may take."""
@@ -142,8 +142,8 @@ class Propagation:
 def propagated(capture: Capture, stablehlo: bytes, python: str, environment: Mapping[str, str]) -> Capture:
     """The capture with origins, in a process that starts when this is called."""
     arrived: queue.SimpleQueue[Propagated] = queue.SimpleQueue()
-    with tempfile.TemporaryDirectory(prefix="shardscope-") as workspace:
-        propagation = Propagation(python, environment, Path(workspace), arrived.put)
+    with Scratch() as workspace:
+        propagation = Propagation(python, environment, workspace, arrived.put)
         try:
             propagation.submit(stablehlo)
             return with_propagation(capture, arrived.get())

@@ -17,7 +17,6 @@ import argparse
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -43,6 +42,7 @@ from shardscope.inspector.capture.environment import user_devices
 from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.propagation import has_mesh, propagated
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, TraceOptions
+from shardscope.inspector.capture.scratch import Scratch
 from shardscope.inspector.capture.tags import tagged
 from shardscope.inspector.capture.tracing import run_traced
 from shardscope.inspector.pipeline import inspect
@@ -178,11 +178,8 @@ def _folder(saved: str | None) -> Iterator[Path]:
             raise CaptureError(f"{saved} exists: --save takes the name of a new folder")
         yield path.absolute()
         return
-    path = Path(tempfile.mkdtemp(prefix="shardscope-trace-"))
-    try:
+    with Scratch() as path:
         yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def _capture_of(program: Program, python: str) -> Capture:

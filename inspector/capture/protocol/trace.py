@@ -143,7 +143,7 @@ class Inexact:
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """What the recording took until now: `listing` for the list of programs, `capturing` for whole captures."""
+    """What the recording took until now: `listing`, of CPU time, for the list of programs, `capturing` for captures."""
 
     listing: float
     capturing: float

@@ -27,13 +27,16 @@ MAX_DEPTH = 40
 
 
 class Callee:
-    """The programs of one jitted function; `only` is the number of the one, where there can be no other."""
+    """The programs of one jitted function; `only` is the number of the one, where there can be no other.
+
+    Those of a helper, a function of JAX's own that communicates nothing, are not told apart.
+    """
 
     def __init__(self, static: Static, internal: bool, is_known_from_start: bool, keep: Any = None) -> None:
         self.only: int | None = None
         self.keep = keep
         self._static = static
-        self._internal = internal
+        self.is_helper = internal
         self._is_known_from_start = is_known_from_start
         self._numbers: dict[Signature, int] = {}
         self._telling = Telling()
@@ -56,9 +59,7 @@ class Callee:
 
     def number_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int | None:
         """The program that such arguments call; None where that is not known."""
-        if self._internal:
-            return None
-        return self._short.get(signature_of(args, kwargs, self._static, self._telling))
+        return None if self.is_helper else self._short.get(signature_of(args, kwargs, self._static, self._telling))
 
 
 class Calls:
@@ -78,11 +79,14 @@ class Calls:
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._callees: dict[tuple[int, ...], Callee] = {}
         self._told: set[int] = set()
+        self._communicating: set[int] = set()
         self._attribute = f"_shardscope_callee_{id(self)}"
 
-    def add(self, replicated: Any, number: int) -> None:
+    def add(self, replicated: Any, number: int, communicates: bool) -> None:
         """What `ExecuteReplicated` runs is this program."""
         self._numbers[replicated] = number
+        if communicates:
+            self._communicating.add(number)
 
     def executed(self, replicated: Any) -> int | None:
         """Count a call that did not go through C++; its program."""
@@ -92,6 +96,7 @@ class Calls:
         self._counts[number] += 1
         found = callers(sys._getframe(2))
         if found is not None and (callee := self._callee_of(found)) is not None:
+            callee.is_helper = callee.is_helper and number not in self._communicating
             callee.learn(number, found.get("args_", found.get("args", ())), found.get("kwargs", {}))
         return number
 

@@ -86,7 +86,7 @@ def capture(lowering: Lowering, options: TraceOptions, file: CaptureFile, topolo
     try:
         tell_what_has_moved(channel)
         table = send_traced(program, time.perf_counter(), subject, channel)
-        with uncached(), tempfile.TemporaryDirectory(prefix="shardscope-") as workspace:
+        with uncached(), tempfile.TemporaryDirectory(dir=file.folder) as workspace:
             send_compiled(program, table, subject, channel, workspace, topology)
         channel.send(End(channel.now()))
     except Exception as error:

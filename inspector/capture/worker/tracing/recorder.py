@@ -170,7 +170,7 @@ class Recorder:
                 self._modules[id(computation._hlo)] = weakref.ref(computation._hlo), lowering.number
                 self._add(lowering, computation, executable)
             if lowering.number is not None:
-                self.calls.add(executable.unsafe_call, lowering.number)
+                self.calls.add(executable.unsafe_call, lowering.number, bool(lowering.captured))
         if lowering.number in self._matched and not self.options.run:
             self._stop("the program was compiled")
         return executable
@@ -221,7 +221,7 @@ class Recorder:
     @contextmanager
     def _own_work(self) -> Iterator[None]:
         """What happens here is no work of the script's; what is raised here is told and goes no further."""
-        started = time.perf_counter()
+        started = time.thread_time()
         self._state.busy = True
         try:
             with self._lock:
@@ -230,7 +230,7 @@ class Recorder:
             self._excuse(error)
         finally:
             self._state.busy = False
-            self._listing += time.perf_counter() - started
+            self._listing += time.thread_time() - started
 
     def _excuse(self, error: Exception) -> None:
         text = f"a program is not recorded: {type(error).__name__}: {error}"
@@ -259,14 +259,13 @@ class Recorder:
             programs().listen(self.hit_cache)
         if self._is_wanted(lowering):
             self._matched.add(lowering.number)
-            started = time.perf_counter()
+            started = time.perf_counter(), time.thread_time()
             file = CaptureFile(self.files.folder / capture_file(lowering.number))
             programs().capture(lowering, self.options, file, self.topology)
             file.close()
             lowering.captured = "full"
-            seconds = time.perf_counter() - started
-            self._capturing += seconds
-            self._listing -= seconds
+            self._capturing += time.perf_counter() - started[0]
+            self._listing -= time.thread_time() - started[1]
 
     def _is_wanted(self, lowering: Lowering) -> bool:
         wanted = self.options.match

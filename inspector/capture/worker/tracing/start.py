@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 
@@ -10,8 +11,12 @@ from .hooks import install
 from .recorder import Recorder
 
 
+@functools.cache
 def start() -> None:
-    """Record all that JAX compiles in this process, if the environment names a folder and nothing records yet."""
+    """Record all that JAX compiles in this process, if the environment names a folder and nothing records yet.
+
+    Once, whoever asks for it: a launcher, or JAX for its plugins.
+    """
     folder = os.environ.get(FOLDER_VARIABLE)
     is_started = any(name.endswith(".tracing.start") and name != __name__ for name in sys.modules)
     if folder and not is_started:
