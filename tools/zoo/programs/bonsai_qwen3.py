@@ -31,11 +31,12 @@ config = modeling.ModelConfig(
 
 
 @nnx.jit
-def forward(model, tokens, segments):
-    return model(tokens, cache=None, segment_ids=segments)
+def forward(model, cache, tokens, segments):
+    return model(tokens, cache=cache, segment_ids=segments)
 
 
 def forward_inputs():
     model = modeling.Qwen3(config, rngs=nnx.Rngs(0))
     tokens = jax.device_put(jnp.ones((4, 16), jnp.int32), P("fsdp"))
-    return model, tokens, jax.device_put(jnp.ones((4, 16), jnp.int32), P("fsdp"))
+    cache = modeling.init_cache(config, 4, 16, 1, jnp.float32)
+    return model, cache, tokens, jax.device_put(jnp.ones((4, 16), jnp.int32), P("fsdp"))
