@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ....parsers.hlo import Computation, HloModule, Instruction
 from ....parsers.hlo.fields import number
+from ....parsers.hlo.uses import call_sites
 from ...ir.derived import derived
 from ...ir.stage import ParsedStage
 
@@ -67,11 +68,7 @@ class HloFlow:
         self.used_whole: set[HloValue] = set()
         """Values that are known to go to where more than a block of them is used, found while others were followed."""
         self._users: dict[str, _Users] = {}
-        self._callers: dict[str, list[Instruction]] = {}
-        for computation in module.computations:
-            for instruction in computation.instructions:
-                for name in instruction.called:
-                    self._callers.setdefault(name, []).append(instruction)
+        self._sites = call_sites(module)
 
     def uses(self, value: HloValue) -> Iterator[HloUse | HloValue | None]:
         """Each use of a value; the value that it is elsewhere; None where it is a result of the whole program."""
@@ -133,7 +130,7 @@ class HloFlow:
     def _argument(self, value: HloValue) -> HloValue | None:
         instruction = value.instruction
         position = number(instruction.literal)
-        callers = value.calls[-1:] or tuple(self._callers.get(instruction.computation.name, ()))
+        callers = value.calls[-1:] or self._callers(instruction.computation.name)
         if not callers:
             return value  # of the whole program
         if len(callers) != 1 or position is None:
@@ -177,6 +174,10 @@ class HloFlow:
                     found.setdefault((operand.name, element), []).append((instruction, position))
             self._users[computation.name] = found
         return self._users[computation.name]
+
+    def _callers(self, name: str) -> tuple[Instruction, ...]:
+        found = (self.module.instruction_at(site.offset) for site in self._sites.get(name, ()))
+        return tuple(each for each in found if each is not None)
 
     def _used_by(self, value: HloValue, user: Instruction, position: int) -> Iterator[HloUse | HloValue | None]:
         index, path = user.references[position].index, value.path
@@ -223,7 +224,7 @@ class HloFlow:
 
     def _returned(self, value: HloValue) -> Iterator[HloValue | None]:
         computation = value.instruction.computation
-        calls = value.calls[-1:] or tuple(self._callers.get(computation.name, ()))
+        calls = value.calls[-1:] or self._callers(computation.name)
         if not calls:
             yield None
         for call in calls:
