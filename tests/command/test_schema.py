@@ -22,7 +22,7 @@ def test_the_published_schema_is_current() -> None:
 
 
 MAX_BYTES = 60_000
-"""Of a sample's report without details."""
+"""Of a sample's report without details, with room for longer paths."""
 
 
 @pytest.mark.parametrize("function", SAMPLE_FUNCTIONS)

@@ -174,7 +174,7 @@ class Uncounted(Struct, frozen=True):
     source: SourceRef
 
 
-MAX_CAUSES = 2
+MAX_CAUSES = 1
 """Causes of one collective, merged from several, without the section on collectives."""
 
 

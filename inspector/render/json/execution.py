@@ -16,7 +16,7 @@ from .shaped import SourceRef, at, shaped
 
 MOST_VALUES = 256
 
-MAX_ALIVE = 10
+MAX_ALIVE = 5
 """Values at the peak of memory, without the section on memory."""
 
 Number = float | int | bool | str

@@ -123,8 +123,8 @@ def suppressed_of(known: values.Suppressed) -> Suppressed:
     return shaped(Suppressed, known.by, finding=finding_of(known.finding))
 
 
-def finding_of(found: values.Finding) -> Finding:
-    """A finding in its JSON shape."""
+def finding_of(found: values.Finding, *, in_full: bool = True) -> Finding:
+    """A finding in its JSON shape; unless it is `in_full`, a note has no evidence."""
     return shaped(
         Finding,
         found,
@@ -132,7 +132,7 @@ def finding_of(found: values.Finding) -> Finding:
         stage=found.place.stage,
         location=_place_of(found.place),
         related=list(map(_place_of, found.related)),
-        evidence=dict(found.evidence),
+        evidence=dict(found.evidence) if in_full or found.severity != "info" else {},
         fix=found.fixes[0].title if found.fixes else None,
         saves=Saves(found.saved_bytes, found.saved_seconds),
         edits=() if found.proposal is None else found.proposal.edits,

@@ -118,7 +118,7 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
         shardings=[sharding_of(value, found.program, explain=explain) for value in listed],
         conflicts=list(map(conflict_of, conflicts(found.program))) if explain else [],
         variance=[each for each in found.variance if every or "variance" in details or each.changes_axes],
-        findings=list(map(finding_of, found.findings)),
+        findings=[finding_of(each, in_full="findings" in details) for each in found.findings],
         suppressed=list(map(suppressed_of, found.suppressed)),
         execution=execution_of(found, details),
         memory=None if capture.memory is None else memory_of(capture.memory, found.peak, details),

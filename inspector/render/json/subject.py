@@ -103,7 +103,7 @@ class Stage(Struct, frozen=True):
     problems: list[Place]
 
 
-MAX_OPCODES = 8
+MAX_OPCODES = 5
 """Opcodes of a stage, the most frequent ones, without the section on stages."""
 
 
