@@ -95,6 +95,10 @@ def fold(capture: Capture, event: Event | None) -> Capture:
             return _with_stage(capture, event)
         case sent.Peak(text):
             return replace(capture, peak=Source("peak", text))
+        case Probe() if len(capture.probes) >= MOST_PROBES:
+            return capture
+        case sent.Message() if len(capture.messages) >= MOST_MESSAGES:
+            return capture
         case Probe():
             return replace(capture, probes=(*capture.probes, event)[:MOST_PROBES])
         case sent.Message():

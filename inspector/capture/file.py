@@ -6,18 +6,23 @@ import gzip
 import re
 import zlib
 from dataclasses import replace
+from io import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
 from .events import decode, events_of, fold
 from .model import Capture, CaptureError
 from .output_file import written
+from .packed import max_unpacked
 from .protocol import wire
 from .protocol.events import frame_of
 from .protocol.wire import FrameError
 
 LARGEST = 1 << 31
 """Bytes of texts that are read from one file, so that a small file cannot unpack into all of the memory."""
+
+MAX_EVENTS = 200_000
+"""Events in one file; captures have hundreds, and as many as there are probes and messages."""
 
 GZIP = b"\x1f\x8b"
 _START = re.compile(rb'\d++ \d++\n\{"event":"capture"')
@@ -61,15 +66,16 @@ def is_capture(data: bytes) -> bool:
 def read(name: str, stream: BinaryIO, largest: int = LARGEST) -> Capture:
     """Read a capture from the bytes of a file, as `load` does."""
     capture = Capture()
-    count = size = 0
+    count = 0
+    largest = min(largest, max_unpacked(stream.seek(0, SEEK_END)))
+    stream.seek(0)
     try:
         with gzip.open(stream, "rb") as unpacked:
             for frame in wire.read(unpacked, largest):  # type: ignore[arg-type]
                 if count == 0 and frame.event["event"] != "capture":
                     raise CaptureError("it does not begin as a capture does")
-                size += len(frame.text)
-                if size > largest:
-                    raise CaptureError(f"it holds more than {largest} bytes")
+                if unpacked.tell() > largest or count > MAX_EVENTS:
+                    raise CaptureError(f"it holds more than {largest} bytes, or {MAX_EVENTS} events")
                 capture = fold(capture, decode(frame))
                 count += 1
     except (CaptureError, FrameError, EOFError, zlib.error, OSError) as error:

@@ -146,3 +146,12 @@ def test_a_small_file_does_not_unpack_into_all_of_the_memory(tmp_path: Path) -> 
         tmp_path / "c", FIRST, encode(Frame({"event": "stage", "name": "hlo", "seconds": None}, bytes(1 << 25)))
     )
     assert load(one, largest=1 << 24).damage is not None
+
+
+def test_messages_without_end(tmp_path: Path) -> None:
+    said = encode(Frame({"event": "message", "level": "info", "text": "x", "phase": "start"}))
+    capture = load(packed(tmp_path / "c", FIRST, said * 300))
+    assert (len(capture.messages), capture.damage) == (300, None)
+    capture = load(packed(tmp_path / "c", FIRST, *[encode(Frame({"event": "later"}))] * 200_100))
+    assert capture.damage is not None
+    assert "200000 events" in capture.damage
