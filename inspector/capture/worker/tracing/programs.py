@@ -136,6 +136,7 @@ def _send_compiled_alone(
         return
     program = _traced(lowering)
     subject = _subject(lowering, program, options, channel)
+    channel.tell("info", f"only the compiled program was recorded; trace --match {lowering.name} records all stages")
     subject.add_meshes(meshes_in_shardings(program.leaves))
     compiled = _lowered(_Compiled(computation, executable), lowering).compile()
     subject.set_devices(compiled.runtime_executable().local_devices())
