@@ -47,6 +47,29 @@ def name_of(function: ast.expr) -> str:
     return ""
 
 
+def other_calls(program: Program, call: Call | None) -> int:
+    """How many calls the function has that a call is in, but for one, in its file."""
+    if call is None:
+        return 0
+    nodes = list(nodes_of(program, call[0]))
+    names = {
+        name
+        for node in nodes
+        for name, body in _named_functions(node)
+        if any(inner is call[1] for inner in ast.walk(body))
+    }
+    calls = [node for node in nodes if isinstance(node, ast.Call) and name_of(node.func) in names]
+    return max(0, len(calls) - 1)
+
+
+def _named_functions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    match node:
+        case ast.FunctionDef(name=name):
+            yield name, node
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda() as body):
+            yield name, body
+
+
 def imports(source: SourceFile, name: str) -> bool:
     """Whether a file has a module or an object by that name from an import."""
     imported = [node for node in ast.walk(tree_of(source)) if isinstance(node, ast.Import | ast.ImportFrom)]

@@ -16,10 +16,11 @@ from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
 from ...shardings.spelled import as_spec, from_gspmd
 from ...shardings.table import propagated
+from ...units import plural
 from ..rule import Rule, finding
 from ..support.compiled import certainty, compiled_to, inserted_for, is_compiled, saving
 from ..support.detours import CONSTRAINT, Detour, detours, kept_cut
-from .calls import call_at, imports, name_of
+from .calls import call_at, imports, name_of, other_calls
 from .edits import Edits, without_call, wrapped
 
 CONSTRAINTS = ("with_sharding_constraint", "reshard", "device_put")
@@ -84,7 +85,10 @@ def _fix(report: Report, flow: Dataflow, detour: Detour) -> tuple[Fix, int]:
     call = call_at(report.program, source, CONSTRAINTS)
     here = name if call is None else ast.unparse(call[1])
     if flow.rows[blamed].name == CONSTRAINT:
-        return Fix(f"leave out {here}, or let it ask for {spec}", without_call(report.program, call)), blamed
+        others = other_calls(report.program, call)
+        shared = f"; that changes {plural(others, 'other call')} of the function that it is in" if others else ""
+        title = f"leave out {here}, or let it ask for {spec}{shared}"
+        return Fix(title, without_call(report.program, call)), blamed
     return Fix(f"constrain {here} to {spec}"), blamed
 
 
