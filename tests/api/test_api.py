@@ -72,7 +72,7 @@ def test_a_program_that_inspects_itself(python: Python, tmp_path: Path) -> None:
     assert told["other axis"].splitlines() == [
         "expected 1 all-reduce over x, found none",
         "expected 0 all-reduces over y, found 1:",
-        "  all-reduce over y, f32[2,4], 32 B on the wire, written here",
+        "  all-reduce over y, f32[2,4], 32 B sent per device, written here",
         f'    {tmp_path}/program.py:12, in matmul: return lax.psum(a @ b, "y")',
     ]
     implicit = told["implicit"].splitlines()
@@ -109,7 +109,7 @@ def tested(python: Python, tmp_path: Path) -> Python:
 def test_goldens_of_tests(tested: Python, tmp_path: Path) -> None:
     missing = tested("-k", "matmul")
     assert missing.returncode == 1
-    assert "`pytest --shardscope-update` writes it" in missing.stdout
+    assert "run `pytest --shardscope-update` to write it" in missing.stdout
     assert tested("--shardscope-update").returncode == 0
     goldens = tmp_path / "__shardscope__" / "test_golden"
     assert sorted(path.name for path in goldens.iterdir()) == [
