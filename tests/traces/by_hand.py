@@ -21,7 +21,7 @@ def loss(params, x):
     return (x**2).mean()
 
 
-@functools.partial(jax.jit, donate_argnums=0)
+@functools.partial(jax.jit, donate_argnums=0, out_shardings=NamedSharding(mesh, P("fsdp", "tp")))
 def train_step(params, x):
     return [w - 0.1 * d for w, d in zip(params, jax.grad(loss)(params, x), strict=True)]
 

@@ -29,7 +29,7 @@ def main() -> None:
             x = jax.lax.with_sharding_constraint(jnp.tanh(x @ w), P("fsdp", "tp"))
         return (x**2).mean()
 
-    @functools.partial(jax.jit, donate_argnums=0)
+    @functools.partial(jax.jit, donate_argnums=0, out_shardings=NamedSharding(mesh, P("fsdp", "tp")))
     def train_step(params, x):
         return [w - 0.1 * d for w, d in zip(params, jax.grad(loss)(params, x), strict=True)]
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import jax
 import jaxlib
-from jax.extend.source_info_util import register_exclusion
 
 from ....catalog.spellings import HLO_OPCODES
 from ...protocol.events import End, Script, Stage, Value
@@ -44,11 +43,12 @@ is_listening = False
 
 
 def listen(hit_cache: Callable[[], None]) -> None:
-    """Have JAX say when its persistent cache has a program."""
+    """Have JAX say when its persistent cache has a program.
+
+    Our frames are on no stack that JAX looks at while it traces; to exclude them would make it trace all anew.
+    """
     global is_listening
     is_listening = True
-    for path in (failures.HERE, "<string>"):
-        register_exclusion(path)
     jax.monitoring.register_event_listener(lambda event, **_: hit_cache() if event == CACHE_HIT else None)
 
 
