@@ -17,7 +17,8 @@ from functools import cache
 from pathlib import Path
 from types import TracebackType
 
-PREFIX = "shardscope-"
+PREFIX = "shardscope-scratch-"
+"""Of their names: what starts so is removed, so it is nothing that a person would call a folder of theirs."""
 
 ATTEMPTS = 20
 """To remove a folder."""

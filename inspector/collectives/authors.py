@@ -101,12 +101,15 @@ def _known(stage: ParsedStage, part: Part, has_twins: bool, is_whole: bool, cont
 def _origin(collective: Collective, part: Part, facts: Sequence[OperationFacts], has_twins: bool) -> Origin:
     if collective.origin in WRITTEN and CUSTOM in last_components(collective.op_name or ""):
         return collective.origin
+    by_name: Origin = "unknown" if collective.origin in WRITTEN else collective.origin
     written = [each for each in facts if each.kind == collective.kind or (each.kind, collective.kind) in BECOMES]
     if written:
         return _of_all({each.origin for each in written})
     if part.twin is not None:
-        return agreed(each.origin for each in facts if each.origin not in WRITTEN) or "partitioner"
-    return "compiler" if has_twins else collective.origin if collective.origin not in WRITTEN else "unknown"
+        asked = agreed(each.origin for each in facts if each.origin not in WRITTEN) or "partitioner"
+        # Of what JAX lowers to a function of its own, as a cumsum, no equation is known.
+        return by_name if asked == "unknown" else asked
+    return "compiler" if has_twins else by_name
 
 
 def agreed(values: Iterable[T]) -> T | None:

@@ -95,7 +95,7 @@ class CollectiveContext:
                 if other is not each and set(other.factors) & set(each.factors) and not self._along(other.axes)
             ]
             given = [other for other in others if not other.is_operand]
-            if given and (self._keeps(each) or self._asking(given[0].node) is not None):
+            if given and (self._keeps(each) or self._is_asked(given[0])):
                 return self._asked_of_result(each, given[0])
             if others:
                 elsewhere = [other for other in cut if other is not each and not set(other.factors) & set(each.factors)]
@@ -172,6 +172,12 @@ class CollectiveContext:
     def _asking(self, node: Node) -> int | None:
         """The constraint or reshard that a value goes into."""
         return next((row for row in self.flow.users(node) if self.flow.rows[row].name in ASKING), None)
+
+    def _is_asked(self, cut: _Cut) -> bool:
+        """Whether a constraint on a value keeps its dimension from the axes of the collective."""
+        asking = self._asking(cut.node)
+        asked = None if asking is None else placed_at(self.flow, self.flow.results(asking)[0])
+        return asked is not None and not self._along(asked.dims[cut.dim].axes)
 
     def _reordered(self, cut: _Cut, other: _Cut) -> CollectiveCause:
         """The same axes in another order, or dimension, than another value of the operation has."""
