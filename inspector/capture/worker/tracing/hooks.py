@@ -19,6 +19,9 @@ from ..patches import change_after_import
 class Listener(Protocol):
     """Does what JAX would do, by calling `truth`, and is told of what JAX has done."""
 
+    def prepare(self) -> None:
+        """JAX is imported, and has traced nothing."""
+
     def complain(self, what: str) -> None:
         """Something that JAX no longer has."""
 
@@ -46,6 +49,7 @@ def install(listener: Listener) -> None:
         "jax._src.interpreters.pxla": functools.partial(_change_lowering, listener=listener),
         "jax._src.compiler": functools.partial(_change_compiler, listener=listener),
         "jax._src.api": functools.partial(_change_hook, listener=listener),
+        "jax": lambda _: listener.prepare(),
     }
     for name in [name for name in changes if name in sys.modules]:
         changes.pop(name)(sys.modules[name])

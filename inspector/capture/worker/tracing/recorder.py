@@ -123,6 +123,11 @@ class Recorder:
             atexit.unregister(self._end)
             sys.excepthook = self._before
 
+    def prepare(self) -> None:
+        """Import what needs JAX: it registers a lowering, after which JAX traces anew what it has traced before."""
+        with self._own_work():
+            programs()
+
     def complain(self, what: str) -> None:
         """Say that a private part of JAX has moved."""
         jax = sys.modules.get("jax")
