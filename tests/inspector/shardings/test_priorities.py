@@ -65,7 +65,9 @@ def test_the_lower_number_is_propagated_first(
     # At the function of the other argument both have arrived.
     met = conflicts(program)
     assert {each.operation for each in met} == {"cosine" if loser == "b" else "sine"}
-    assert {str(why.origin) for each in met for why in each.won.why} == {f"argument {winner}"}
-    assert {str(why.origin) for each in met for side in each.lost for why in side.why} == {f"argument {loser}"}
+    # Which of them is executed would be told by the partitioned program, which is not there.
+    assert all(each.won is None and not each.lost for each in met)
+    sides = {str(why.origin) for each in met for side in each.undecided for why in side.why}
+    assert sides == {f"argument {winner}", f"argument {loser}"}
     (asked,) = (value for value in inspect(program).shardings if value.role == "constraint")
     assert asked.asked == "P(P.UNCONSTRAINED, P.UNCONSTRAINED, 'y', priorities=(None, None, 2))"

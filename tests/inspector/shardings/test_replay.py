@@ -54,10 +54,10 @@ def test_before_the_first_step(sample: SampleCapture) -> None:
     ("spec", "shape", "expected"),
     [
         ("P('data', 'model')", (256, 16), ["axis 1: 16/2", "│ 0 │ 1 │  axis 0: 256/4", "│ 6 │ 7 │"]),
-        ("P(None, 'model')", (3, 4), ["│ 0 2 4 6 │ 1 3 5 7 │", "not cut: axis 0: 3"]),
+        ("P(None, 'model')", (3, 4), ["│ 0 2 4 6 │ 1 3 5 7 │", "unsharded: axis 0: 3"]),
         ("P('data')", (8,), ["axis 0: 8/4", "│ 0 1 │ 2 3 │ 4 5 │ 6 7 │"]),
         ("P()", (), ["│ 0 1 2 3 4 5 …8 │"]),
-        ("P('model', None, 'data')", (2, 3, 8), ["axis 2: 8/4", "│ 1 │ 3 │ 5 │ 7 │", "not cut: axis 1: 3"]),
+        ("P('model', None, 'data')", (2, 3, 8), ["axis 2: 8/4", "│ 1 │ 3 │ 5 │ 7 │", "unsharded: axis 1: 3"]),
     ],
 )
 def test_drawings(spec: str, shape: tuple[int, ...], expected: list[str]) -> None:
