@@ -20,7 +20,7 @@ FILE = "pyproject.toml"
 TABLE = "tool.shardscope"
 MAX_DEVICES = 1 << 14
 MAX_TIMEOUT_S = 1 << 24
-LARGEST = 4 << 20
+MAX_BYTES = 4 << 20
 """Bytes of a file that is read."""
 
 _T = TypeVar("_T")
@@ -105,7 +105,7 @@ def validated(file: Path, name: str, table: Mapping[str, Any], kind: type[_T]) -
 def _table(file: Path) -> Mapping[str, Any] | None:
     try:
         with file.open("rb") as opened:
-            document = tomllib.loads(opened.read(LARGEST).decode("utf-8"))
+            document = tomllib.loads(opened.read(MAX_BYTES).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ShardscopeError(f"{file} is not TOML: {error}") from None
     except (OSError, RecursionError) as error:

@@ -17,14 +17,14 @@ from ..inspector.findings.policy import Policy
 from ..inspector.ir.program import Program, SourceFile
 from ..inspector.pipeline import first_look, inspect
 from ..inspector.report import Collective, Report
-from ..inspector.selection.selection import Linked, Place, StagePlace, collectives_in, linked
+from ..inspector.selection.selection import Place, Selection, StagePlace, collectives_in, linked
 from ..parsers.source import Source
 
 LARGE = 8 << 20
 """Bytes of text of which a report takes seconds."""
 
 
-PATIENCE = 0.5
+IDLE_WAIT_S = 0.5
 """Seconds that the rest of a report waits for other requests."""
 
 
@@ -39,7 +39,7 @@ class View:
     place: Place | None
     text: Source
     collectives: tuple[Collective, ...]
-    linked: Linked | None
+    linked: Selection | None
     line: str
     source: SourceFile | None
 
@@ -127,7 +127,7 @@ class Analyst:
             # After a first look, what is asked for because of it goes before the rest.
             self._awake.wait_for(
                 lambda: self._over or self._waiting.keys() - {"rest"},
-                timeout=PATIENCE if "rest" in self._waiting else None,
+                timeout=IDLE_WAIT_S if "rest" in self._waiting else None,
             )
             return None if self._over else self._waiting.pop(min(self._waiting, key=_turn))
 

@@ -13,7 +13,7 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 
 from ..inspector.capture.model import Capture, CaptureError
-from ..inspector.capture.spawn import Begun
+from ..inspector.capture.spawn import CaptureHandle
 from ..inspector.diff.diff import Diff, diff
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.ir.program import Program
@@ -36,7 +36,7 @@ def show(captured: Capture, policy: Policy = EVERYTHING) -> None:
     ShardscopeApp((captured,), policy=policy).run()
 
 
-def show_live(begun: Begun, policy: Policy = EVERYTHING, *, verify: bool = False) -> Capture:
+def show_live(begun: CaptureHandle, policy: Policy = EVERYTHING, *, verify: bool = False) -> Capture:
     """Show a capture as it grows, until the user leaves; that ends the capture too. Gives what there is of it.
 
     A function that does not trace is explained; `verify` tries the fixes of findings.
@@ -50,7 +50,7 @@ def show_live(begun: Begun, policy: Policy = EVERYTHING, *, verify: bool = False
     return last
 
 
-def show_targets(captures: Sequence[Begun], policy: Policy = EVERYTHING) -> tuple[Capture, ...]:
+def show_targets(captures: Sequence[CaptureHandle], policy: Policy = EVERYTHING) -> tuple[Capture, ...]:
     """Show captures for several targets, one at a time or all side by side, as `show_live` does."""
     feeds = [Feed(begun.captures, begun.cancellation.cancel) for begun in captures]
     app = ShardscopeApp(feeds[0], others=feeds[1:], policy=policy)

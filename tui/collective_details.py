@@ -17,13 +17,13 @@ from .painted import axes_content, data, fact, folded, title
 from .palette import axis_hues
 from .stage_pane import LABELS
 
-MOST_CAUSES = 4
+MAX_CAUSES = 4
 """Operations of a merged collective that are told of."""
 
-MOST_GROUPS = 32
+MAX_GROUPS = 32
 """Groups that are spelled out."""
 
-MOST_MEMBERS = 16
+MAX_MEMBERS = 16
 """Devices of a group that are spelled out."""
 
 
@@ -84,7 +84,7 @@ def _facts(collective: Collective, width: int) -> Iterator[Content]:
 
 def _causes(report: Report, causes: Sequence[CollectiveCause], width: int) -> Iterator[Content]:
     """What an inserted one is there for, and what would do without it."""
-    for number, cause in enumerate(causes[:MOST_CAUSES]):
+    for number, cause in enumerate(causes[:MAX_CAUSES]):
         yield Content("")
         if number == 0:
             yield title("what for")
@@ -103,11 +103,11 @@ def _heading(collective: Collective, traffic: Traffic) -> str:
 def _groups(traffic: Traffic, devices: Sequence[int]) -> Content:
     """The groups as lists of devices; a permutation as chains."""
     parts = []
-    for group in traffic.groups[:MOST_GROUPS]:
-        named = [str(devices[p]) if p < len(devices) else str(p) for p in group[:MOST_MEMBERS]]
-        named += ["…"] if len(group) > MOST_MEMBERS else []
+    for group in traffic.groups[:MAX_GROUPS]:
+        named = [str(devices[p]) if p < len(devices) else str(p) for p in group[:MAX_MEMBERS]]
+        named += ["…"] if len(group) > MAX_MEMBERS else []
         text = "→".join(named) if traffic.pairs else f"{{{','.join(named)}}}"
         parts.append(Content.styled(text, traffic.hue(group[0])))
-    if len(traffic.groups) > MOST_GROUPS:
-        parts.append(Content.styled(f"… {len(traffic.groups) - MOST_GROUPS:,} more", "$aside"))
+    if len(traffic.groups) > MAX_GROUPS:
+        parts.append(Content.styled(f"… {len(traffic.groups) - MAX_GROUPS:,} more", "$aside"))
     return Content("  ").join(parts)

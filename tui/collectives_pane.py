@@ -14,7 +14,7 @@ from textual.widgets import Static
 from ..inspector.render.table import Table
 from ..inspector.render.tables.collectives import FOLLOWS, Key, collectives, key_of, programs
 from ..inspector.report import Collective, Report
-from ..inspector.selection.selection import Linked
+from ..inspector.selection.selection import Selection
 from ..inspector.units import format_seconds
 from .painted import columns_of, rows_of
 from .palette import axis_hues
@@ -38,7 +38,7 @@ class CollectivesPane(Vertical):
     ]
 
     report: reactive[Report | None] = reactive(None)
-    linked: reactive[Linked | None] = reactive(None)
+    linked: reactive[Selection | None] = reactive(None)
     wanted: reactive[str] = reactive("")
     by_bytes: reactive[bool] = reactive(False)
     unfolded: reactive[frozenset[Key]] = reactive(frozenset())

@@ -21,7 +21,7 @@ HEIGHT = 8
 CELL = 8
 """Columns of the screen that one element takes, about."""
 
-MOST_DEVICES = 64
+MAX_DEVICES = 64
 
 TITLES = {"before": "BEFORE", "after": "AFTER", "argument": "argument", "output": "output"}
 
@@ -78,11 +78,11 @@ def _values(value: ProbedValue, window: Window, width: int) -> Iterator[Content]
     yield title(TITLES[probe.when]) + data(f"  {value.name}:{probe.type}")
     digests = list(dict.fromkeys(shard.digest for shard in probe.shards))
     columns = max(1, (width - 4) // CELL)
-    for number, shard in enumerate(probe.shards[:MOST_DEVICES]):
+    for number, shard in enumerate(probe.shards[:MAX_DEVICES]):
         part = f"  [{shard.part}]" if shard.part else ""
         label = f"device {shard.device}  {coordinates_text(probe.axes, shard.coordinates)}{part}"
         yield data(label, hue(digests.index(shard.digest)))
         for line in array_lines(probe, number, HEIGHT, columns, window.top, window.left):
             yield data(f"  {line}").truncate(width, ellipsis=True)
-    if len(probe.shards) > MOST_DEVICES:
-        yield Content.styled(f"and {len(probe.shards) - MOST_DEVICES} more devices", "$aside")
+    if len(probe.shards) > MAX_DEVICES:
+        yield Content.styled(f"and {len(probe.shards) - MAX_DEVICES} more devices", "$aside")

@@ -20,7 +20,7 @@ Entry = Value | OutputSummary | PlacedMessage | Failure | Problem
 Selected = Place | Entry
 
 
-MOST_DIFF = 60
+MAX_DIFF_LINES = 60
 """Lines of a diff that are shown."""
 
 SIGNS = {"+": "$success", "-": "$error", "@": "$aside"}
@@ -41,10 +41,10 @@ def finding_details(report: Report, found: Finding, width: int) -> Iterator[Cont
     if diff:
         yield Content("")
         yield title("the change")
-        for line in diff[:MOST_DIFF]:
+        for line in diff[:MAX_DIFF_LINES]:
             yield from folded(data(line, SIGNS.get(line[:1], "")), width)
-        if len(diff) > MOST_DIFF:
-            yield Content.styled(f"and {len(diff) - MOST_DIFF} more lines", "$aside")
+        if len(diff) > MAX_DIFF_LINES:
+            yield Content.styled(f"and {len(diff) - MAX_DIFF_LINES} more lines", "$aside")
     yield from _labelled(evidence(found), width)
 
 
@@ -73,7 +73,7 @@ def explanation_details(report: Report, width: int) -> Iterator[Content]:
     yield Content("")
 
 
-LONGEST = 20_000
+MAX_CHARACTERS = 20_000
 """Characters of a message, or of values, that are shown."""
 
 
@@ -99,13 +99,13 @@ def entry_details(entry: Entry, width: int) -> Iterator[Content]:
             yield from fact("about", about or "", width)
             yield from fact("line", source.text(), width)
             yield Content("")
-            yield from folded(data(text[:LONGEST]), width)
+            yield from folded(data(text[:MAX_CHARACTERS]), width)
         case Failure():
             yield from folded(failure_content(entry), width)
         case Problem():
             yield Content.styled("could not be read", "bold $error")
             yield Content("")
-            yield from folded(data(str(entry)[:LONGEST]), width)
+            yield from folded(data(str(entry)[:MAX_CHARACTERS]), width)
 
 
 def _statistics(output: OutputSummary, width: int) -> Iterator[Content]:
@@ -117,4 +117,4 @@ def _statistics(output: OutputSummary, width: int) -> Iterator[Content]:
     if output.values is not None:
         yield Content("")
         yield title("values")
-        yield from folded(data(output.values[:LONGEST]), width)
+        yield from folded(data(output.values[:MAX_CHARACTERS]), width)

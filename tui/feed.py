@@ -10,7 +10,7 @@ from textual.message import Message
 from ..inspector.capture.model import Capture
 from ..inspector.ir.program import Program
 
-ENOUGH = 5.0
+STOP_TIMEOUT_S = 5.0
 """Seconds to wait, at the end, for a capturing process that was told to stop."""
 
 
@@ -54,7 +54,7 @@ class Feed:
         """End the capture if it is still going on, and give what there is of it."""
         self._cancel()
         if self._thread.ident is not None:
-            self._thread.join(ENOUGH)
+            self._thread.join(STOP_TIMEOUT_S)
         return self._latest.capture
 
     def _run(self) -> None:

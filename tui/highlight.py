@@ -19,7 +19,7 @@ from ..parsers.source import Source
 
 Highlighter = Callable[[int, str], list[Token]]
 
-LARGEST = 1 << 20
+MAX_BYTES = 1 << 20
 """Bytes; a Python file larger than that stays plain."""
 
 
@@ -37,7 +37,7 @@ def plain(line: int, text: str) -> list[Token]:
 def of_python(source: Source) -> Highlighter:
     """The highlighter for one Python file. What comes after an error in it stays plain."""
     tokens: dict[int, list[Token]] = {}
-    if len(source.data) <= LARGEST:
+    if len(source.data) <= MAX_BYTES:
         try:
             for token in tokenize.generate_tokens(io.StringIO(source.text()).readline):
                 _add(token, tokens)

@@ -16,7 +16,7 @@ from textual.widgets import Static
 from ..inspector.capture.model import Failure
 from ..inspector.collectives.spelled import axes_text, kind_text
 from ..inspector.report import Collective, Confidence, Finding, Report, ShardedValue, file_and_line
-from ..inspector.selection.selection import Linked, ProbePlace, SourceLine, StagePlace
+from ..inspector.selection.selection import ProbePlace, Selection, SourceLine, StagePlace
 from ..parsers.source import Frame
 from .collective_details import collective_details
 from .device_details import Window, device_details
@@ -25,11 +25,11 @@ from .painted import data, folded, title
 from .sharding_details import sharding_details
 from .stage_pane import LABELS
 
-LONGEST = 1200
+MAX_CHARACTERS = 1200
 """Characters of a line that are shown."""
 
-MOST_FRAMES = 16
-MOST_COLLECTIVES = 8
+MAX_FRAMES = 16
+MAX_COLLECTIVES = 8
 
 HOW: dict[Confidence, str] = {
     "exact": "",
@@ -39,7 +39,7 @@ HOW: dict[Confidence, str] = {
 }
 
 
-def place_details(linked: Linked, text: str, width: int) -> Iterator[Content]:
+def place_details(linked: Selection, text: str, width: int) -> Iterator[Content]:
     """What stands at a place that is no collective; `text` is its line."""
     match linked.place:
         case SourceLine(file, line):
@@ -52,30 +52,30 @@ def place_details(linked: Linked, text: str, width: int) -> Iterator[Content]:
     if linked.collectives:
         yield Content("")
         yield title("collectives of this line")
-        for collective in linked.collectives[:MOST_COLLECTIVES]:
+        for collective in linked.collectives[:MAX_COLLECTIVES]:
             yield from folded(_collective(collective), width)
-        if (more := len(linked.collectives) - MOST_COLLECTIVES) > 0:
+        if (more := len(linked.collectives) - MAX_COLLECTIVES) > 0:
             yield Content.styled(f"and {more} more", "$aside")
 
 
 def line_text(text: str, width: int) -> Iterator[Content]:
     """A line of code, broken to the width."""
-    shown = text.strip()[:LONGEST]
+    shown = text.strip()[:MAX_CHARACTERS]
     yield Content("")
-    yield from folded(data(f"{shown}{'…' if len(text.strip()) > LONGEST else ''}", "$text-muted"), width)
+    yield from folded(data(f"{shown}{'…' if len(text.strip()) > MAX_CHARACTERS else ''}", "$text-muted"), width)
 
 
 def frames(stack: Sequence[Frame], confidence: Confidence, width: int) -> Iterator[Content]:
     """The stack, innermost first; a click on a frame shows its file."""
     how = f"  {HOW[confidence]}" if HOW[confidence] else ""
     yield Content.assemble(("from", "bold $text-muted"), (how, "$warning"))
-    for number, frame in enumerate(stack[:MOST_FRAMES]):
+    for number, frame in enumerate(stack[:MAX_FRAMES]):
         link = Style.from_meta({"@click": f"screen.show_frame({number})"})
         place = data(file_and_line(frame.file, frame.line)).stylize(link)
         line = Content.assemble((" " if number else "▸", "$primary"), " ", place, " ", data(frame.function, "$aside"))
         yield line.truncate(width, ellipsis=True)
-    if len(stack) > MOST_FRAMES:
-        yield Content.styled(f"  {len(stack) - MOST_FRAMES} more", "$aside")
+    if len(stack) > MAX_FRAMES:
+        yield Content.styled(f"  {len(stack) - MAX_FRAMES} more", "$aside")
 
 
 def _stack(stack: Sequence[Frame], confidence: Confidence, width: int) -> Iterator[Content]:
@@ -106,7 +106,7 @@ class InspectPane(VerticalScroll, can_focus=True):
 
     report: reactive[Report | None] = reactive(None)
     selected: reactive[Selected | None] = reactive(None)
-    linked: reactive[Linked | None] = reactive(None)
+    linked: reactive[Selection | None] = reactive(None)
     line: reactive[str] = reactive("")
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from textual.widgets import Footer
 from ..inspector.capture.model import STAGES, Capture
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, Report, ShardedValue
-from ..inspector.selection.selection import Linked, Place, ProbePlace, SourceLine, StagePlace
+from ..inspector.selection.selection import Place, ProbePlace, Selection, SourceLine, StagePlace
 from .analyst import Analyst, View
 from .collectives_pane import CollectivesPane
 from .entry_details import Selected
@@ -59,7 +59,7 @@ class MainScreen(PromptedScreen):
     report: reactive[Report | None] = reactive(None)
     stage = reactive("")
     selected: reactive[Selected | None] = reactive(None)
-    linked: reactive[Linked | None] = reactive(None)
+    linked: reactive[Selection | None] = reactive(None)
 
     def __init__(
         self, feed: Feed, policy: Policy = EVERYTHING, improve: Callable[[Report], Report] | None = None

@@ -79,9 +79,9 @@ def _chains(pairs: Iterable[tuple[int, int]]) -> Groups:
 GAPS = (3, 2, 1)
 """Columns between two devices: as many as there is room for."""
 
-MOST_GRIDS = 64
+MAX_GRIDS = 64
 
-MOST_ROWS = 8
+MAX_ROWS = 8
 """Of an axis that is too long to be drawn whole."""
 
 Coordinates = Sequence[int | None]
@@ -194,7 +194,7 @@ def draw(picture: Picture) -> list[Content]:
         return []
     outer = picture.mesh.axes[:-2]
     count = math.prod(size for _, size in outer)
-    grids = [_grid(picture, at, count) for at in islice(product(*(range(size) for _, size in outer)), MOST_GRIDS)]
+    grids = [_grid(picture, at, count) for at in islice(product(*(range(size) for _, size in outer)), MAX_GRIDS)]
     fitting = max(1, min(count, (picture.width + 3) // (grids[0].width + 3)))
     beside = next((number for number in range(fitting, fitting // 2, -1) if count % number == 0), fitting)
     lines = [_heading(picture)]
@@ -229,7 +229,7 @@ def _grid(picture: Picture, outer: tuple[int, ...], count: int) -> Grid:
     return Grid(
         picture,
         outer,
-        rows=_shortened(rows, max(3, height - 1), MOST_ROWS),
+        rows=_shortened(rows, max(3, height - 1), MAX_ROWS),
         columns=_shortened(columns, max(3, (room + gap) // (digits + gap)), columns),
         rows_in_all=rows,
         columns_in_all=columns,

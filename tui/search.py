@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from .row_table import RowTable
-from .text_index import MOST, Matches, find
+from .text_index import MAX_MATCHES, Matches, find
 from .text_view import TextView
 
 Searchable = TextView | RowTable
@@ -45,7 +45,7 @@ class Search:
                 self._matches = Matches(tuple(offsets))
                 self._go_to(self._matches.after(begin - 1))
                 moved = True
-            if len(offsets) >= MOST:
+            if len(offsets) >= MAX_MATCHES:
                 break
             tell(f"{len(offsets):,} …")
             await asyncio.sleep(0)
@@ -77,4 +77,4 @@ class Search:
         count = len(self._matches.offsets)
         if not count:
             return "not found"
-        return f"{self._matches.rank(self._offset):,} of {count:,}{'+' if count >= MOST else ''}"
+        return f"{self._matches.rank(self._offset):,} of {count:,}{'+' if count >= MAX_MATCHES else ''}"

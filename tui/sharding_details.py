@@ -9,7 +9,7 @@ from textual.content import Content
 from ..inspector.render.sharding_grid import grid_lines
 from ..inspector.render.why_lines import conflict_line, origin_text, side_text, sides
 from ..inspector.report import Conflict, Report, ShardedValue, Why
-from ..inspector.selection.selection import Linked
+from ..inspector.selection.selection import Selection
 from ..inspector.units import format_bytes, plural
 from .painted import axes_content, data, fact, folded, title
 from .palette import axis_hues
@@ -18,13 +18,13 @@ SIGN = len("  rejected ")
 """Columns of the words chosen and rejected."""
 
 
-def sharding_details(report: Report, value: ShardedValue, linked: Linked | None, width: int) -> Iterator[Content]:
+def sharding_details(report: Report, value: ShardedValue, linked: Selection | None, width: int) -> Iterator[Content]:
     """The facts, the drawing, and, once it is known, how the value came to be sharded so: a tree for each axis."""
     yield from folded(Content.assemble(data(value.name, "bold"), data(f"  {value.role}", "$aside")), width)
     yield Content("")
     yield from fact("type", str(value.type), width)
     yield from fact("device", "" if value.local_type is None else str(value.local_type), width)
-    yield from fact("request", value.asked or "unconstrained", width)
+    yield from fact("request", value.requested or "unconstrained", width)
     got = data(value.spec or "?", "bold $error" if value.agrees is False else "bold")
     yield from fact("actual", got, width)
     yield from fact("copies", f"{format_bytes(value.replicated_bytes)} per device", width)

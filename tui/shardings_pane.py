@@ -82,7 +82,7 @@ def spec_after(report: Report, value: ShardedValue, step: int) -> str:
         return "?"
 
 
-MOST_ROWS = 2000
+MAX_ROWS = 2000
 """Values that are listed at a time; by replicated bytes, these are the ones that matter."""
 
 
@@ -204,9 +204,9 @@ class ShardingsPane(Vertical):
         listed = chosen(self._values, choice, self._met or frozenset())
         self.count = len(self._values)
         self.query_one("#shardings-summary", Static).update(self._summary(report, choice, len(listed)))
-        shown, table = values_at(report, listed[:MOST_ROWS], choice.step), self.query_one(RowTable)
+        shown, table = values_at(report, listed[:MAX_ROWS], choice.step), self.query_one(RowTable)
         table.columns = columns_of(shown)
-        table.show(rows_of(shown, {}, [number for number, _ in listed[:MOST_ROWS]]))
+        table.show(rows_of(shown, {}, [number for number, _ in listed[:MAX_ROWS]]))
 
     watch_choice = _fill
 
@@ -223,7 +223,7 @@ class ShardingsPane(Vertical):
             return Content("reading the steps of the propagation …")
         if choice.step is None:
             replay = Content.assemble(("  , . ", "$aside"), ("replay", "$text-muted"))
-            cut = f", the first {MOST_ROWS:,} of" if count > MOST_ROWS else ","
+            cut = f", the first {MAX_ROWS:,} of" if count > MAX_ROWS else ","
             return Content.assemble(f"{choice.shown}{cut} {count:,}, {order}", keys, replay)
         return Content.assemble(
             data(self._told(choice.step), "bold"),

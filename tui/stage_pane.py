@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from ..inspector.capture.model import PHASES, STAGES, Capture, Failure
 from ..inspector.report import Collective
-from ..inspector.selection.selection import Linked, StagePlace
+from ..inspector.selection.selection import Selection, StagePlace
 from ..inspector.units import format_seconds
 from ..parsers.source import Source
 from .highlight import of_dialect
@@ -78,7 +78,7 @@ class StagePane(Vertical):
 
     capture: reactive[Capture] = reactive(Capture())
     stage = reactive("")
-    linked: reactive[Linked | None] = reactive(None)
+    linked: reactive[Selection | None] = reactive(None)
 
     def compose(self) -> ComposeResult:
         yield TabStrip(id="stages")
@@ -91,7 +91,7 @@ class StagePane(Vertical):
         """The text."""
         return self.query_one("#stage-text", TextView)
 
-    def watch_linked(self, linked: Linked | None) -> None:
+    def watch_linked(self, linked: Selection | None) -> None:
         """Show which lines belong to what is selected, and bring the first one into view."""
         view = self.view
         lines = () if linked is None else [view.index.line_at(span.start) for span in linked.spans]

@@ -18,7 +18,7 @@ from ..inspector.capture.model import Capture
 from ..inspector.ir.program import Program
 from ..inspector.render.tables import TABLES
 from ..inspector.report import Report
-from ..inspector.selection.selection import Linked
+from ..inspector.selection.selection import Selection
 from ..parsers.source import Source
 from .collectives_pane import CollectivesPane
 from .entry_details import Selected
@@ -47,7 +47,7 @@ class TablesPane(Vertical):
 
     capture: reactive[Capture] = reactive(Capture())
     report: reactive[Report | None] = reactive(None)
-    linked: reactive[Linked | None] = reactive(None)
+    linked: reactive[Selection | None] = reactive(None)
     chosen: reactive[str] = reactive("collectives")
 
     @dataclass

@@ -42,7 +42,7 @@ class LineIndex:
 PIECE = 1 << 20
 """Bytes looked through at a time: short enough for a search to be called off, and to let others run in between."""
 
-MOST = 100_000
+MAX_MATCHES = 100_000
 """Matches that are counted."""
 
 

@@ -15,13 +15,13 @@ from .binaries import text_of
 from .model import STAGES, Capture, CaptureError, Message, Stage
 from .packed import unpacked
 
-LARGEST = 1 << 32
+MAX_BYTES = 1 << 32
 """Bytes; a larger text is refused."""
 
-MOST_WRAPPINGS = 3
+MAX_WRAPPINGS = 3
 """How often a file is unpacked that holds a compressed one."""
 
-MOST_NAMES = 20
+MAX_NAMES = 20
 """Modules that are named beside the one that is shown."""
 
 _MODULE = re.compile(r"module_\d+\.[\w.\-]*?(?=\.\d{4}\.|\.(?:\w+_)?(?:before|after)_|\Z)|jax_ir\d+_.*(?=_\w+\.mlir)")
@@ -90,7 +90,7 @@ def in_archive(name: str, files: Sequence[File], python: str | None) -> Modules:
 
 def plain(name: str, data: bytes, python: str | None) -> bytes:
     """The text in a file: unpacked, and printed where it is no text. Raises CaptureError."""
-    for _ in range(MOST_WRAPPINGS):
+    for _ in range(MAX_WRAPPINGS):
         inner = unpacked(name, data)
         if inner is data:
             break
@@ -183,8 +183,8 @@ def place_among_passes(name: str, data: bytes) -> str:
 def read(path: Path) -> bytes:
     """What is in a file; raises CaptureError."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise CaptureError(f"{path} is larger than {LARGEST >> 30} GiB")
+        if path.stat().st_size > MAX_BYTES:
+            raise CaptureError(f"{path} is larger than {MAX_BYTES >> 30} GiB")
         return path.read_bytes()
     except OSError as error:
         raise CaptureError(f"cannot read {path}: {error.strerror}") from error
@@ -201,5 +201,5 @@ def _numbered(name: str, times: int) -> str:
 
 
 def _list(names: list[str]) -> str:
-    more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -15,7 +15,7 @@ from .protocol import bootstrap
 DEFAULT_DEVICES = 8
 """Fake CPU devices to begin with: enough for most meshes, and quick to make."""
 
-LONGEST = 60.0
+TIMEOUT_S = 60.0
 """Seconds that an interpreter may take to say what it has."""
 
 _COUNT_FLAG = "--xla_force_host_platform_device_count"
@@ -57,7 +57,7 @@ def packages_of(python: str | None) -> Mapping[str, str]:
     interpreter = python or sys.executable
     command = bootstrap.command(interpreter, "main:list_packages")
     try:
-        done = subprocess.run(command, capture_output=True, timeout=LONGEST, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=False, stdin=subprocess.DEVNULL)
         found = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         why = getattr(error, "strerror", None) or "it does not run as a Python interpreter"

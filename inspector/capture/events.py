@@ -18,8 +18,8 @@ from .protocol.values import Gradients, Probe, Probed, Reference
 from .protocol.wire import SCHEMA, Frame
 from .tags import plain, tagged, untagged
 
-MOST_MESSAGES = 10_000
-MOST_PROBES = 20_000
+MAX_MESSAGES = 10_000
+MAX_PROBES = 20_000
 NUMBERS = 3 * array("I").itemsize
 """Bytes for an operation that comes from an equation."""
 
@@ -95,15 +95,15 @@ def fold(capture: Capture, event: Event | None) -> Capture:
             return _with_stage(capture, event)
         case sent.Peak(text):
             return replace(capture, peak=Source("peak", text))
-        case Probe() if len(capture.probes) >= MOST_PROBES:
+        case Probe() if len(capture.probes) >= MAX_PROBES:
             return capture
-        case sent.Message() if len(capture.messages) >= MOST_MESSAGES:
+        case sent.Message() if len(capture.messages) >= MAX_MESSAGES:
             return capture
         case Probe():
-            return replace(capture, probes=(*capture.probes, event)[:MOST_PROBES])
+            return replace(capture, probes=(*capture.probes, event)[:MAX_PROBES])
         case sent.Message():
             message = replace(event, text=plain(event.text))
-            return replace(capture, messages=(*capture.messages, message)[:MOST_MESSAGES])
+            return replace(capture, messages=(*capture.messages, message)[:MAX_MESSAGES])
         case sent.Stdout(text):
             return replace(capture, stdout=text.decode("utf-8", "replace"))
         case sent.Stderr(text):

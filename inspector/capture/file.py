@@ -18,7 +18,7 @@ from .protocol import wire
 from .protocol.events import frame_of
 from .protocol.wire import FrameError
 
-LARGEST = 1 << 31
+MAX_BYTES = 1 << 31
 """Bytes of texts that are read from one file, so that a small file cannot unpack into all of the memory."""
 
 MAX_EVENTS = 200_000
@@ -39,7 +39,7 @@ def save(capture: Capture, path: Path | str) -> None:
             packed.write(wire.encode(frame_of(event)))
 
 
-def load(path: Path | str, largest: int = LARGEST) -> Capture:
+def load(path: Path | str, largest: int = MAX_BYTES) -> Capture:
     """Read a capture from a file. Of one that is cut off or damaged, all that comes before is given, with `damage`.
 
     Raises:
@@ -57,13 +57,13 @@ def is_capture(data: bytes) -> bool:
     if not data.startswith(GZIP):
         return False
     try:
-        start = zlib.decompressobj(wbits=31).decompress(data[:4096], 2 * wire.LONGEST_HEADER)
+        start = zlib.decompressobj(wbits=31).decompress(data[:4096], 2 * wire.MAX_HEADER_BYTES)
     except zlib.error:
         return False
     return not start or _START.match(start) is not None
 
 
-def read(name: str, stream: BinaryIO, largest: int = LARGEST) -> Capture:
+def read(name: str, stream: BinaryIO, largest: int = MAX_BYTES) -> Capture:
     """Read a capture from the bytes of a file, as `load` does."""
     capture = Capture()
     count = 0

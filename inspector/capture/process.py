@@ -19,7 +19,7 @@ from .endings import Ending
 from .protocol import wire
 from .protocol.wire import Frame, FrameError
 
-LARGEST = 1 << 32
+MAX_BYTES = 1 << 32
 """Bytes of texts that one capture may send; a process that sends more is ended."""
 
 GRACE = 2.0
@@ -140,8 +140,8 @@ class Process:
             try:
                 for frame in wire.read(stream):
                     size += len(frame.text)
-                    if size > LARGEST:
-                        return f"more than {LARGEST} bytes"
+                    if size > MAX_BYTES:
+                        return f"more than {MAX_BYTES} bytes"
                     self._deliver(frame)
             except FrameError as error:
                 return None if self._killed else str(error)

@@ -22,7 +22,7 @@ from .protocol import bootstrap
 from .protocol.events import Message, Stage
 from .scratch import Scratch
 
-LONGEST = 120.0
+TIMEOUT_S = 120.0
 """Seconds that one run may take."""
 
 LOST = ("", "the origins of shardings", "the origins of shardings and the steps of their propagation")
@@ -124,10 +124,10 @@ class Propagation:
         started = time.perf_counter()
         job = "\n".join((str(source), str(destination), wish)).encode()
         try:
-            process.communicate(job, timeout=LONGEST)
+            process.communicate(job, timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
             _reap(process)
-            return f"no end after {LONGEST:.0f} s"
+            return f"no end after {TIMEOUT_S:.0f} s"
         if process.returncode == 0 and destination.is_file():
             return Propagated(destination.read_bytes(), round(time.perf_counter() - started, 6))
         return self._last_words(process.returncode)

@@ -20,7 +20,7 @@ from .environment import DEFAULT_DEVICES, user_devices
 from .model import Capture, Failure
 from .protocol.request import Request as Request
 
-MOST_ATTEMPTS = 4
+MAX_ATTEMPTS = 4
 """How often a capture is begun, with another number of devices each time."""
 
 
@@ -48,7 +48,7 @@ class Cancellation:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class CaptureHandle:
     """A capture that has begun: what it gives, as `capture` does, and how to end it."""
 
     request: Request
@@ -56,11 +56,11 @@ class Begun:
     cancellation: Cancellation
 
 
-def begin(request: Request) -> Begun:
+def begin(request: Request) -> CaptureHandle:
     """Begin a capture; its process is on its way when this returns, whenever somebody looks at what it gives."""
     cancellation = Cancellation()
     captures = capture(request, cancellation)
-    return Begun(request, chain([next(captures)], captures), cancellation)
+    return CaptureHandle(request, chain([next(captures)], captures), cancellation)
 
 
 def capture(request: Request, cancellation: Cancellation | None = None) -> Iterator[Capture]:
@@ -103,7 +103,7 @@ def capture(request: Request, cancellation: Cancellation | None = None) -> Itera
         if attempt.wanted is None:
             return
         failed[devices] = latest
-        if attempt.wanted in failed or len(failed) == MOST_ATTEMPTS:
+        if attempt.wanted in failed or len(failed) == MAX_ATTEMPTS:
             yield failed[DEFAULT_DEVICES]
             return
         devices = attempt.wanted

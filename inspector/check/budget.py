@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ..capture.model import CaptureError
-from ..diff.outline import Counted, Outline, Transfer
+from ..diff.outline import Counted, Fingerprint, Transfer
 from ..report import REQUESTED, Kind, PeakMemory
 from ..units import format_bytes, format_seconds, plural
 
@@ -77,17 +77,17 @@ def parse_budget(text: str) -> Budget:
     return Budget(words, "collectives", 0 if count["most"] == "none" else int(count["most"]), count["kind"], axes)
 
 
-def broken(budgets: Sequence[Budget], outline: Outline, peak: PeakMemory | None = None) -> tuple[Broken, ...]:
+def broken(budgets: Sequence[Budget], outline: Fingerprint, peak: PeakMemory | None = None) -> tuple[Broken, ...]:
     """Those of the budgets that an outline exceeds. What is not known exceeds every budget."""
     return tuple(each for budget in budgets if (each := _broken(budget, outline, peak)) is not None)
 
 
-def _broken(budget: Budget, outline: Outline, peak: PeakMemory | None) -> Broken | None:
+def _broken(budget: Budget, outline: Fingerprint, peak: PeakMemory | None) -> Broken | None:
     found, words, transfers = _measured(budget, outline, peak)
     return None if found is not None and found <= budget.most else Broken(budget, words, transfers)
 
 
-def _measured(budget: Budget, outline: Outline, peak: PeakMemory | None) -> tuple[float | None, str, Counted]:
+def _measured(budget: Budget, outline: Fingerprint, peak: PeakMemory | None) -> tuple[float | None, str, Counted]:
     """How much there is of what is limited, None where that is not known; in words; and the collectives it is of."""
     taken, capacity = (None, None) if peak is None else (peak.bytes, peak.capacity)
     match budget.measure:

@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Struct
 
 from ..capture.model import CaptureError
-from ..diff.outline import Border, Outline, Transfer
+from ..diff.outline import BoundarySharding, Fingerprint, Transfer
 
-LARGEST = 1 << 28
+MAX_BYTES = 1 << 28
 """Bytes of a golden."""
 
 
@@ -35,10 +35,10 @@ class Golden(Struct, frozen=True):
     title: str
     stage: str
     collectives: list[Repeated]
-    shardings: list[Border]
+    shardings: list[BoundarySharding]
 
 
-def golden_of(found: Outline) -> bytes:
+def golden_of(found: Fingerprint) -> bytes:
     """The file for an outline, as UTF-8 with a newline at the end."""
     repeated = [Repeated(count, _without_positions(transfer)) for transfer, count in found.transfers]
     repeated.sort(key=lambda each: msgspec.json.encode(each.transfer))
@@ -46,7 +46,7 @@ def golden_of(found: Outline) -> bytes:
     return msgspec.json.format(msgspec.json.encode(golden), indent=1) + b"\n"
 
 
-def read_golden(path: str) -> Outline:
+def read_golden(path: str) -> Fingerprint:
     """The outline that a file keeps.
 
     Raises:
@@ -54,8 +54,8 @@ def read_golden(path: str) -> Outline:
     """
     try:
         place = Path(path)
-        if place.stat().st_size > LARGEST:
-            raise CaptureError(f"{path} is larger than {LARGEST >> 20} MiB")
+        if place.stat().st_size > MAX_BYTES:
+            raise CaptureError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
         golden = msgspec.json.decode(place.read_bytes(), type=Golden)
     except OSError as error:
         raise CaptureError(f"cannot read {path}: {error.strerror}; `check --update` writes it") from error
@@ -66,13 +66,13 @@ def read_golden(path: str) -> Outline:
         raise CaptureError(f"{path} is no golden: a collective that is nowhere; `check --update` writes it anew")
     here = os.path.relpath(path)
     shown = path if here.startswith("..") else here
-    return Outline(f"{golden.title}, {shown}", golden.stage, transfers, tuple(golden.shardings))
+    return Fingerprint(f"{golden.title}, {shown}", golden.stage, transfers, tuple(golden.shardings))
 
 
 def _without_positions(transfer: Transfer) -> Transfer:
     return replace(transfer, name="", span=None, where=": ".join(filter(None, transfer.place.frames[0])))
 
 
-def comparable(found: Outline) -> Outline:
+def comparable(found: Fingerprint) -> Fingerprint:
     """What of an outline a golden keeps."""
     return replace(found, insides=(), findings=(), sizes={}, costs={}, opcodes={})

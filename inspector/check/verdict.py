@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..capture.model import CaptureError
 from ..diff.diff import Diff, compare_outlines
-from ..diff.outline import STAGES, Outline, outline
+from ..diff.outline import STAGES, Fingerprint, outline
 from ..report import Report
 from .budget import Broken, Budget, broken
 from .golden import comparable
@@ -19,7 +19,7 @@ class Verdict:
 
     name: str
     report: Report
-    found: Outline
+    found: Fingerprint
     changes: Diff | None
     budgets: tuple[Budget, ...]
     broken: tuple[Broken, ...]
@@ -35,7 +35,7 @@ class Verdict:
         return not self.differs and not self.broken
 
 
-def judge(name: str, report: Report, golden: Outline | None, budgets: Sequence[Budget]) -> Verdict:
+def judge(name: str, report: Report, golden: Fingerprint | None, budgets: Sequence[Budget]) -> Verdict:
     """Check a report against a golden, at the stage that this keeps, and against budgets.
 
     Raises:

@@ -9,7 +9,16 @@ from typing import Literal
 from ..report import Report
 from . import matching
 from .keys import FINDING_RULES, FindingKey, IntermediateSharding, intermediate_changes
-from .outline import Border, CollectiveSignature, Counted, Outline, Transfer, common_stages, outline, total_wire
+from .outline import (
+    BoundarySharding,
+    CollectiveSignature,
+    Counted,
+    Fingerprint,
+    Transfer,
+    common_stages,
+    outline,
+    total_wire,
+)
 from .pairing import Pair, pair_up
 from .regrouping import Regrouping
 
@@ -74,12 +83,12 @@ class Diff:
     `same` is how many collectives are the same on both sides, `unmistakable` are those of them that are there once.
     """
 
-    before: Outline
-    after: Outline
+    before: Fingerprint
+    after: Fingerprint
     changes: tuple[Change, ...]
     same: int
     unmistakable: tuple[tuple[Transfer, Transfer], ...]
-    borders: tuple[Pair[Border], ...]
+    borders: tuple[Pair[BoundarySharding], ...]
     insides: tuple[Pair[IntermediateSharding], ...]
     findings: tuple[Pair[FindingKey], ...]
     sizes: tuple[Metric, ...]
@@ -102,7 +111,7 @@ def diff(before: Report, after: Report) -> Diff:
     return compare_outlines(outline(before, stages[0]), outline(after, stages[1]))
 
 
-def compare_outlines(before: Outline, after: Outline) -> Diff:
+def compare_outlines(before: Fingerprint, after: Fingerprint) -> Diff:
     """Compare two outlines of the same stage."""
     same, changed = matching.match(before.transfers, after.transfers)
     findings = pair_up(before.findings, after.findings, FINDING_RULES)
@@ -122,7 +131,7 @@ def compare_outlines(before: Outline, after: Outline) -> Diff:
 
 
 def _unmistakable(
-    same: Iterable[Pair[Transfer]], before: Outline, after: Outline
+    same: Iterable[Pair[Transfer]], before: Fingerprint, after: Fingerprint
 ) -> Iterator[tuple[Transfer, Transfer]]:
     once = [{transfer for transfer, count in side.transfers if count == 1} for side in (before, after)]
     for pair in same:
@@ -150,14 +159,16 @@ def _differing(ones: Sequence[CollectiveSignature], others: Sequence[CollectiveS
     )
 
 
-def _border_changes(before: Sequence[Border], after: Sequence[Border]) -> list[Pair[Border]]:
+def _border_changes(
+    before: Sequence[BoundarySharding], after: Sequence[BoundarySharding]
+) -> list[Pair[BoundarySharding]]:
     """By name; what has no namesake, by its place among the arguments or outputs, since names may have changed."""
     found = []
     for role in ("argument", "output"):
         ones, others = ([each for each in side if each.role == role] for side in (before, after))
         names = {each.name for each in ones} & {each.name for each in others}
         if len(ones) == len(others):
-            pairs: list[tuple[Border | None, Border | None]] = list(zip(ones, others, strict=True))
+            pairs: list[tuple[BoundarySharding | None, BoundarySharding | None]] = list(zip(ones, others, strict=True))
         else:
             known = {each.name: each for each in ones}
             pairs = [(known.get(each.name), each) for each in others]
@@ -166,7 +177,7 @@ def _border_changes(before: Sequence[Border], after: Sequence[Border]) -> list[P
     return found
 
 
-def _layout(border: Border | None) -> tuple[str, str | None] | None:
+def _layout(border: BoundarySharding | None) -> tuple[str, str | None] | None:
     return None if border is None else (border.type, border.spec)
 
 

@@ -96,7 +96,7 @@ Counted = tuple[tuple[Transfer, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Border:
+class BoundarySharding:
     """How an argument or an output is sharded; `spec` is None where that is not known."""
 
     role: str
@@ -106,7 +106,7 @@ class Border:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class Fingerprint:
     """One side of a comparison, at one stage.
 
     `transfers` are in the order of the text, each with how often it is there; `insides` are the values inside that are
@@ -117,7 +117,7 @@ class Outline:
     title: str
     stage: str
     transfers: Counted
-    borders: tuple[Border, ...]
+    borders: tuple[BoundarySharding, ...]
     insides: tuple[tuple[IntermediateSharding, int], ...] = ()
     findings: tuple[tuple[FindingKey, int], ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
@@ -157,7 +157,7 @@ def common_stages(before: Program, after: Program) -> tuple[ParsedStage, ParsedS
     return (same or pairs)[0]
 
 
-def outline(report: Report, stage: ParsedStage) -> Outline:
+def outline(report: Report, stage: ParsedStage) -> Fingerprint:
     """The outline of one side at one of its stages."""
     lines = Lines(report.program)
     counted: dict[Transfer, int] = {}
@@ -165,7 +165,7 @@ def outline(report: Report, stage: ParsedStage) -> Outline:
         transfer = _transfer(collective, report, lines)
         counted[transfer] = counted.get(transfer, 0) + 1
     summary = next((each for each in report.stages if each.name == stage.name), None)
-    return Outline(
+    return Fingerprint(
         title=_title(report, stage),
         stage=stage.name,
         transfers=tuple(counted.items()),
@@ -232,8 +232,8 @@ def _partners(collective: Collective) -> str:
     return hashlib.sha256(repr(told).encode()).hexdigest()[:12] if told else ""
 
 
-def _border(value: ShardedValue) -> Border:
-    return Border(value.role, value.name, str(value.type), value.spec)
+def _border(value: ShardedValue) -> BoundarySharding:
+    return BoundarySharding(value.role, value.name, str(value.type), value.spec)
 
 
 def _sizes(report: Report) -> dict[str, int]:

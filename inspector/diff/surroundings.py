@@ -9,12 +9,12 @@ from . import hlo_graph, mlir_graph
 from .diff import Change, Diff
 from .node_matching import Facing, facings
 from .nodes import AnyGraph, Node, in_text_order
-from .outline import Outline, Transfer
+from .outline import Fingerprint, Transfer
 
 STEPS = 3
 """How far around a collective is looked."""
 
-MOST = 60
+MAX_OPERATIONS = 60
 """Operations on each side."""
 
 LANDMARKS = 40
@@ -37,11 +37,11 @@ def around(found: Diff, change: Change) -> tuple[Facing, ...]:
 
 def surroundings(before_graph: AnyGraph, before: Node, after_graph: AnyGraph, after: Node) -> tuple[Facing, ...]:
     """What stands around two collectives that are one."""
-    ones, others = before_graph.near(before, STEPS, MOST), after_graph.near(after, STEPS, MOST)
+    ones, others = before_graph.near(before, STEPS, MAX_OPERATIONS), after_graph.near(after, STEPS, MAX_OPERATIONS)
     return facings([(before, after)], ones, others)
 
 
-def _placed(side: Outline, transfer: Transfer | None) -> tuple[AnyGraph, Node] | None:
+def _placed(side: Fingerprint, transfer: Transfer | None) -> tuple[AnyGraph, Node] | None:
     """The operation that a transfer stands for, in its graph."""
     if transfer is None or transfer.span is None:
         return None
@@ -50,7 +50,7 @@ def _placed(side: Outline, transfer: Transfer | None) -> tuple[AnyGraph, Node] |
     return None if graph is None or node is None else (graph, node)
 
 
-def _graph(side: Outline, span: Span) -> AnyGraph | None:
+def _graph(side: Fingerprint, span: Span) -> AnyGraph | None:
     if side.text is not None and side.text.hlo is not None:
         return hlo_graph.graph_around(side.text.hlo, span.start)
     if side.text is not None and side.text.mlir is not None:
@@ -67,17 +67,19 @@ def _landmarks(found: Diff, start: Node, side: int) -> list[tuple[Span, Span]]:
 
 
 def _anchored(
-    graph: AnyGraph, alone: Node, known: Sequence[tuple[Span, Span]], other_side: Outline
+    graph: AnyGraph, alone: Node, known: Sequence[tuple[Span, Span]], other_side: Fingerprint
 ) -> tuple[Facing, ...]:
     """What stands around an operation, as what is after; before is what the other side has for it."""
-    own = graph.near(alone, STEPS, MOST)
+    own = graph.near(alone, STEPS, MAX_OPERATIONS)
     here = [(there, node) for there, span in known if (node := graph.at(span.start)) is not None]
     there = _graph(other_side, here[0][0]) if here else None
     pairs = [] if there is None else [(one, node) for span, node in here if (one := there.at(span.start)) is not None]
     if there is None or not pairs:
         return tuple(Facing(None, each) for each in own)
     anchors = pairs[0]
-    ones, wide = (side.near(node, 4 * STEPS, 4 * MOST) for side, node in zip((there, graph), anchors, strict=True))
+    ones, wide = (
+        side.near(node, 4 * STEPS, 4 * MAX_OPERATIONS) for side, node in zip((there, graph), anchors, strict=True)
+    )
     others = in_text_order({each.name: each for each in (*wide, *own)}.values())
     shown = {each.name for each in (*own, anchors[1])}
     matched = facings(pairs, ones, others, alone.name)

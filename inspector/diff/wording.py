@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ..units import format_bytes, format_seconds, plural
 from .diff import Change, Metric
 from .keys import FindingKey, IntermediateSharding
-from .outline import Border, CollectiveSignature, Counted, Transfer
+from .outline import BoundarySharding, CollectiveSignature, Counted, Transfer
 from .pairing import Pair
 
 MULTIPLE = 10
@@ -142,7 +142,7 @@ def amount_text(amount: Metric, *, seconds: bool = False) -> str:
     return f"{one} → {other}"
 
 
-def border_text(change: Pair[Border]) -> str:
+def border_text(change: Pair[BoundarySharding]) -> str:
     """`f32[8,4] P('x') → f32[8,4] P(None)`."""
     one, other = change.before, change.after
     if one is None or other is None:
@@ -152,7 +152,7 @@ def border_text(change: Pair[Border]) -> str:
     return f"{_layout(one)} → {_layout(other)}"
 
 
-def border_name(change: Pair[Border]) -> str:
+def border_name(change: Pair[BoundarySharding]) -> str:
     """`argument params['w']`, as it is named after the change."""
     return f"{change.present.role} {change.present.name}"
 
@@ -217,5 +217,5 @@ def _times(work: CollectiveSignature) -> str:
     return "?" if work.executions is None else str(work.executions)
 
 
-def _layout(border: Border) -> str:
+def _layout(border: BoundarySharding) -> str:
     return f"{border.type} {border.spec or '?'}"

@@ -12,7 +12,7 @@ from .jaxpr import Equation, Jaxpr, JaxprProgram, Variable
 WIDTH = 100
 """Parameters longer than this stand on lines of their own."""
 
-DEEPEST = 60
+MAX_DEPTH = 60
 """Jaxprs nested deeper are not printed: no program needs it, and a crafted capture must not exhaust the stack."""
 
 
@@ -85,7 +85,7 @@ class _Printer:
 
     def _body(self, index: int, indent: int, depth: int) -> None:
         jaxpr = self.program.jaxprs[index]
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             self._emit("… nested too deeply to print", indent)
             return
         for position, equation in enumerate(jaxpr.equations):

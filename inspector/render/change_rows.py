@@ -21,13 +21,13 @@ from ..diff.wording import (
 )
 from .collective_rows import SHORT_PASS
 
-MOST = 60
+MAX_ROWS = 60
 """Rows of each table that are printed."""
 
-MOST_TYPES = 2
+MAX_TYPES = 2
 """Types that a row spells out."""
 
-MOST_OPCODES = 12
+MAX_OPCODES = 12
 """Kinds of operations whose numbers are told."""
 
 
@@ -115,8 +115,8 @@ def _types(changes: Sequence[Change]) -> tuple[str, ...]:
 
 def _several(types: Iterable[str]) -> str:
     listed = list(types)
-    shown = "; ".join(listed[:MOST_TYPES])
-    return shown if len(listed) <= MOST_TYPES else f"{shown}; and {len(listed) - MOST_TYPES} more"
+    shown = "; ".join(listed[:MAX_TYPES])
+    return shown if len(listed) <= MAX_TYPES else f"{shown}; and {len(listed) - MAX_TYPES} more"
 
 
 def concern_rows(found: Diff) -> list[tuple[str, str, str]]:
@@ -138,7 +138,7 @@ def amount_rows(found: Diff) -> list[tuple[str, str]]:
     """Memory, times, and the operations that changed most in number."""
     rows = [(f"{amount.name} memory", amount_text(amount)) for amount in found.sizes]
     rows += [(f"{amount.name} time", amount_text(amount, seconds=True)) for amount in _comparable(found.costs)]
-    return rows + ([("operations", opcode_words(found.opcodes, MOST_OPCODES))] if found.opcodes else [])
+    return rows + ([("operations", opcode_words(found.opcodes, MAX_OPCODES))] if found.opcodes else [])
 
 
 def _comparable(costs: Sequence[Metric]) -> Iterable[Metric]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..report import SEVERITIES, Explanation, Finding, Fix, Report, Suppression, Trial, file_and_line
 from ..units import format_bytes, format_seconds, plural
 
-MOST_RELATED = 4
+MAX_RELATED = 4
 """Other places of one finding that are shown."""
 
 
@@ -40,8 +40,8 @@ def evidence(found: Finding) -> list[tuple[str, str]]:
     lines = list(found.evidence)
     if found.related:
         places = dict.fromkeys(f"{place.what} {place.source.text()}".rstrip() for place in found.related)
-        more = f" and {len(places) - MOST_RELATED} more" if len(places) > MOST_RELATED else ""
-        lines.append(("see", "; ".join(list(places)[:MOST_RELATED]) + more))
+        more = f" and {len(places) - MAX_RELATED} more" if len(places) > MAX_RELATED else ""
+        lines.append(("see", "; ".join(list(places)[:MAX_RELATED]) + more))
     return lines
 
 

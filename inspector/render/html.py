@@ -32,7 +32,7 @@ CLASSES: dict[Role, str] = {
     "axis": "axis",
 }
 
-MOST_ROWS = 500
+MAX_ROWS = 500
 """Rows of a table that says nothing of how many."""
 
 STYLE = """
@@ -106,7 +106,7 @@ def table_section(table: Table) -> str:
     parts = [element("h2", text(table.heading))] if table.heading else []
     parts += [element("p", cell(line)) for line in table.above]
     if rows:
-        shown = rows[: table.most or MOST_ROWS]
+        shown = rows[: table.most or MAX_ROWS]
         parts.append(element("div", _grid(columns, [row.cells for row in shown]), "scroll"))
         if (more := len(rows) - len(shown)) > 0:
             parts.append(element("p", f"and {more:,} more", "aside"))

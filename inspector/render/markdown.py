@@ -50,7 +50,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-MOST = 40
+MAX_FINDINGS = 40
 """Findings, and rows of a table."""
 
 SIGNS = {"error": "🛑", "warning": "⚠️", "info": "ℹ️"}
@@ -73,12 +73,15 @@ def _parts(report: Report) -> Iterator[str]:
         yield "No findings."
     if report.findings or report.suppressed:
         yield f"**Findings:** {plain(counted(report))}"
-    for found in report.findings[:MOST]:
+    for found in report.findings[:MAX_FINDINGS]:
         yield _finding(found, report)
-    if (more := len(report.findings) - MOST) > 0:
+    if (more := len(report.findings) - MAX_FINDINGS) > 0:
         yield f"and {more} more findings"
     if report.suppressed:
-        rows = [(f"{k.finding.rule} {k.finding.slug}", where(k.finding), k.by.reason) for k in report.suppressed[:MOST]]
+        rows = [
+            (f"{k.finding.rule} {k.finding.slug}", where(k.finding), k.by.reason)
+            for k in report.suppressed[:MAX_FINDINGS]
+        ]
         cells = [tuple(map(plain, row)) for row in rows]
         yield _folded("Suppressed", table(("finding", "where", "reason"), cells))
     yield from _collectives(report)
@@ -134,7 +137,7 @@ def verdicts_to_markdown(verdicts: Sequence[Verdict]) -> str:
 def _table(shown: Table) -> str:
     """The rows, what is left out, and the notes."""
     columns, rows = shown.for_document()
-    most = shown.most or MOST
+    most = shown.most or MAX_FINDINGS
     text = table([column.title for column in columns], [tuple(map(_cell, row.cells)) for row in rows[:most]])
     more = [f"and {plural(len(rows) - most, f'more {shown.unit}')}"] if len(rows) > most else []
     return "\n\n".join([text, *more, *(plain(plain_text(note)) for note in shown.notes())])

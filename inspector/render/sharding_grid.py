@@ -16,13 +16,13 @@ from itertools import product
 from ..ir.array_sharding import ArraySharding
 from ..shardings.placement import placement_of
 
-MOST_CELLS = 24
+MAX_CELLS = 24
 """Parts along one dimension that are drawn."""
 
-MOST_DEVICES = 6
+MAX_DEVICES = 6
 """Devices in one part that are spelled out."""
 
-MOST_GRIDS = 8
+MAX_GRIDS = 8
 
 
 def grid_lines(
@@ -39,7 +39,7 @@ def grid_lines(
     ]
     outer, rows, columns = _folded(placement.parts)
     tiles = list(product(*(range(placement.parts[dim]) for dim in outer)))
-    for tile in tiles[:MOST_GRIDS]:
+    for tile in tiles[:MAX_GRIDS]:
         if outer:
             yield ", ".join(
                 f"axis {dim}: part {index} of {placement.parts[dim]}" for dim, index in zip(outer, tile, strict=True)
@@ -53,8 +53,8 @@ def grid_lines(
         ]
         names = ["" if dim is None else labels[dim] for dim in (rows, columns)]
         yield from _box(cells, names[0], names[1], width)
-    if len(tiles) > MOST_GRIDS:
-        yield f"and {len(tiles) - MOST_GRIDS} more"
+    if len(tiles) > MAX_GRIDS:
+        yield f"and {len(tiles) - MAX_GRIDS} more"
     whole = [labels[dim] for dim, parts in enumerate(placement.parts) if parts == 1 and dim not in (rows, columns)]
     if whole:
         yield f"unsharded: {', '.join(label.removesuffix('/1') for label in whole)}"
@@ -86,12 +86,12 @@ def _tile(
 
 def _cell(holders: dict[tuple[int, ...], list[int]], tile: tuple[int, ...]) -> str:
     found = sorted(holders.get(tile, []))
-    shown = " ".join(map(str, found[:MOST_DEVICES]))
-    return f"{shown} …{len(found)}" if len(found) > MOST_DEVICES else shown
+    shown = " ".join(map(str, found[:MAX_DEVICES]))
+    return f"{shown} …{len(found)}" if len(found) > MAX_DEVICES else shown
 
 
 def _box(cells: Sequence[Sequence[str]], rows: str, columns: str, width: int) -> Iterator[str]:
-    shown = [row[:MOST_CELLS] for row in cells[:MOST_CELLS]]
+    shown = [row[:MAX_CELLS] for row in cells[:MAX_CELLS]]
     size = max((len(cell) for row in shown for cell in row), default=1)
     fitting = max((width - 1) // (size + 3), 1)
     shown = [row[:fitting] for row in shown]

@@ -13,7 +13,7 @@ from ..units import format_bytes
 
 CONTRACTING = frozenset({"dot_general", "conv_general_dilated", "ragged_dot"})
 
-MOST_STEPS = 4
+MAX_STEPS = 4
 """Steps of a propagation path in one line."""
 
 
@@ -93,9 +93,9 @@ def conflict_line(conflict: Conflict, report: Report) -> str:
 
 def sides(conflict: Conflict) -> Iterator[tuple[str, Side]]:
     """The sides of a conflict: the chosen and the rejected ones; without a word where that is not known."""
-    if conflict.won is not None:
-        yield "chosen  ", conflict.won
-    yield from (("rejected", side) for side in conflict.lost)
+    if conflict.chosen is not None:
+        yield "chosen  ", conflict.chosen
+    yield from (("rejected", side) for side in conflict.rejected)
     yield from (("        ", side) for side in conflict.undecided)
 
 
@@ -108,7 +108,7 @@ def side_text(side: Side, report: Report) -> str:
 
 
 def _shortened(steps: tuple[ExplainedStep, ...]) -> Iterable[ExplainedStep]:
-    return steps if len(steps) <= MOST_STEPS else (*steps[: MOST_STEPS - 1], steps[-1])
+    return steps if len(steps) <= MAX_STEPS else (*steps[: MAX_STEPS - 1], steps[-1])
 
 
 def _via(step: ExplainedStep, report: Report) -> str:
@@ -117,10 +117,10 @@ def _via(step: ExplainedStep, report: Report) -> str:
     return f"{step.operation} ({place})" if place else step.operation
 
 
-MOST = 10
-"""Collectives that are listed, each with at most `MOST_CAUSES` of the operations that it was combined from."""
+MAX_COLLECTIVES = 10
+"""Collectives that are listed, each with at most `MAX_CAUSES` of the operations that it was combined from."""
 
-MOST_CAUSES = 2
+MAX_CAUSES = 2
 
 BY = {
     "user": "written here",
@@ -144,10 +144,10 @@ def transfer_offences(
 def offences(these: Iterable[tuple[Collective, int]], report: Report) -> Iterator[str]:
     """Lines for collectives, each with how often it is there."""
     listed = list(these)
-    for collective, count in listed[:MOST]:
+    for collective, count in listed[:MAX_COLLECTIVES]:
         yield from _lines(collective, count, report)
-    if len(listed) > MOST:
-        yield f"and {len(listed) - MOST} more"
+    if len(listed) > MAX_COLLECTIVES:
+        yield f"and {len(listed) - MAX_COLLECTIVES} more"
 
 
 def _lines(collective: Collective, count: int, report: Report) -> Iterator[str]:
@@ -164,7 +164,7 @@ def _lines(collective: Collective, count: int, report: Report) -> Iterator[str]:
         yield f"  {frame.file}:{frame.line}, in {frame.function}{f': {text}' if text else ''}"
     elif collective.op_name:
         yield f"  for {collective.op_name}"
-    for cause in causes_of(report.program, collective)[:MOST_CAUSES]:
+    for cause in causes_of(report.program, collective)[:MAX_CAUSES]:
         yield f"  because {cause_line(cause, report)}"
         if remedy := remedy_line(cause, report):
             yield f"  {remedy}"

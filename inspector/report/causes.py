@@ -66,8 +66,8 @@ class Side:
 class Conflict:
     """Values of an operation are cut along different axes in dimensions that belong together: a `factor` of `rule`.
 
-    `won` is the side that the partitioned program executes the operation as, `lost` are those that it does not, and
-    `undecided` those of which its shapes do not tell.
+    `chosen` is the side that the partitioned program executes the operation as, `rejected` are those that it does not,
+    and `undecided` those of which its shapes do not tell.
     """
 
     operation: str
@@ -75,8 +75,8 @@ class Conflict:
     factor: str
     place: SourcePosition
     span: Span
-    won: Side | None
-    lost: tuple[Side, ...]
+    chosen: Side | None
+    rejected: tuple[Side, ...]
     undecided: tuple[Side, ...] = ()
 
 

@@ -33,7 +33,7 @@ class ShardedValue:
     local_type: ArrayType | None
     sharding: ArraySharding | None
     spec: str | None
-    asked: str | None
+    requested: str | None
     agrees: bool | None
     replicated_bytes: int | None
     source: SourcePosition

@@ -22,7 +22,7 @@ from ..shardings.explained import why
 
 T = TypeVar("T")
 
-MOST_STEPS = 200
+MAX_STEPS = 200
 """Steps back that are told. In a deep network an axis may have come through every layer."""
 
 
@@ -53,7 +53,7 @@ Place = SourceLine | StagePlace | Collective | ProbePlace | ShardedValue | Findi
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class Selection:
     """What belongs to a place.
 
     `stack` is where it comes from, innermost first. `collective` is the one that stands at the place, or is the place;
@@ -74,46 +74,46 @@ class Linked:
     causes: tuple[CollectiveCause, ...] = ()
 
 
-def linked(report: Report, place: Place, stage: ParsedStage) -> Linked:
+def linked(report: Report, place: Place, stage: ParsedStage) -> Selection:
     """Everything that belongs to a place, with its places in the text of one stage."""
     found = _placed(report, place, stage)
     if isinstance(place, ShardedValue):
         met = conflicts_of(report.program, place)
-        return replace(found, why=why(report.program, place, MOST_STEPS), conflicts=met)
+        return replace(found, why=why(report.program, place, MAX_STEPS), conflicts=met)
     if found.collective is not None:
         return replace(found, causes=causes_of(report.program, found.collective))
     return found
 
 
-def _placed(report: Report, place: Place, stage: ParsedStage) -> Linked:
+def _placed(report: Report, place: Place, stage: ParsedStage) -> Selection:
     match place:
         case SourceLine(file, line):
             frame = Frame(file, "", line)
             first = [c.span for c in collectives_in(report, stage) if _starts_at(c.source.stack, frame)]
             spans = tuple(dict.fromkeys((*first, *spans_of(stage, file, line))))
-            return Linked(place, (frame,), None, _of_line(report, frame), spans)
+            return Selection(place, (frame,), None, _of_line(report, frame), spans)
         case StagePlace(name, offset):
             origin = report.program.stage(name)
             stack = () if origin is None else frames_at(origin, offset)
             here = () if origin is None else collectives_in(report, origin)
             collective = next((c for c in here if c.span.start <= offset < c.span.end), None)
             if collective is not None:
-                return Linked(place, stack or collective.source.stack, *_around(report, collective, stage))
+                return Selection(place, stack or collective.source.stack, *_around(report, collective, stage))
             known = () if origin is None or origin is stage else operations_at(report.program, origin, offset)
             exact = spans_of_operations(report.program, stage, known)
             spans = exact or (() if origin is stage else _first_known(stage, stack))
             own = own_frame(stack)
             around = () if own is None else _of_line(report, own)
-            return Linked(place, stack, None, around, spans, "exact" if exact else "name" if spans else "none")
+            return Selection(place, stack, None, around, spans, "exact" if exact else "name" if spans else "none")
         case ProbePlace():
             return _of_probe(report, place, stage)
         case ShardedValue(stage=name, span=span, role="argument" | "output"):
-            return Linked(place, spans=(span,) if name == stage.name else ())
+            return Selection(place, spans=(span,) if name == stage.name else ())
         case ShardedValue(stage=name, span=span):
             # From inside its line: where that ends stands its location.
             return _at(report, place, name, span, stage)
         case Collective():
-            return Linked(place, place.source.stack, *_around(report, place, stage))
+            return Selection(place, place.source.stack, *_around(report, place, stage))
         case Finding():
             return _of_finding(report, place, stage)
 
@@ -154,22 +154,22 @@ def equation_offset(report: Report, equation: str) -> int | None:
     return next((place.span.start for place in equations if place.id == equation), None)
 
 
-def _at(report: Report, place: Place, name: str, span: Span, stage: ParsedStage) -> Linked:
+def _at(report: Report, place: Place, name: str, span: Span, stage: ParsedStage) -> Selection:
     """What belongs to a place that is at a span of the text of some stage."""
     inner = _placed(report, StagePlace(name, span.start), stage)
     return replace(inner, place=place, collective=None, spans=(span,) if name == stage.name else inner.spans)
 
 
-def _of_probe(report: Report, place: ProbePlace, stage: ParsedStage) -> Linked:
+def _of_probe(report: Report, place: ProbePlace, stage: ParsedStage) -> Selection:
     """What belongs to the equation of a probe."""
     path = report.probes[place.number].probe.path
     offset = equation_offset(report, path[-1]) if path else None
     if offset is None:
-        return Linked(place)
+        return Selection(place)
     return _at(report, place, "jaxpr", Span(offset, offset + 1), stage)
 
 
-def _of_finding(report: Report, found: Finding, stage: ParsedStage) -> Linked:
+def _of_finding(report: Report, found: Finding, stage: ParsedStage) -> Selection:
     """What belongs to the place that a finding is about: in the text where it was found, or else at its line."""
     place, stack = found.place, found.place.source.stack
     if place.stage is not None and place.span is not None:
@@ -178,7 +178,7 @@ def _of_finding(report: Report, found: Finding, stage: ParsedStage) -> Linked:
     frame = own_frame(stack)
     if frame is not None:
         return replace(_placed(report, SourceLine(frame.file, frame.line), stage), place=found, stack=stack)
-    return Linked(found)
+    return Selection(found)
 
 
 def _around(

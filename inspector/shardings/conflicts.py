@@ -107,8 +107,8 @@ def _conflict(program: Program, flow: Dataflow, row: int, factor: str, cuts: Seq
         factor,
         place,
         wording.span(row),
-        won=won[0] if len(won) == 1 else None,
-        lost=() if kept is None else tuple(side for side in told if side not in won),
+        chosen=won[0] if len(won) == 1 else None,
+        rejected=() if kept is None else tuple(side for side in told if side not in won),
         undecided=tuple(told) if kept is None else tuple(won) if len(won) > 1 else (),
     )
 

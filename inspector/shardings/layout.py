@@ -47,7 +47,7 @@ class Layout:
             local_type=self.local_type,
             sharding=self.sharding,
             spec=self.spec,
-            asked=None if requested is None else spelled(requested),
+            requested=None if requested is None else spelled(requested),
             agrees=None if requested is None or self.sharding is None else agrees(requested, self.sharding),
             replicated_bytes=self.replicated_bytes,
             source=source,

@@ -124,9 +124,9 @@ def _as_written(stage: ParsedStage) -> tuple[ShardedValue, ...]:
     for value in (*maker.boundary((), ()), *maker.constraints(stage, None), *maker.shard_maps()):
         node = node_of(flow, value) if value.role in ("argument", "output") else None
         is_open = node is not None and sharding_at(flow, node) is None
-        asked = None if is_open else value.asked or value.spec
+        asked = None if is_open else value.requested or value.spec
         unknown = replace(value, local_type=None, sharding=None, spec=None, agrees=None, replicated_bytes=None)
-        rows.append(replace(unknown, stage=stage.name, asked=asked))
+        rows.append(replace(unknown, stage=stage.name, requested=asked))
     return tuple(rows)
 
 

@@ -21,7 +21,7 @@ Platform = Literal["cpu", "local", "tpu", "gpu"]
 SHAPES = {"tpu": "4x4x4", "gpu": "8"}
 """An example of the last part, by platform."""
 
-MOST_DEVICES = 1 << 14
+MAX_DEVICES = 1 << 14
 """Nobody compiles for more in one process; libtpu and the fake CPU devices grow with their number."""
 
 _PART = re.compile(r"(?P<shape>\d{1,6}(?:x\d{1,6})*)(?:\*(?P<slices>\d{1,4}))?", re.ASCII)
@@ -102,8 +102,8 @@ def _described(text: str, platform: Literal["tpu", "gpu"], parts: list[str]) -> 
 
 
 def _checked(text: str, devices: int) -> int:
-    if not 0 < devices <= MOST_DEVICES:
-        raise _error(text, f"{devices} devices; from 1 to {MOST_DEVICES} can be compiled for")
+    if not 0 < devices <= MAX_DEVICES:
+        raise _error(text, f"{devices} devices; from 1 to {MAX_DEVICES} can be compiled for")
     return devices
 
 

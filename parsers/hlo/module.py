@@ -19,7 +19,7 @@ from ..source import Frame, Source, Span
 from . import printed
 from .computation import Computation
 from .instruction import Instruction
-from .problems import MOST_PROBLEMS, doubtful_lines, missing_entry, problems_in
+from .problems import MAX_PROBLEMS, doubtful_lines, missing_entry, problems_in
 from .prologue import parse_prologue, read_prologue
 from .reading import read_part
 from .references import broken_references
@@ -127,7 +127,7 @@ class HloModule:
         )
         if not found and self.name and any(each.is_entry for each in self.computations):
             # In what is damaged, or only a part, something is missing anyhow.
-            found = tuple(islice(broken_references(self), MOST_PROBLEMS))
+            found = tuple(islice(broken_references(self), MAX_PROBLEMS))
         return tuple(sorted(found, key=lambda problem: problem.span))
 
     def _before(self) -> Iterator[Problem]:

@@ -22,10 +22,10 @@ from .scan import stretches
 from .sections import Statement
 from .types import ArrayShape, HloType, OtherType, TupleShape, parse_type
 
-LONGEST = 1 << 16
+MAX_BYTES = 1 << 16
 """The grammar is not asked about statements of more bytes than this: of those, only the place is reported."""
 
-MOST_PROBLEMS = 1000
+MAX_PROBLEMS = 1000
 """After so many, nobody reads on, and each costs a parse."""
 
 
@@ -47,12 +47,12 @@ def doubtful_lines(data: bytes, computations: Sequence[Computation]) -> Iterator
 
 
 def problems_in(source: Source, lines: Sequence[Span], computations: Sequence[Computation]) -> Iterator[Problem]:
-    """The problems in doubtful lines, and in the bodies of computations that are not printed, up to `MOST_PROBLEMS`."""
+    """The problems in doubtful lines, and in the bodies of computations that are not printed, up to `MAX_PROBLEMS`."""
     others = (computation for computation in computations if not computation.is_printed)
     statements = (each for computation in others for each in computation.doubtful_statements)
     doubtful = chain((Statement(source.data, line) for line in lines), statements)
     problems = (problem for problem in map(partial(_judge, source), doubtful) if problem)
-    yield from islice(problems, MOST_PROBLEMS)
+    yield from islice(problems, MAX_PROBLEMS)
     for problem in problems:
         yield Problem("there are more problems after this one", source, problem.span)
         return
@@ -62,7 +62,7 @@ def _judge(source: Source, statement: Statement) -> Problem | None:
     """What the grammar has against a statement."""
     text, place = statement.text, statement.place
     behind = Span(place.end, place.end)
-    if len(text) > LONGEST:
+    if len(text) > MAX_BYTES:
         return Problem("this instruction can not be read", source, behind, ("')'", "','"))
     if problem := problem_in(text):
         start, end = map(statement.offset, (problem.span.start, problem.span.end))

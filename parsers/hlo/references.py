@@ -23,7 +23,7 @@ _GROUPS = re.compile(
     rb"[, ]replica_groups=(\{(?:\{[\d, ]*+\}[, ]*+)*+\}|\[[\d,]++\]<=\[[\d,]++\](?:T\([\d,]++\))?+"
     rb"|mesh\[[^\]\n]*+\](?:, ?device_ids=\((?:[^()\n]|\([^()\n]*+\))*+\))?+,? ?\{[^}\n]*+\})"
 )
-LARGEST_UNPRINTED = 1 << 22
+MAX_UNPRINTED = 1 << 22
 """Bytes; a larger text that no compiler laid out is not looked through."""
 
 
@@ -44,7 +44,7 @@ def _undefined(computation: Computation, known: set[str]) -> Iterator[tuple[str,
         used = set(_NAME.findall(data, place.start, place.end)) - set(_HEAD.findall(data, place.start, place.end))
         if {name.decode("utf-8", "replace") for name in used} <= known:
             return
-    elif len(data) > LARGEST_UNPRINTED:
+    elif len(data) > MAX_UNPRINTED:
         return
     seen = set(known)
     own = {each.name for each in computation.instructions}

@@ -21,7 +21,7 @@ from .scan import starts
 from .statement import FUNCTION
 from .text import MlirText, nests_holding
 
-MOST_PROBLEMS = 1000
+MAX_PROBLEMS = 1000
 _MODULES = ("module", "builtin.module")
 
 
@@ -99,7 +99,7 @@ class MlirModule:
         found = set(problems_in(self.text))
         if not found and self.operation is not None:
             # In what is damaged, or only a part, something is missing anyhow.
-            found = set(islice(broken_references(self), MOST_PROBLEMS))
+            found = set(islice(broken_references(self), MAX_PROBLEMS))
         return tuple(sorted(found, key=lambda problem: (problem.span, problem.message)))
 
     def walk(self) -> Iterator[Operation]:

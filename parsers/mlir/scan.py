@@ -15,7 +15,7 @@ from .patterns import OPERATIONS, REGION, REST, RESULTS, TRIVIA, for_bytes
 from .structure import Nest
 
 _WINDOW = 256
-LONGEST_COMMENT = 4096
+MAX_COMMENT_BYTES = 4096
 """Bytes of a line in front of an operation that are searched for the start of a comment."""
 
 _BEFORE = re.compile(rf'(?:(?:\A|\n|(\{{|(?:\)|\^[\w$.\-]++)\s*+:))[ \t]*+)((?:{RESULTS}\s*+=\s*+)?+"?+)\Z'.encode())
@@ -70,7 +70,7 @@ def _start(data: bytes, name: int) -> int | None:
             if first == 0 or not _ONLY_RESULTS.match(window):
                 return None
             size *= 8
-        elif before[1] and b"//" in data[max(first - LONGEST_COMMENT, 0) : name].rpartition(b"\n")[2]:
+        elif before[1] and b"//" in data[max(first - MAX_COMMENT_BYTES, 0) : name].rpartition(b"\n")[2]:
             return None
         else:
             return first + before.start(2)

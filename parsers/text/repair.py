@@ -60,7 +60,7 @@ _ESCAPE = re.compile(rb"\x1b\[[0-?]*+[ -/]*+[@-~]")
 
 _WIDTHS = range(40, 400)
 """Of terminals, in characters. The first lines of what compilers print are longer."""
-_LONGEST_COPY = 1 << 24
+_MAX_COPY_BYTES = 1 << 24
 """Bytes; nobody copies more out of a terminal."""
 _ANEW = re.compile(
     rb"\s*+(?:(?:ROOT )?(?:%[\w.:\-]++ = |[\w.\-]++ = (?:\(|[a-z]\w*+\[))|ENTRY |%?[\w.\-]++ \([^\n]*\{$"
@@ -213,7 +213,7 @@ def _end_of_indented(data: bytes, start: int, blanks: bytes) -> int:
 def _unwrapped(data: bytes) -> tuple[bytes, str]:
     """With those lines in one again that were broken at the width of a terminal: many are as long as the longest."""
     width = max(map(len, data[: _WIDTHS.stop << 6].splitlines()), default=0)
-    if width not in _WIDTHS or len(data) > _LONGEST_COPY:
+    if width not in _WIDTHS or len(data) > _MAX_COPY_BYTES:
         return data, ""
     pairs = list(pairwise([*data.splitlines(), b""]))
     if max(len(line) for line, _ in pairs) > width:

@@ -13,12 +13,12 @@ from shardscope.configuration import MAX_DEVICES, MAX_TIMEOUT_S, Found, configur
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import PHASES, Capture
 from shardscope.inspector.capture.protocol.request import Request, is_file, split_function
-from shardscope.inspector.capture.spawn import Begun, begin
+from shardscope.inspector.capture.spawn import CaptureHandle, begin
 from shardscope.samples.catalogue import samples
 from shardscope.terminal import say
 
 
-def watched(begun: Begun, *, quiet: bool = False) -> Capture:
+def watched(begun: CaptureHandle, *, quiet: bool = False) -> Capture:
     """All that a capture gives, when it is over; a terminal shows meanwhile what is being done."""
     with progress(quiet=quiet) as tell:
         for capture in begun.captures:

@@ -28,7 +28,7 @@ from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.request import Request, UsageError, is_file, read_overrides, split_function
 from shardscope.inspector.diff.diff import Diff, diff
-from shardscope.inspector.diff.outline import Outline
+from shardscope.inspector.diff.outline import Fingerprint
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.renderers import renderer
 from shardscope.policies import policy_of
@@ -133,5 +133,5 @@ def _change(text: str) -> str:
     return text
 
 
-def _titled(side: Outline, told: Sequence[str]) -> Outline:
+def _titled(side: Fingerprint, told: Sequence[str]) -> Fingerprint:
     return replace(side, title=", ".join((side.title, *told)))

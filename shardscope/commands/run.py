@@ -26,7 +26,7 @@ from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import begin
 
-MOST_NUMBERS = 1000
+MAX_NUMBERS = 1000
 """Of iterations, and of indices."""
 
 
@@ -139,5 +139,5 @@ def _numbers(text: str) -> tuple[int, ...]:
         if not re.fullmatch(r"\d{1,9}(-\d{1,9})?", part):
             raise argparse.ArgumentTypeError(f"{text!r} is not numbers as in 0,3,5-7")
         first, _, last = part.partition("-")
-        numbers += range(int(first), int(last or first) + 1)[:MOST_NUMBERS]
-    return tuple(numbers[:MOST_NUMBERS])
+        numbers += range(int(first), int(last or first) + 1)[:MAX_NUMBERS]
+    return tuple(numbers[:MAX_NUMBERS])

@@ -24,7 +24,7 @@ from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.request import Request
-from shardscope.inspector.capture.spawn import Begun
+from shardscope.inspector.capture.spawn import CaptureHandle
 from shardscope.inspector.diff.targets import compare
 from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.pipeline import inspect
@@ -33,7 +33,7 @@ from shardscope.inspector.trace_errors.explain import explained_or_verified
 from shardscope.policies import policy_of
 
 
-def one(begun: Begun, options: argparse.Namespace, settings: Found) -> ExitCode:
+def one(begun: CaptureHandle, options: argparse.Namespace, settings: Found) -> ExitCode:
     """Show one capture, keep it if that is wanted, and tell how it went."""
     policy = policy_of(settings, options.select, options.ignore, options.strict)
     format = chosen_format(options)
@@ -51,7 +51,7 @@ def one(begun: Begun, options: argparse.Namespace, settings: Found) -> ExitCode:
         return failed(write_report(report, format, options), report, options, settings)
 
 
-def several(captures: Iterable[Begun], options: argparse.Namespace, settings: Found) -> ExitCode:
+def several(captures: Iterable[CaptureHandle], options: argparse.Namespace, settings: Found) -> ExitCode:
     """Show one capture for each target, their collectives side by side; without a screen, one after the other."""
     policy = policy_of(settings, options.select, options.ignore, options.strict)
     format = chosen_format(options)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from shardscope.inspector.capture.protocol.workspace import (
-    LONGEST_MESSAGE,
-    MOST_MESSAGES,
+    MAX_MESSAGE_CHARACTERS,
+    MAX_MESSAGES,
     fatal_message,
     read_messages,
 )
@@ -44,9 +44,9 @@ def test_a_failed_check() -> None:
 
 def test_floods_are_cut(tmp_path: Path) -> None:
     line = "W1121 06:14:39.059388   18502 a.cc:1] "
-    (tmp_path / "log").write_text(line + "x" * (LONGEST_MESSAGE * 2) + "\n")
+    (tmp_path / "log").write_text(line + "x" * (MAX_MESSAGE_CHARACTERS * 2) + "\n")
     (message,) = read_messages(tmp_path / "log", "compile")
-    assert len(message.text) == LONGEST_MESSAGE
-    (tmp_path / "log").write_text("".join(f"{line}{number}\n" for number in range(MOST_MESSAGES * 2)))
-    assert len(read_messages(tmp_path / "log", "compile")) == MOST_MESSAGES
+    assert len(message.text) == MAX_MESSAGE_CHARACTERS
+    (tmp_path / "log").write_text("".join(f"{line}{number}\n" for number in range(MAX_MESSAGES * 2)))
+    assert len(read_messages(tmp_path / "log", "compile")) == MAX_MESSAGES
     assert read_messages(tmp_path / "none", "compile") == []

@@ -128,7 +128,7 @@ def test_a_crash_costs_origins_first_then_steps_then_the_text(tmp_path: Path) ->
 
 
 def test_a_run_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(propagation, "LONGEST", 0.3)
+    monkeypatch.setattr(propagation, "TIMEOUT_S", 0.3)
     result = outcome(tmp_path, fake(tmp_path, "import time; time.sleep(1000)"), b"sdy.mesh")
     assert result.text is None
     assert "no end" in (result.problem or "")

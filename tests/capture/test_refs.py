@@ -46,13 +46,13 @@ def test_they_have_the_names_of_the_arguments(capture: Capture) -> None:
     # The argument that is not used is none of the program's; the Ref that is closed over has no name.
     assert list(given)[:4] == ["state['steps']", "state['w1']", "state['w2']", "x"]
     assert len(given) == 5
-    assert {name: value.asked for name, value in given.items() if value.asked} == {
+    assert {name: value.requested for name, value in given.items() if value.requested} == {
         "state['steps']": "P()",
         "state['w1']": "P(None, 'y')",
         "state['w2']": "P('y', None)",
         "x": "P('x', None)",
     }
-    assert all(value.agrees for value in given.values() if value.asked)
+    assert all(value.agrees for value in given.values() if value.requested)
     left = borders(report, "output")
     afterwards = [f"state['{name}'] afterwards" for name in ("steps", "w1", "w2")]
     assert list(left)[:5] == ["result[0]", "result[1]", *afterwards]

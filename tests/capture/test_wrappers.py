@@ -83,7 +83,7 @@ def test_the_table_of_shardings_has_these_names(program: Captured, function: str
         for value in values:
             row = rows.get((role, value.path))
             assert row is not None or value.actual is None, value
-            assert row is None or (row.asked is None) is (value.spec is None)
+            assert row is None or (row.requested is None) is (value.spec is None)
 
 
 def test_a_function_without_a_jit_is_told_apart(program: Captured) -> None:

@@ -157,7 +157,7 @@ def test_one_module_in_a_log_keeps_its_line_numbers(shardscope: Shardscope, tmp_
 def test_stablehlo_alone_shows_what_it_asks_for(shardscope: Shardscope, tmp_path: Path) -> None:
     (tmp_path / "open.mlir").write_text(OPEN)
     report = opened(shardscope, "open.mlir")
-    assert {(each["role"], each["name"], each.get("asked"), each.get("spec")) for each in report["shardings"]} == {
+    assert {(each["role"], each["name"], each.get("requested"), each.get("spec")) for each in report["shardings"]} == {
         ("argument", "%arg0", "P(('a', …), P.UNCONSTRAINED, priorities=(1, None))", None),
         ("argument", "%arg1", None, None),
         ("output", "result 0", "P('a', None)", None),

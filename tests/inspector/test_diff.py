@@ -19,7 +19,7 @@ from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.diff.diff import compare_outlines, diff
 from shardscope.inspector.diff.headline import headline
 from shardscope.inspector.diff.matching import match
-from shardscope.inspector.diff.outline import CollectiveSignature, Counted, Operand, Outline, Place, Transfer
+from shardscope.inspector.diff.outline import CollectiveSignature, Counted, Fingerprint, Operand, Place, Transfer
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json.diff import diff_json_schema, diff_to_json
 from shardscope.inspector.render.markdown import diff_to_markdown
@@ -172,7 +172,9 @@ def test_combined_is_no_change_of_volume(before: Numbers, after: Numbers, told: 
         tuple((carrying("all-reduce", *(size if isinstance(size, tuple) else (size,))), n) for size, n in side)
         for side in (before, after)
     ]
-    found = compare_outlines(*(Outline("", "hlo", (*side, (carrying("all-gather", 7, to=4), 1)), ()) for side in sides))
+    found = compare_outlines(
+        *(Fingerprint("", "hlo", (*side, (carrying("all-gather", 7, to=4), 1)), ()) for side in sides)
+    )
     assert found.same == 1
     assert found.communication_differs == (told is None)
     assert headline(found).startswith(f"no change in communication volume ({told};") == (told is not None)
@@ -181,7 +183,7 @@ def test_combined_is_no_change_of_volume(before: Numbers, after: Numbers, told: 
     # Over other axes it is something else.
     for other in (("y",), ("x", "y")):
         moved = tuple((replace(one, work=replace(one.work, axes=other)), n) for one, n in sides[1])
-        found = compare_outlines(Outline("", "hlo", sides[0], ()), Outline("", "hlo", moved, ()))
+        found = compare_outlines(Fingerprint("", "hlo", sides[0], ()), Fingerprint("", "hlo", moved, ()))
         assert found.communication_differs
 
 

@@ -16,11 +16,11 @@ from shardscope.inspector.render.json import resolved, to_json
 
 ZOO = Path(__file__).parents[2] / "tools" / "zoo"
 PROGRAMS = tomllib.loads((ZOO / "programs.toml").read_text())
-QUICK = ("nnx-mlp", "equinox-mlp")
+REPEAT_BELOW_S = ("nnx-mlp", "equinox-mlp")
 DEVICES = 8
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", REPEAT_BELOW_S)
 def test_a_program_of_the_zoo(name: str, tmp_path: Path) -> None:
     for package in PROGRAMS[name]["packages"]:
         pytest.importorskip(package)

@@ -11,7 +11,7 @@ from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.main_screen import MainScreen
 from textual.pilot import Pilot
 
-PATIENCE = 300
+IDLE_WAIT_S = 300
 """Tenths of a second to wait for what has to come."""
 
 
@@ -36,7 +36,7 @@ class Driver:
 
     async def until(self, true: Callable[[], object]) -> None:
         """Wait until something holds."""
-        for _ in range(PATIENCE):
+        for _ in range(IDLE_WAIT_S):
             await self.pilot.pause()
             if true():
                 return

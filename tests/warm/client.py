@@ -29,7 +29,7 @@ LATE = ("XLA_FLAGS", "PYTEST_CURRENT_TEST")
 SERVERS = 3
 """So many environments have one; started at the second capture, each of which is two processes."""
 
-PATIENCE = 60.0
+IDLE_WAIT_S = 60.0
 """Seconds in which a server must answer."""
 
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
@@ -53,7 +53,7 @@ class Server:
                 env=dict(environment),
                 cwd="/",
             )
-        ours.settimeout(PATIENCE)
+        ours.settimeout(IDLE_WAIT_S)
         self._connection = ours
         self._ready = False
 

@@ -17,9 +17,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 SCHEMA = "shardscope.capture/1"
 
-LONGEST_HEADER = 48
-LARGEST_EVENT = 1 << 28
-LARGEST_TEXT = 1 << 30
+MAX_HEADER_BYTES = 48
+MAX_EVENT_BYTES = 1 << 28
+MAX_TEXT_BYTES = 1 << 30
 
 
 _SURROGATE = re.compile(
@@ -45,18 +45,18 @@ def encode(frame: Frame) -> bytes:
     return b"%d %d\n%b%b" % (len(event), len(frame.text), event, frame.text)
 
 
-def read(stream: BinaryIO, largest: int = LARGEST_TEXT) -> Iterator[Frame]:
+def read(stream: BinaryIO, largest: int = MAX_TEXT_BYTES) -> Iterator[Frame]:
     """The frames of a stream until its end; `largest` is the most bytes that one text may have.
 
     Raises:
         FrameError: at the first bytes that are not a whole frame.
     """
-    while header := stream.readline(LONGEST_HEADER):
+    while header := stream.readline(MAX_HEADER_BYTES):
         lengths = header.split()
         if not header.endswith(b"\n") or len(lengths) != 2 or not all(n.isdigit() for n in lengths):
             raise FrameError("not a frame's header")
         event_length, text_length = map(int, lengths)
-        if event_length > LARGEST_EVENT or text_length > min(largest, LARGEST_TEXT):
+        if event_length > MAX_EVENT_BYTES or text_length > min(largest, MAX_TEXT_BYTES):
             raise FrameError("a frame larger than any that is written")
         event, text = _exactly(stream, event_length), _exactly(stream, text_length)
         try:

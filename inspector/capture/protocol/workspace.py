@@ -86,8 +86,8 @@ def _largest(folder: str, pattern: re.Pattern[str]) -> Path | None:
     return max(found, key=lambda path: path.stat().st_size, default=None)
 
 
-MOST_MESSAGES = 500
-LONGEST_MESSAGE = 16_000
+MAX_MESSAGES = 500
+MAX_MESSAGE_CHARACTERS = 16_000
 
 # W1121 06:14:37.827144   18479 spmd_partitioner.cc:656] text      (absl/log, also `E0000 00:00:1732167891.123456 …`)
 # 2026-11-21 07:10:29.321446: W external/xla/xla/service/spmd/spmd_partitioner.cc:656] text      (JAX 0.7)
@@ -124,11 +124,11 @@ def read_messages(path: Path, phase: Phase) -> list[Message]:
     """The messages in such a file; a message goes on until the next one's head."""
     try:
         with path.open("rb") as file:
-            text = file.read(MOST_MESSAGES * LONGEST_MESSAGE).decode("utf-8", "replace")
+            text = file.read(MAX_MESSAGES * MAX_MESSAGE_CHARACTERS).decode("utf-8", "replace")
     except OSError:
         return []
     unique = {(message.text, message.location): message for _, message in split_log(text, phase)}
-    return [replace(m, text=m.text[:LONGEST_MESSAGE]) for m in unique.values()][:MOST_MESSAGES]
+    return [replace(m, text=m.text[:MAX_MESSAGE_CHARACTERS]) for m in unique.values()][:MAX_MESSAGES]
 
 
 def fatal_message(text: str) -> tuple[str, str] | None:

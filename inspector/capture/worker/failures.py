@@ -15,10 +15,10 @@ from ..protocol.bootstrap import FOLDER
 from ..protocol.events import Failure, Phase, StackFrame
 from ..protocol.request import UsageError
 
-LONGEST = 20_000
+MAX_CHARACTERS = 20_000
 """Characters of an exception's own text."""
 
-MOST_FRAMES = 100
+MAX_FRAMES = 100
 
 OLDEST_JAX = (0, 7, 1)
 
@@ -57,7 +57,7 @@ def describe(error: BaseException, phase: Phase) -> Failure:
 def text_of(error: BaseException) -> str:
     """The beginning of an exception's own text; why there is none, where it fails to say it."""
     try:
-        return str(error)[:LONGEST]
+        return str(error)[:MAX_CHARACTERS]
     except BaseException as problem:
         return f"(its __str__ raised {type(problem).__name__})"
 
@@ -66,7 +66,7 @@ def story(error: BaseException) -> str:
     """The traceback as Python prints it, without the frames of JAX and of shardscope, unless the latter is to blame."""
     told = traceback.TracebackException.from_exception(error)
     for part in _chain(told, set()):
-        part._str = getattr(part, "_str", "")[:LONGEST]  # type: ignore[attr-defined]
+        part._str = getattr(part, "_str", "")[:MAX_CHARACTERS]  # type: ignore[attr-defined]
     if _raised_here(error):
         return "".join(told.format())
     for part in _chain(told, set()):
@@ -87,7 +87,7 @@ def user_stack(error: BaseException) -> tuple[StackFrame, ...]:
     users = [f for f in reversed(frames) if not is_internal(f.filename) and not is_pythons_own(f.filename)]
     return tuple(
         StackFrame(f.filename, f.name, f.lineno or 0, f.end_lineno or 0, f.colno or 0, f.end_colno or 0)
-        for f in users[:MOST_FRAMES]
+        for f in users[:MAX_FRAMES]
     )
 
 
@@ -181,7 +181,7 @@ def _folded(stack: traceback.StackSummary) -> traceback.StackSummary:
     return folded
 
 
-MOST_DEVICES = 1 << 14
+MAX_DEVICES = 1 << 14
 """Nobody simulates more devices in one process."""
 
 # numpy; jax._src.sharding_impls and mesh_utils (JAX 0.7 to 0.12); XLA's compile of a pmap.
@@ -228,7 +228,7 @@ def wanted(message: str, line: str, count: int) -> int | None:
         number = _only_other_number(line, count)
         if number is not None and "index out of range" in message:
             number += 1
-    return number if number is not None and 0 < number <= MOST_DEVICES and number != count else None
+    return number if number is not None and 0 < number <= MAX_DEVICES and number != count else None
 
 
 def _product(sizes: str) -> int:

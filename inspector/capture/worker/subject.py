@@ -86,7 +86,7 @@ def _place(device: Any) -> Device | None:
     )
 
 
-DEEPEST = 8
+MAX_DEPTH = 8
 """How many closures, one in another, are searched."""
 
 
@@ -131,7 +131,7 @@ def meshes_in_function(function: Any) -> Iterator[Any]:
     """The meshes that a function carries in its closures: that is where `shard_map` keeps its own."""
     seen: set[int] = set()
     level = [function]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         fresh = {id(value): value for value in level if id(value) not in seen}
         seen |= fresh.keys()
         yield from filter(_is_mesh, fresh.values())

@@ -12,7 +12,7 @@ def check(report: Report) -> Iterator[Finding]:
     """Each constraint, argument and output that was asked to be cut into parts that are not equal."""
     for value in report.shardings:
         shape, sharding = value.type.shape, value.sharding
-        if value.asked is None or sharding is None or value.manual:
+        if value.requested is None or sharding is None or value.manual:
             continue
         if shape is None or len(shape) != len(sharding.parts):
             continue
@@ -28,11 +28,11 @@ def _found(value: ShardedValue, dim: int, size: int, parts: int) -> Finding:
     return finding(
         RULE,
         FindingPlace(value.name, value.source, value.stage, value.span),
-        f"{value.asked} cuts dimension {dim} of {value.type} into {parts} parts, which do not divide {size}",
+        f"{value.requested} cuts dimension {dim} of {value.type} into {parts} parts, which do not divide {size}",
         confidence="proved",
         axes=axes,
         evidence=(
-            ("asked", value.asked or ""),
+            ("asked", value.requested or ""),
             ("per device", f"{value.local_type}: {padded - size} of {padded} along dimension {dim} are padding"),
         ),
         fixes=advice(

@@ -13,7 +13,7 @@ from ...check.verdict import Verdict
 from ...diff import diff
 from ...diff.headline import headline
 from ...diff.keys import FindingKey, IntermediateSharding
-from ...diff.outline import Outline
+from ...diff.outline import Fingerprint
 from ...diff.outline import Transfer as OutlineTransfer
 from ...diff.pairing import Pair
 from ...diff.wording import differences
@@ -65,7 +65,7 @@ class Change(Struct, frozen=True):
     wire_bytes_delta: int | None
 
 
-class Border(Struct, frozen=True):
+class BoundarySharding(Struct, frozen=True):
     """How an argument or an output is sharded."""
 
     role: str
@@ -77,8 +77,8 @@ class Border(Struct, frozen=True):
 class BorderChange(Struct, frozen=True):
     """An argument or an output that differs; null on the side that does not have it."""
 
-    before: Border | None
-    after: Border | None
+    before: BoundarySharding | None
+    after: BoundarySharding | None
 
 
 class Inside(Struct, frozen=True):
@@ -112,7 +112,7 @@ class FindingChange(Struct, frozen=True):
     place: str
 
 
-class Amount(Struct, frozen=True):
+class Metric(Struct, frozen=True):
     """A number that differs; null on the side that does not have it."""
 
     name: str
@@ -142,9 +142,9 @@ class Diff(Struct, frozen=True):
     shardings: list[BorderChange]
     inside: list[InsideChange]
     findings: list[FindingChange]
-    memory: list[Amount]
-    cost: list[Amount]
-    opcodes: list[Amount]
+    memory: list[Metric]
+    cost: list[Metric]
+    opcodes: list[Metric]
 
 
 def diff_to_json(found: diff.Diff) -> bytes:
@@ -175,7 +175,7 @@ def diff_json_schema() -> dict[str, Any]:
     return schema_of(Diff, "shardscope.diff/1")
 
 
-def _side(side: Outline) -> Side:
+def _side(side: Fingerprint) -> Side:
     return Side(side.title, side.stage, side.count, side.total_wire)
 
 

@@ -14,7 +14,7 @@ from ...report import PeakMemory, Report
 from ...values.elements import Element, shard_bits, shard_elements
 from .shaped import SourceRef, at, shaped
 
-MOST_VALUES = 256
+MAX_VALUES = 256
 
 MAX_ALIVE = 5
 """Values at the peak of memory, without the section on memory."""
@@ -91,7 +91,7 @@ def probes_of(value: report.ProbedValue) -> list[Probe]:
             device=shard.device,
             coords=dict(zip(probe.axes, shard.coordinates, strict=False)),
             part=shard.part,
-            values=_values(shard_elements(probe, number)) if math.prod(probe.extent) <= MOST_VALUES else None,
+            values=_values(shard_elements(probe, number)) if math.prod(probe.extent) <= MAX_VALUES else None,
             bits=shard_bits(probe, number).hex(),
             digest=shard.digest,
             summary=shaped(Summary, shard),

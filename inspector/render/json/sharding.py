@@ -87,7 +87,7 @@ class Sharding(Struct, frozen=True):
     global_type: str
     local_type: str | None
     spec: str | None
-    asked: str | None
+    requested: str | None
     agrees: bool | None
     replicated_bytes: int | None
     manual: list[str]
@@ -111,8 +111,8 @@ class Conflict(Struct, frozen=True):
     rule: str
     factor: str
     source: SourceRef
-    won: Side | None
-    lost: list[Side]
+    chosen: Side | None
+    rejected: list[Side]
     undecided: list[Side]
 
 
@@ -122,8 +122,8 @@ def conflict_of(found: report.Conflict) -> Conflict:
         Conflict,
         found,
         source=found.place,
-        won=None if found.won is None else _side(found.won),
-        lost=list(map(_side, found.lost)),
+        chosen=None if found.chosen is None else _side(found.chosen),
+        rejected=list(map(_side, found.rejected)),
         undecided=list(map(_side, found.undecided)),
     )
 
@@ -140,14 +140,14 @@ def sharding_of(value: report.ShardedValue, program: Program, *, explain: bool) 
 
 
 class Value(Struct, frozen=True):
-    """An argument or a result: `asked` is the requested PartitionSpec, `actual` the one of the compiled program.
+    """An argument or a result: `requested` is the PartitionSpec asked for, `actual` the one of the compiled program.
 
     Null where none was requested; where the program was not compiled, or has no PartitionSpec for it.
     """
 
     path: str
     type: str
-    spec: str | None = field(name="asked")
+    spec: str | None = field(name="requested")
     donated: bool
     actual: str | None = None
 

@@ -10,7 +10,7 @@ from ...report import PlacedMessage, Report
 from ...units import format_bytes, format_seconds, plural
 from ..table import Cell, Column, Detail, Piece, Role, Row, Table, titled
 
-MOST = 12
+MAX_ENTRIES = 12
 """Arguments, and outputs, that a document lists."""
 
 
@@ -40,13 +40,13 @@ def arguments(report: Report) -> Table:
 def _row(side: str, value: Value, number: int) -> Row:
     spec = Piece(value.spec) if value.spec else Piece("unconstrained", "aside")
     sharding = (spec, Piece(", donated", "warning")) if value.donated else spec
-    return Row((Piece(side, "aside"), value.path, value.type, sharding), value, number >= MOST)
+    return Row((Piece(side, "aside"), value.path, value.type, sharding), value, number >= MAX_ENTRIES)
 
 
 def _left_out(inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> Iterable[Piece]:
     for values, word in ((inputs, "argument"), (outputs, "output")):
-        if len(values) > MOST:
-            yield Piece(f"and {plural(len(values) - MOST, f'more {word}')}", "aside")
+        if len(values) > MAX_ENTRIES:
+            yield Piece(f"and {plural(len(values) - MAX_ENTRIES, f'more {word}')}", "aside")
 
 
 LEVELS: dict[str, Role] = {"error": "error", "warning": "warning", "info": "aside"}
@@ -56,7 +56,7 @@ MAX_LINE = 300
 
 Entry = Failure | PlacedMessage | Problem
 
-LONGEST = 20_000
+MAX_CHARACTERS = 20_000
 """Characters of one entry."""
 
 
@@ -108,13 +108,18 @@ def _cells(entry: Entry) -> tuple[Cell, ...]:
 def _details(value: object) -> Sequence[Detail]:
     match value:
         case Failure():
-            return [Detail("hint", value.hint or ""), Detail("", value.details.strip("\n")[:LONGEST], is_code=True)]
+            return [
+                Detail("hint", value.hint or ""),
+                Detail("", value.details.strip("\n")[:MAX_CHARACTERS], is_code=True),
+            ]
         case PlacedMessage(message=Message() as said):
             rest = said.text.strip()
-            shown = [] if "\n" not in rest and len(rest) <= MAX_LINE else [Detail("", rest[:LONGEST], is_code=True)]
+            shown = (
+                [] if "\n" not in rest and len(rest) <= MAX_LINE else [Detail("", rest[:MAX_CHARACTERS], is_code=True)]
+            )
             return [Detail("about", value.about or ""), *shown]
         case Problem():
-            return [Detail("", str(value)[:LONGEST], is_code=True)]
+            return [Detail("", str(value)[:MAX_CHARACTERS], is_code=True)]
     return ()
 
 

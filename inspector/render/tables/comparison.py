@@ -11,7 +11,7 @@ from ...diff.targets import CauseRow, Comparison
 from ...report import Report
 from ...units import format_bytes, format_seconds, plural
 from ..change_rows import (
-    MOST,
+    MAX_ROWS,
     ChangeRow,
     amount_rows,
     border_rows,
@@ -64,7 +64,7 @@ def communication(found: Diff, rows: Iterable[ChangeRow]) -> Table:
         rows=tuple(Row(_change_cells(row), row.changes) for row in rows),
         heading=f"Communication ({found.after.stage}): {totals} per device and run",
         notes=lambda: same,
-        most=MOST,
+        most=MAX_ROWS,
         unit="change",
     )
 
@@ -88,12 +88,12 @@ def _concerns(found: Diff) -> Table:
         Row((Piece(what, "removed" if kind == "added" else "added"), message), kind)
         for kind, what, message in concern_rows(found)
     ]
-    return Table("concerns", "Findings", titled("", ""), tuple(rows), heading="Findings", most=MOST)
+    return Table("concerns", "Findings", titled("", ""), tuple(rows), heading="Findings", most=MAX_ROWS)
 
 
 def _facts(id: str, title: str, rows: Sequence[tuple[str, str]], unit: str) -> Table:
     columns, cells = titled("", ""), tuple(map(Row, rows))
-    return Table(id, title, columns, cells, heading=title, most=MOST, unit=unit)
+    return Table(id, title, columns, cells, heading=title, most=MAX_ROWS, unit=unit)
 
 
 def verdicts_table(verdicts: Sequence[Verdict]) -> Table:

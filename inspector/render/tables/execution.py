@@ -14,7 +14,7 @@ from ...units import format_seconds, plural
 from ...values.elements import array_lines, coordinates_text
 from ..table import Cell, Column, Detail, Piece, Row, Table, axes_cell, titled
 
-LONGEST_VALUES = 60
+MAX_VALUE_CHARACTERS = 60
 
 
 def live(report: Report) -> Table:
@@ -52,7 +52,7 @@ def not_run(report: Report) -> str:
 
 def _row(output: OutputSummary) -> Row:
     values = " ".join((output.values or "").split())
-    values = values if len(values) <= LONGEST_VALUES else f"{values[:LONGEST_VALUES]}…"
+    values = values if len(values) <= MAX_VALUE_CHARACTERS else f"{values[:MAX_VALUE_CHARACTERS]}…"
     numbers = (_number(output.minimum), _number(output.mean), _number(output.maximum))
     bad = Piece(_number(output.non_finite), "error" if output.non_finite else "aside")
     return Row((output.path, output.type, output.spec or "", *numbers, bad, values), output)

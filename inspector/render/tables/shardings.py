@@ -15,9 +15,9 @@ from ..collective_rows import common_name
 from ..table import Cell, Column, Piece, Row, Table, axes_cell
 from ..why_lines import conflict_lines, why_line
 
-MOST_CHAINS = 12
-MOST_REPLICATED = 5
-MOST_CONFLICTS = 8
+MAX_CHAINS = 12
+MAX_REPLICATED = 5
+MAX_CONFLICTS = 8
 """Lines of each part under the table."""
 
 EMPTY = "Not available: the program has no mesh, or its propagation was not recorded."
@@ -80,9 +80,9 @@ def _row(
         Piece(value.role, "aside"),
         name,
         str(value.type),
-        value.asked or "",
+        value.requested or "",
         Piece(f"{got} ✗", "error") if value.agrees is False else same,
-        str(value.local_type or ("?" if value.asked and not value.spec else value.type)),
+        str(value.local_type or ("?" if value.requested and not value.spec else value.type)),
         format_bytes(value.replicated_bytes),
         value.source.text(report.script),
     )
@@ -94,22 +94,22 @@ def _under(rows: Sequence[tuple[int, ShardedValue, str]], report: Report) -> Ite
     unasked = [
         why_line(found, name, report)
         for _, value, name in rows
-        if value.role in ("argument", "output") and (value.asked is None or value.agrees is False)
+        if value.role in ("argument", "output") and (value.requested is None or value.agrees is False)
         for found in why(report.program, value)
     ]
-    yield from (Piece(line, "aside") for line in unasked[:MOST_CHAINS])
-    if (more := len(unasked) - MOST_CHAINS) > 0:
+    yield from (Piece(line, "aside") for line in unasked[:MAX_CHAINS])
+    if (more := len(unasked) - MAX_CHAINS) > 0:
         yield Piece(f"and {more:,} more; --format json --details shardings lists all", "aside")
     found = [value for value in values(report.program) if value.replicated_bytes]
     found.sort(key=lambda value: -(value.replicated_bytes or 0))
-    for value in found[:MOST_REPLICATED]:
+    for value in found[:MAX_REPLICATED]:
         name = f"{value.name}{_place(value, report)}"
         copies = format_bytes(value.replicated_bytes)
         yield Piece(f"replicated: {copies} per device, {name}, {value.type} as {value.spec}", "aside")
     distinct = list(dict.fromkeys(tuple(conflict_lines(each, report)) for each in conflicts(report.program)))
-    for lines in distinct[:MOST_CONFLICTS]:
+    for lines in distinct[:MAX_CONFLICTS]:
         yield from lines
-    if (more := len(distinct) - MOST_CONFLICTS) > 0:
+    if (more := len(distinct) - MAX_CONFLICTS) > 0:
         yield Piece(f"and {plural(more, 'more conflict')}", "aside")
 
 
@@ -119,7 +119,7 @@ def _alike(found: Iterable[ShardedValue], report: Report) -> Iterable[tuple[int,
     for value in found:
         place = "" if value.role == "argument" else _place(value, report)
         stem = "".join(part for part, _ in groupby("".join("#" if c.isdigit() else c for c in value.name)))
-        key = (value.role, stem, place, value.asked, value.spec, value.type, value.agrees, value.replicated_bytes)
+        key = (value.role, stem, place, value.requested, value.spec, value.type, value.agrees, value.replicated_bytes)
         groups.setdefault(key, []).append((value, place))
     for members in groups.values():
         first, place = members[0]

@@ -82,12 +82,12 @@ def test_one_axis_for_two_dimensions(script: Path) -> None:
     assert about == {"%arg0" if conflict.factor == "i" else "%arg1", "%0"}
     assert {each for value in every for each in conflicts_of(found, value)} == {conflict}
     assert (conflict.operation, conflict.rule) == ("dot_general", "ik,kj->ij")
-    (lost,) = conflict.lost
-    assert conflict.won is not None
+    (lost,) = conflict.rejected
+    assert conflict.chosen is not None
     losing = {"i": "a dim 0", "j": "b dim 1"}
-    assert str(conflict.won.value) == f"%0 dot_general dim {'ij'.index(conflict.factor)}"
+    assert str(conflict.chosen.value) == f"%0 dot_general dim {'ij'.index(conflict.factor)}"
     assert str(lost.value) == losing[conflict.factor]
-    (taken,) = conflict.won.elsewhere
+    (taken,) = conflict.chosen.elsewhere
     assert str(taken.origin) in ("argument a", "argument b")
     lines = list(conflict_lines(conflict, inspect(found)))
     assert lines[0].endswith(f"conflicting shardings for {conflict.factor}")
@@ -111,13 +111,13 @@ def test_what_is_chosen_is_what_the_compiled_product_multiplies(script: Path, fu
     whole = {"product": {"i": 8, "j": 8, "k": 16}, "rows_of_both": {"i": 16, "j": 8, "k": 32}}[function]
     (conflict,) = conflicts(found)
     parts = whole[conflict.factor] // executed[conflict.factor]
-    assert conflict.won is not None
+    assert conflict.chosen is not None
     assert conflict.undecided == ()
-    assert 8 ** len(conflict.won.axes) == parts
-    assert all(8 ** len(side.axes) != parts for side in conflict.lost)
+    assert 8 ** len(conflict.chosen.axes) == parts
+    assert all(8 ** len(side.axes) != parts for side in conflict.rejected)
     # What is gathered is what lost; of the product of rows it is the second operand.
     if function == "rows_of_both":
-        assert [str(side.value) for side in conflict.lost] == ["b dim 0"]
+        assert [str(side.value) for side in conflict.rejected] == ["b dim 0"]
 
 
 def test_no_conflict_where_all_agree(script: Path, sample: SampleCapture) -> None:

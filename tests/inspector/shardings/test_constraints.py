@@ -31,7 +31,7 @@ def test_each_constraint_requests_what_its_line_says() -> None:
     for row in rows:
         assert row.source.line is not None
         assert row.agrees
-        seen.setdefault(row.source.line, set()).add(str(row.asked))
+        seen.setdefault(row.source.line, set()).add(str(row.requested))
     # `inner` is called three times, so its line has more than one row.
     assert len(rows) > len(by_line)
     assert seen == by_line

@@ -28,7 +28,7 @@ def test_shardings_are_those_of_jax(seed: int) -> None:
                 # What nothing uses has no place in the compiled program.
                 assert value.actual is None
                 continue
-            assert row.asked is None or value.spec is not None
+            assert row.requested is None or value.spec is not None
             # JAX names the axes of the compiled program; of requested ones, those that are longer than 1 count.
             if value.actual is not None:
                 assert row.sharding is not None

@@ -28,7 +28,7 @@ def captured() -> Capture:
 
 def test_the_table_is_what_was_compiled(captured: Capture) -> None:
     rows = borders(Program(captured))
-    assert [(row.role, row.name, row.asked, row.spec) for row in rows] == [
+    assert [(row.role, row.name, row.requested, row.spec) for row in rows] == [
         ("argument", "x", "P('data', None)", "P('data', None)"),
         ("argument", "w1", "P(None, 'model')", "P(None, 'model')"),
         ("argument", "w2", None, "P('model', None)"),

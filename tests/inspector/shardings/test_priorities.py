@@ -66,8 +66,8 @@ def test_the_lower_number_is_propagated_first(
     met = conflicts(program)
     assert {each.operation for each in met} == {"cosine" if loser == "b" else "sine"}
     # Which of them is executed would be told by the partitioned program, which is not there.
-    assert all(each.won is None and not each.lost for each in met)
+    assert all(each.chosen is None and not each.rejected for each in met)
     sides = {str(why.origin) for each in met for side in each.undecided for why in side.why}
     assert sides == {f"argument {winner}", f"argument {loser}"}
     (asked,) = (value for value in inspect(program).shardings if value.role == "constraint")
-    assert asked.asked == "P(P.UNCONSTRAINED, P.UNCONSTRAINED, 'y', priorities=(None, None, 2))"
+    assert asked.requested == "P(P.UNCONSTRAINED, P.UNCONSTRAINED, 'y', priorities=(None, None, 2))"

@@ -143,11 +143,11 @@ def test_every_value_is_sharded_as_it_should(name: str, report: dict[str, Report
 
 def test_asked_and_got(report: dict[str, Report]) -> None:
     (found,) = (each for each in report["guide.py:open_dimension"].shardings if each.role == "constraint")
-    assert (found.asked, found.spec, found.agrees) == ("P('data', P.UNCONSTRAINED)", "P('data', None)", True)
+    assert (found.requested, found.spec, found.agrees) == ("P('data', P.UNCONSTRAINED)", "P('data', None)", True)
     (found,) = (each for each in report["guide.py:gathered"].shardings if each.role == "shard_map input")
-    assert (found.asked, found.spec, found.agrees) == ("P('data', 'model')", "P(None, 'model')", False)
+    assert (found.requested, found.spec, found.agrees) == ("P('data', 'model')", "P(None, 'model')", False)
     outputs = {each.name: each for each in report["guide.py:in_out"].shardings if each.role == "output"}
-    assert outputs["result"].asked == "P(None, 'data')"
+    assert outputs["result"].requested == "P(None, 'data')"
     assert not any(each.agrees is False for each in report["notes.py:reshards"].shardings)
 
 

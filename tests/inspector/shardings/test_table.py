@@ -102,7 +102,7 @@ def test_arguments_by_path_and_what_was_asked(sample: SampleCapture) -> None:
     report = inspect(sample("fsdp_tp:grad"))
     found = {value.name: value for value in report.shardings if value.role == "argument"}
     first = found["params[0][0]"]
-    assert (first.asked, first.spec, first.agrees) == ("P(('feats', 'batch'), None)",) * 2 + (True,)
+    assert (first.requested, first.spec, first.agrees) == ("P(('feats', 'batch'), None)",) * 2 + (True,)
     assert (str(first.type), str(first.local_type), first.replicated_bytes) == ("f32[16,32]", "f32[2,32]", 0)
 
 
@@ -116,7 +116,7 @@ def test_replicated_bytes(sample: SampleCapture) -> None:
 def test_an_open_constraint_shows_what_was_left_open(sample: SampleCapture) -> None:
     report = inspect(sample("constraint:open_columns"))
     (found,) = (value for value in report.shardings if value.role == "constraint")
-    assert (found.asked, found.spec, found.agrees) == ("P('data', P.UNCONSTRAINED)", "P('data', 'model')", True)
+    assert (found.requested, found.spec, found.agrees) == ("P('data', P.UNCONSTRAINED)", "P('data', 'model')", True)
 
 
 def test_not_as_asked(sample: SampleCapture) -> None:

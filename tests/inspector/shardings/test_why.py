@@ -97,7 +97,7 @@ def test_the_guides_program_in_words(sample: SampleCapture) -> None:
     report = inspect(sample("predict:predict"))
     by_name = {value.name: value for value in report.shardings}
     w2 = by_name["w2"]
-    assert (w2.asked, w2.spec, str(w2.type), str(w2.local_type)) == (
+    assert (w2.requested, w2.spec, str(w2.type), str(w2.local_type)) == (
         None,
         "P('model', None)",
         "f32[256,10]",

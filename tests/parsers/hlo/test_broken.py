@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.hlo import HloModule, parse_module
-from shardscope.parsers.hlo.problems import MOST_PROBLEMS
+from shardscope.parsers.hlo.problems import MAX_PROBLEMS
 from shardscope.parsers.source import Source
 
 from .coverage import untold
@@ -243,7 +243,7 @@ def test_rows_between_computations_belong_to_none() -> None:
 def test_no_more_problems_than_one_can_read() -> None:
     module = read("HloModule m\n\nENTRY %e () -> f32[] {\n" + "  %x = f32[] add(%y\n" * 5000 + "}\n")
     assert len(module.computations[0].instructions) == 5000
-    assert len(module.problems) == MOST_PROBLEMS + 1
+    assert len(module.problems) == MAX_PROBLEMS + 1
     assert module.problems[-1].message == "there are more problems after this one"
 
 

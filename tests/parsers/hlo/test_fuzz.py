@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.hlo import HloModule, parse_module
-from shardscope.parsers.hlo.problems import MOST_PROBLEMS
+from shardscope.parsers.hlo.problems import MAX_PROBLEMS
 from shardscope.parsers.source import Source
 
 from ..damage import SCRAPS, SEEDS, damaged_line, damaged_texts, is_linear, portable, repeated
@@ -44,7 +44,7 @@ def look_at_everything(module: HloModule) -> None:
     assert sum(module.opcode_counts().values()) == len(instructions)
     for each in instructions[:99]:
         assert module.instruction_at(each.span.start).span == each.span
-    if len(module.problems) <= MOST_PROBLEMS:
+    if len(module.problems) <= MAX_PROBLEMS:
         assert untold(module) == []
 
 

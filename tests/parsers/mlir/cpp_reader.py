@@ -20,7 +20,7 @@ from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 
 INTEGERS = ("replica_groups", "source_target_pairs")
-LONGEST = 20_000
+MAX_CHARACTERS = 20_000
 """Characters of an attribute that are printed; constants may be megabytes long."""
 
 
@@ -52,7 +52,7 @@ def printed(name, attribute):
         except ValueError:
             return str(attribute)
         return {"shape": ir.ShapedType(attribute.type).shape, "values": list(elements)}
-    return str(attribute)[:LONGEST]
+    return str(attribute)[:MAX_CHARACTERS]
 
 
 def read(module):

@@ -92,7 +92,7 @@ def _dtype(name: str) -> Any:
     return dtype
 
 
-LARGEST_INTEGER = 8
+MAX_INTEGER = 8
 """Integers are below this: they are as likely as not indices into something."""
 
 KEY_IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
@@ -115,7 +115,7 @@ def concrete(leaf: Any, seed: int, index: int) -> Any:
         return generator.integers(0, 2, leaf.shape).astype(bool)
     if jnp.issubdtype(leaf.dtype, jnp.integer):
         largest = int(jnp.iinfo(leaf.dtype).max)
-        return generator.integers(0, min(LARGEST_INTEGER, largest + 1), leaf.shape).astype(leaf.dtype)
+        return generator.integers(0, min(MAX_INTEGER, largest + 1), leaf.shape).astype(leaf.dtype)
     values = generator.standard_normal(leaf.shape, dtype=np.float32)
     if jnp.issubdtype(leaf.dtype, jnp.complexfloating):
         values = values + 1j * generator.standard_normal(leaf.shape, dtype=np.float32)

@@ -20,10 +20,10 @@ from ..program.avals import is_ref, spec_text, type_text
 from ..program.values import donations, leaves_of, result_path
 
 RUNS = 5
-LONGEST = 2.0
+TIMEOUT_S = 2.0
 """Seconds after which no further run is begun; there is always one after the warm-up."""
 
-LARGEST_PRODUCT = 1 << 24
+MAX_PRODUCT = 1 << 24
 """Elements of outputs that are multiplied with random vectors."""
 
 SMALL = 64
@@ -70,7 +70,7 @@ def run(compiled: Any, inputs: Inputs, closely: bool = False) -> tuple[list[Any]
     begun = time.perf_counter()
     outputs, seconds = once(compiled, inputs)
     times: list[float] = []
-    while not times or (len(times) < RUNS and time.perf_counter() - begun + seconds < LONGEST):
+    while not times or (len(times) < RUNS and time.perf_counter() - begun + seconds < TIMEOUT_S):
         outputs, seconds = once(compiled, inputs)
         times.append(round(seconds, 9))
     leaves_out, _ = jax.tree_util.tree_flatten_with_path(outputs)
@@ -149,7 +149,7 @@ def fingerprint(array: Any) -> dict[str, Any]:
     found: dict[str, Any] = {
         "digest": hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).hexdigest()
     }
-    if array.size > LARGEST_PRODUCT or not array.size or jnp.issubdtype(array.dtype, jnp.complexfloating):
+    if array.size > MAX_PRODUCT or not array.size or jnp.issubdtype(array.dtype, jnp.complexfloating):
         return found
     wide = np.nan_to_num(array.astype(np.float64).ravel())
     random = np.random.default_rng(0)

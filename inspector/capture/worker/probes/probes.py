@@ -27,14 +27,14 @@ from .timings import census
 WHOLE = 4096
 """Elements of a shard that are recorded; of a larger one a window of so many."""
 
-MOST_BYTES = 1 << 26
+MAX_BYTES = 1 << 26
 """Bytes of recorded elements in one capture."""
 
-QUICK = 1.0
+REPEAT_BELOW_S = 1.0
 """Seconds below which the run is repeated, without what the first one has to do once."""
 
-MOST_DIFFERENCES = 1000
-LARGEST = 1e300
+MAX_DIFFERENCES = 1000
+MAX_DISTANCE = 1e300
 """Stands for distances that JSON has no number for."""
 
 
@@ -49,7 +49,7 @@ class Probed:
         self.prober = prober
         self.window = window
         self.assignment = [int(device.id) for device in compiled.runtime_executable().local_devices()]
-        self.room = MOST_BYTES
+        self.room = MAX_BYTES
         self._shown = census(compiled.as_text())
         self._traced = traced
         self._outputs = tuple(compiled_shardings(compiled, "output"))
@@ -72,7 +72,7 @@ class Probed:
             raise TooLargeError(f"they take {size / 1e9:.1f} GB; {available / 1e9:.1f} GB of memory are free")
         probed = traced.lower().compile()
         seconds = self._timed(probed, inputs)
-        if seconds < QUICK:
+        if seconds < REPEAT_BELOW_S:
             seconds = min(seconds, self._timed(probed, inputs))
         return values.Probed(self._shown, census(probed.as_text()), round(seconds, 9))
 
@@ -127,12 +127,12 @@ class Probed:
                 if distance is not None:
                     when: Any = site.when  # of those that were asked for
                     place = (site.position, reading.iteration, tuple(reading.coordinates.values()))
-                    differs.append(Apart(site.path, when, *place, min(distance, LARGEST)))
+                    differs.append(Apart(site.path, when, *place, min(distance, MAX_DISTANCE)))
         for number, (one, two) in enumerate(zip(self._results, results, strict=True)):
             count += 1
             if has_bits(jax.typeof(one)) and (distance := apart(plain(one), plain(two))) is not None:
-                differs.append(Apart((), "output", number, (), (), min(distance, LARGEST)))
-        return Reference(count, tuple(differs[:MOST_DIFFERENCES]))
+                differs.append(Apart((), "output", number, (), (), min(distance, MAX_DISTANCE)))
+        return Reference(count, tuple(differs[:MAX_DIFFERENCES]))
 
     def whole(self, when: Literal["argument", "output"], position: int, array: Any) -> Iterator[Probe]:
         """The shards of an argument or an output, where it is an array on devices."""

@@ -26,7 +26,7 @@ from .digests import digest, has_bits, plain
 from .equations import Environment, bind, evaluated
 from .sites import Layer, Looped, Mapped, Path, Site, Taken, When, slots_for
 
-MOST_SITES = 2000
+MAX_SITES = 2000
 """Values, and digests of values, that are taken; of a program that has more, the first ones."""
 
 
@@ -102,7 +102,7 @@ class Prober:
         """Keep one value, with where it is from."""
         value = jnp.asarray(value)
         key = f"{'/'.join(path)}:{when}:{position}"
-        if key not in self.sites and len(self.sites) >= MOST_SITES and when not in ("branch", "count"):
+        if key not in self.sites and len(self.sites) >= MAX_SITES and when not in ("branch", "count"):
             return
         type = type_text(jax.typeof(value) if aval is None else aval)
         self.sites[key] = Site(path, when, position, tuple(self.layers), type)

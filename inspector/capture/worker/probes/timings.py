@@ -17,7 +17,7 @@ from ....catalog.spellings import HLO_OPCODES
 from ...protocol.values import Timing
 
 RUNS = 5
-LONGEST = 2.0
+TIMEOUT_S = 2.0
 """Seconds that the runs together may take; there is always one."""
 
 _COLLECTIVE = re.compile(
@@ -56,7 +56,7 @@ def measure(text: str, once: Callable[[], Any], seconds: float, folder: Path) ->
         return ()
     try:
         with jax.profiler.trace(str(folder)):
-            for _ in range(max(1, min(RUNS, int(LONGEST / max(seconds, 1e-6))))):
+            for _ in range(max(1, min(RUNS, int(TIMEOUT_S / max(seconds, 1e-6))))):
                 once()
         events = [event for path in sorted(folder.rglob("*.xplane.pb")) for event in _read(path, names)]
     finally:

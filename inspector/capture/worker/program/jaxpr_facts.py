@@ -13,7 +13,7 @@ from ....catalog.spellings import rule_of
 from . import avals, structure
 from .structure import Stacks, name_stack
 
-LONGEST_PARAMETER = 2000
+MAX_PARAMETER_CHARACTERS = 2000
 """Characters of one parameter's text; a `dense` constant or a callback may print without end."""
 
 NAMED_AXES = ("axes", "axis_name", "axis_names", "axis")
@@ -147,7 +147,7 @@ def _text(value: Any) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_PARAMETER else text[:LONGEST_PARAMETER] + "…"
+    return text if len(text) <= MAX_PARAMETER_CHARACTERS else text[:MAX_PARAMETER_CHARACTERS] + "…"
 
 
 def _letters(number: int) -> str:
