@@ -128,10 +128,7 @@ def _cost(report: Report, program: str) -> Content:
     cost = report.cost
     if cost is None or program != "hlo":
         return Content("")
-    parts = {"compute": cost.compute, "memory": cost.memory, "communication": cost.communication}
-    lines = [
-        Content.styled(f"{name} {format_seconds(s)}", "bold" if name == cost.bound else "") for name, s in parts.items()
-    ]
     least = "at least " if cost.at_least else ""
-    head = Content.assemble("   one run ", least, (format_seconds(cost.total), "bold"), " by a model: ")
-    return Content.assemble(head, Content(" · ").join(lines))
+    return Content.assemble(
+        "   est. ", least, (format_seconds(cost.total), "bold"), f" per step, bound by {cost.bound}"
+    )

@@ -55,15 +55,17 @@ def run_traced(
         faked.pop(CACHE_VARIABLE)
         environment = faked | ({CACHE_VARIABLE: os.environ[CACHE_VARIABLE]} if CACHE_VARIABLE in os.environ else {})
     started = time.monotonic()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        process = subprocess.Popen(
-            command, env=environment, stdout=stdout, preexec_fn=lambda: signal.signal(signal.SIGINT, before)
-        )
-        finished = Finished(process.wait(), time.monotonic() - started)
+        process = subprocess.Popen(command, env=environment, stdout=stdout)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise CaptureError(f"cannot run {command[0]}: {reason}") from error
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        finished = Finished(process.wait(), time.monotonic() - started)
+    except BaseException:
+        process.terminate()
+        raise
     finally:
         signal.signal(signal.SIGINT, before)
     if not (folder / SITE_FOLDER).is_dir():

@@ -52,7 +52,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ("[tool.shardscope]\nignore = ['SS99']", ["ignore", "unknown rule 'SS99'", "shardscope rules"]),
         ("[tool.shardscope]\ndevices = 0", ["devices", "a number of fake CPU devices", "0"]),
         ("[tool.shardscope]\nfail_on = 'error'", ["unknown key 'fail_on'", "did you mean 'fail-on'"]),
-        ("[tool.shardscope]\nxyz = 1", ["unknown key 'xyz'", "there are target, devices"]),
+        ("[tool.shardscope]\nxyz = 1", ["unknown key 'xyz'", "expected one of target, devices"]),
         ("[tool.shardscope.per-path-ignores]\n'a/*' = 'SS01'", ["per-path-ignores", "a table of lists of rules"]),
         ("[tool.shardscope.per-path-ignores]\n'a/*' = ['SS98']", ["per-path-ignores.'a/*'", "unknown rule 'SS98'"]),
         ("[tool.shardscope.thresholds]\nSS01 = 3", ["thresholds", "SS01 missing-reduce-scatter has no threshold"]),

@@ -46,6 +46,7 @@ def repository(tmp_path: Path) -> Path:
 def front(repository: Path) -> Iterator[subprocess.Popen[bytes]]:
     """`diff --git`, which has a process, two folders and a worktree, while the script runs."""
     place = repository.parent / "pids"
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup the command ignores it, as it should
     child = subprocess.Popen(
         [sys.executable, "-m", "shardscope", "diff", "busy.py:fn", "--git", "HEAD"],
         cwd=repository,
@@ -53,6 +54,7 @@ def front(repository: Path) -> Iterator[subprocess.Popen[bytes]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+    signal.signal(signal.SIGHUP, ignored)
     for _ in range(1200):
         if place.exists() or child.poll() is not None:
             break

@@ -93,6 +93,7 @@ FIXED = {
     "other_sums": (
         "makes partial sums over 'x', and out_sharding leaves them over 'y'",
         [("over 'x' in the contracting dimension", 'unreduced={"y"}'), ("partial sums over 'y'", 'unreduced={"y"}')],
+        '+    return jnp.einsum("ij,jk->ik", a, b, '
         "out_sharding=jax.NamedSharding(explicit, P(None, None, unreduced={'x'})))",
     ),
 }
