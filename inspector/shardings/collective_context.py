@@ -25,7 +25,7 @@ from ..ir.def_use import forward
 from ..ir.program import Program
 from ..report import Collective, CollectiveCause, Confidence, Effect, MovedDimension, Why
 from .dataflow import Dataflow, Node
-from .executed import kept_axes
+from .executed import kept_axes, takes_result
 from .explained import Wording, why_axis, wording_of
 from .placement import same
 from .recorded import ASKING, sharding_at
@@ -176,7 +176,9 @@ class CollectiveContext:
     def _is_asked(self, cut: _Cut) -> bool:
         """Whether a constraint on a value keeps its dimension from the axes of the collective."""
         asking = self._asking(cut.node)
-        asked = None if asking is None else placed_at(self.flow, self.flow.results(asking)[0])
+        if asking is None or takes_result(self.program, self.flow, self.row, self.collective):
+            return False
+        asked = placed_at(self.flow, self.flow.results(asking)[0])
         return asked is not None and not self._along(asked.dims[cut.dim].axes)
 
     def _reordered(self, cut: _Cut, other: _Cut) -> CollectiveCause:

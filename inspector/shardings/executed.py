@@ -17,10 +17,16 @@ from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type
 from ..links.operation_ids import tag_of_location, tagged_places
+from ..report import Collective
 from .dataflow import Dataflow
 
 STAGE = "hlo-spmd"
 """What comes out of the partitioner."""
+
+FORMS = frozenset({"bitcast", "copy", "get-tuple-element", "reshape", "transpose"})
+"""Instructions that change nothing but the form of a value; their first operand is that."""
+
+MAX_FORMS = 8
 
 OPCODES = {"dot_general": "dot", "broadcast_in_dim": "broadcast"}
 """HLO's names of operations where they are others than StableHLO's, which have underscores."""
@@ -49,13 +55,37 @@ def kept_axes(
         return None
 
 
+def takes_result(program: Program, flow: Dataflow, row: int, collective: Collective) -> bool:
+    """Whether an operation is seen to take what a collective gives, through instructions that only change the form."""
+    stage, text = program.stage("sdy"), program.stage(collective.stage)
+    tag = None if stage is None else tag_of_location(stage, flow.rows[row].location)
+    if text is None or tag is None:
+        return False
+    for computation, instruction in _instructions(text, tag):
+        if instruction.opcode != _opcode(flow, row) or computation.name != collective.computation:
+            continue
+        for name in instruction.operands:
+            made = computation.instruction(name)
+            for _ in range(MAX_FORMS):
+                if made is None or made.opcode not in FORMS:
+                    break
+                made = computation.instruction(made.operands[0])
+            if made is not None and made.name == collective.name:
+                return True
+    return False
+
+
+def _opcode(flow: Dataflow, row: int) -> str:
+    name = flow.rows[row].name.rpartition(".")[2]
+    return OPCODES.get(name, name.replace("_", "-"))
+
+
 @derived
 def _sizes(stage: ParsedStage, text: ParsedStage, flow: Dataflow, row: int) -> Mapping[str, int]:
     rule, tag = flow.records.rule(flow.rows[row]), tag_of_location(stage, flow.rows[row].location)
     if rule is None or tag is None:
         return {}
-    name = flow.rows[row].name.rpartition(".")[2]
-    opcode = OPCODES.get(name, name.replace("_", "-"))
+    opcode = _opcode(flow, row)
     met: dict[str, set[int]] = {}
     for computation, instruction in _instructions(text, tag):
         if instruction.opcode == opcode:
