@@ -26,4 +26,5 @@ def test_axes_in_hlo(sample: SampleCapture, name: str, stage: str) -> None:
     written = re.findall(rb" (?:all-(?:reduce|gather|to-all)|reduce-scatter|collective-permute)\(", found.source.data)
     assert len(axes) == len(written)
     known = [each.axes for each in inspect(whole).collectives if each.stage == stage]
-    assert axes == (known if has_axes else [None] * len(written))
+    assert [each is not None for each in axes] == [has_axes] * len(written)
+    assert not (has_axes and known) or axes == known
