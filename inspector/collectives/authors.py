@@ -11,7 +11,7 @@ from ..ir.stage import ParsedStage
 from ..links.operation_ids import tags_in
 from ..report import REQUESTED, WRITTEN, Collective, CollectivePart, Origin, SourcePosition
 from .context import AnalysisContext
-from .operations import Lowered, OperationFacts, asks_for_shardings, facts_of
+from .operations import OperationFacts, facts_of
 from .origin import CUSTOM, is_path, last_components, merged_parts
 from .spelled import argument_of
 from .twins import BECOMES, Part, Twins, parts_of
@@ -91,16 +91,14 @@ def _known(stage: ParsedStage, part: Part, has_twins: bool, is_whole: bool, cont
         part.type,
         source,
         collective.op_name if is_whole else None,
-        _origin(collective, part, facts, has_twins, context.lowered),
+        _origin(collective, part, facts, has_twins),
         (collective.direction if is_whole else "unknown") if direction in (None, "unknown") else direction,
         module or (() if argument is None else module_of_name(argument)),
         argument,
     )
 
 
-def _origin(
-    collective: Collective, part: Part, facts: Sequence[OperationFacts], has_twins: bool, lowered: Lowered
-) -> Origin:
+def _origin(collective: Collective, part: Part, facts: Sequence[OperationFacts], has_twins: bool) -> Origin:
     if collective.origin in WRITTEN and CUSTOM in last_components(collective.op_name or ""):
         return collective.origin
     by_name: Origin = "unknown" if collective.origin in WRITTEN else collective.origin
@@ -108,8 +106,6 @@ def _origin(
     if written:
         return _of_all({each.origin for each in written})
     if part.twin is not None:
-        if not facts and asks_for_shardings(lowered):
-            return "unknown"
         asked = agreed(each.origin for each in facts if each.origin not in WRITTEN) or "partitioner"
         # Of what JAX lowers to a function of its own, as a cumsum, no equation is known.
         return by_name if asked == "unknown" else asked

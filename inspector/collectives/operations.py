@@ -15,7 +15,6 @@ from ...parsers.mlir import MlirModule, Operation
 from ...parsers.mlir.lists import symbol
 from ..catalog.spellings import CUSTOM_CALLS, STABLEHLO_OPS, Kind
 from ..ir.derived import derived
-from ..ir.jaxpr import Equation
 from ..ir.jaxpr_flow import At, JaxprFlow
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.name_scopes import common_start, keys_of_name, module_of_name, scopes, without_indices
@@ -131,21 +130,8 @@ def _origin(kind: Kind | None, place: EquationPlace, *, is_derived: bool) -> Ori
     equation = place.equation
     if kind is not None:
         return "autodiff" if is_derived and not equation.in_custom_vjp else "user"
-    return ("autodiff" if is_derived else "explicit") if _asks(equation) else "partitioner"
-
-
-def asks_for_shardings(lowered: Lowered) -> bool:
-    """Whether any operation of the jaxpr asks for its result's sharding."""
-    return lowered.jaxpr is not None and lowered.jaxpr.jaxpr is not None and _any_asks(lowered.jaxpr.jaxpr)
-
-
-@derived
-def _any_asks(text: JaxprText) -> bool:
-    return any(_asks(place.equation) for place in text.equations)
-
-
-def _asks(equation: Equation) -> bool:
-    return equation.primitive == "reshard" or dict(equation.params).get("out_sharding", "None") != "None"
+    asks = equation.primitive == "reshard" or dict(equation.params).get("out_sharding", "None") != "None"
+    return ("autodiff" if is_derived else "explicit") if asks else "partitioner"
 
 
 def _paths(flow: JaxprFlow, place: EquationPlace) -> Iterator[str]:
