@@ -58,9 +58,8 @@ def _is_vector(instruction: Instruction) -> bool:
 
 
 def _part(instruction: Instruction) -> CollectivePart:
-    metadata = instruction.metadata
     return CollectivePart(
         type=array_type(instruction.type),
         source=SourcePosition.exact(instruction.frames),
-        op_name=metadata.op_name if metadata is not None and metadata.op_name else None,
+        op_name=instruction.op_name,
     )

@@ -161,8 +161,7 @@ def _collective(
     else:
         operands = tuple(leaves(instruction.type))
     bytes_in, bytes_out = size(operands), size(results)
-    metadata = place.metadata or instruction.metadata
-    op_name = metadata.op_name if metadata is not None and metadata.op_name else None
+    op_name = place.op_name or instruction.op_name
     # Transfers have channels of their own.
     channel = instruction.attributes.get("channel_id") if transfer is None else None
     marks = {**instruction.frontend_attributes, **place.frontend_attributes}

@@ -97,8 +97,8 @@ def partitioning_of(before: HloModule, after: HloModule) -> Partitioning:
     sides = []
     for module in (before, after):
         collectives = module.with_opcode(HLO_OPCODES)
-        names = (c.metadata.op_name for c in collectives if c.metadata is not None)
-        sides += [_known(c.attributes.get("channel_id") for c in collectives), _known(names)]
+        channels = (each.attributes.get("channel_id") for each in collectives)
+        sides += [_known(channels), _known(each.op_name for each in collectives)]
     return Partitioning(*sides)
 
 

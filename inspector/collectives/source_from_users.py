@@ -71,7 +71,6 @@ def _users(computation: Computation, members: list[Instruction]) -> dict[Instruc
 
 
 def _positions(users: list[Instruction], differentiated: bool) -> UserPositions:
-    names = [user.metadata.op_name if user.metadata is not None else None for user in users]
-    directions = {direction_of(name, differentiated=differentiated) for name in names}
+    directions = {direction_of(user.op_name, differentiated=differentiated) for user in users}
     first = min(users, key=lambda user: user.span)
     return UserPositions(SourcePosition(first.frames, "shape"), directions.pop() if len(directions) == 1 else "unknown")

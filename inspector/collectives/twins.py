@@ -119,12 +119,11 @@ def typed_shapes_of(collective: Collective) -> list[tuple[ArrayType, Shape]]:
 
 def _near(stage: ParsedStage, collective: Collective, index: int) -> frozenset[int]:
     """The numbers of the operations that the operand of a part comes from."""
-    computation = None if stage.hlo is None else stage.hlo.computation(collective.computation)
-    made = None if computation is None else computation.instruction(collective.name)
+    made = None if stage.hlo is None else stage.hlo.instruction(collective.computation, collective.name)
     for _ in range(MAX_STEPS):
-        if computation is None or made is None or index >= len(made.operands):
+        if made is None or index >= len(made.operands):
             break
-        made, index = computation.instruction(made.operands[index]), 0
+        made, index = made.computation.instruction(made.operands[index]), 0
         numbers = () if made is None else tags_in(stage, made.span)
         if numbers:
             return frozenset(numbers)

@@ -100,7 +100,7 @@ class _Judge:
 
     def purpose(self, collective: Collective) -> Purpose:
         """What a collective is there for."""
-        instruction = self._instruction(collective)
+        instruction = self.flow.module.instruction(collective.computation, collective.name)
         if instruction is None:
             return Purpose()
         if _is_scalar(collective):
@@ -115,10 +115,6 @@ class _Judge:
             each.effect for each in causes_of(self.program, collective)
         }
         return Purpose("resharding" if moved and moved <= {"reshard", "move"} else "other")
-
-    def _instruction(self, collective: Collective) -> Instruction | None:
-        computation = self.flow.module.computation(collective.computation)
-        return None if computation is None else computation.instruction(collective.name)
 
     def _of_a_sum(self, collective: Collective, instruction: Instruction) -> Purpose:
         """The strategy of most of the bytes that are summed, where several sums were combined."""
@@ -145,10 +141,10 @@ class _Judge:
         if directions == {"unknown"}:
             names = merged_parts(collective.op_name or "")
             known = {part.direction for part in collective.parts} or set(map(self._direction, names))
-            directions = known | {self._direction(_name(each)) for each in products}
+            directions = known | {self._direction(each.op_name) for each in products}
         if "backward" in directions:
             fate = self.flow.fate(result)
-            takers = {self._direction(_name(each)) for each in fate.takers}
+            takers = {self._direction(each.op_name) for each in fate.takers}
             if fate.is_output or "unknown" in takers or self._is_needed(collective):
                 return "gradient sync"
             return "tensor parallelism" if products and "backward" in takers else "other"
@@ -166,7 +162,7 @@ class _Judge:
         sources = [source for operand in self.flow.operands(instruction) for source in self.flow.sources(operand)]
         if not sources or not all(source.kind == "argument" and source.is_moved for source in sources):
             return None
-        names = [_name(source.instruction) for source in sources]
+        names = [source.instruction.op_name for source in sources]
         paths = tuple(dict.fromkeys(filter(None, names)))
         is_weight = bool(paths) and self.weights.issuperset(paths) and len(paths) == len(set(names))
         return Purpose("weight gathers" if is_weight else "input gathers", paths)
@@ -186,10 +182,6 @@ class _Judge:
                 if self.flow.depends(Place(source.instruction), names, through_all=True):
                     return "pipeline"
         return None
-
-
-def _name(instruction: Instruction) -> str | None:
-    return None if instruction.metadata is None else instruction.metadata.op_name
 
 
 def _weights(arguments: Sequence[Value], outputs: Sequence[Value]) -> Iterable[str]:

@@ -99,8 +99,7 @@ def _value(name: str, index: str, size: int, made_by: Instruction | None) -> Liv
     flat = list(leaves(made_by.type))
     number = int(index) if index.strip().isdecimal() else 0
     own = flat[number] if number < len(flat) else made_by.type
-    metadata = made_by.metadata
-    op_name = metadata.op_name if metadata is not None and metadata.op_name else ""
+    op_name = made_by.op_name or ""
     is_argument = made_by.opcode == "parameter" and made_by.computation.is_entry
     return LiveValue(
         name, size, array_type(own), op_name, direction_of(op_name or None, differentiated="transpose(jvp" in op_name),

@@ -104,7 +104,7 @@ def _of_hlo(stage: ParsedStage, known: _Known) -> tuple[ShardedValue, ...]:
     parameters.sort(key=lambda each: int(each.literal or 0) if (each.literal or "0").isdecimal() else 0)
     by_path = {value.path: value for value in known.arguments}
     for each in parameters:
-        name = (each.metadata.op_name if each.metadata is not None else None) or each.name
+        name = each.op_name or each.name
         layouts = _layouts(each, known)
         for number, layout in enumerate(layouts):
             own = f"{name}[{number}]" if len(layouts) > 1 else name
@@ -128,7 +128,7 @@ def _values(stage: ParsedStage, known: _Known) -> tuple[ShardedValue, ...]:
     rows = []
     for each in (each for computation in module.computations for each in computation.instructions) if module else ():
         if each.opcode not in SILENT and "sharding" in each.attributes:
-            name = (each.metadata.op_name if each.metadata is not None else None) or each.opcode
+            name = each.op_name or each.opcode
             last = name.rpartition("/")[2].rstrip(":")
             place = SourcePosition.exact(each.frames)
             for layout in _layouts(each, known):

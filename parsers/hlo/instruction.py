@@ -129,6 +129,12 @@ class Instruction:
         return None if text is None else parse_metadata(text)
 
     @property
+    def op_name(self) -> str | None:
+        """The path of transformations and primitives that it was lowered from; None if the text does not say."""
+        metadata = self.metadata
+        return (metadata.op_name or None) if metadata is not None else None
+
+    @property
     def frames(self) -> tuple[Frame, ...]:
         """The user's call stack it comes from, innermost first; empty if the text does not say."""
         metadata = self.metadata

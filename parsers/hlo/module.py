@@ -78,6 +78,11 @@ class HloModule:
         """The computation of that name; of several, the last."""
         return self._by_name.get(name)
 
+    def instruction(self, computation: str, name: str) -> Instruction | None:
+        """The instruction of that name in a computation; None if either is not there."""
+        found = self.computation(computation)
+        return None if found is None else found.instruction(name)
+
     def frames(self, stack_frame_id: int) -> tuple[Frame, ...]:
         """The call stack that an instruction's `stack_frame_id` stands for, innermost first; empty if unknown."""
         return self.prologue.frames(stack_frame_id)

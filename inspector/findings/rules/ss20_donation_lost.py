@@ -21,11 +21,7 @@ def check(report: Report) -> Iterator[Finding]:
     if module is None or module.entry is None:
         return
     aliased = {int(number) for number in _ALIASED.findall(module.attributes.get("input_output_alias", ""))}
-    names = {
-        parameter.metadata.op_name: number
-        for number, parameter in enumerate(module.entry.parameters)
-        if parameter.metadata is not None
-    }
+    names = {parameter.op_name: number for number, parameter in enumerate(module.entry.parameters)}
     for argument in report.capture.arguments:
         number = names.get(argument.path)
         if argument.donated and number is not None and number not in aliased:

@@ -142,8 +142,7 @@ def compiled_collectives(report: Report, instructions: Iterable[Instruction]) ->
         tagged = [c for c in alike if tags & set(tags_in(after, c.span))]
         lines = _whole_stack(instruction.frames)
         here = [c for c in alike if lines and _whole_stack(c.source.stack) == lines]
-        name = instruction.metadata.op_name if instruction.metadata is not None else None
-        named = [c for c in alike if name and c.op_name == name]
+        named = [c for c in alike if instruction.op_name and c.op_name == instruction.op_name]
         found |= dict.fromkeys(tagged or here or ([] if lines else named or alike))
     return tuple(found)
 

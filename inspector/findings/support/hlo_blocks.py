@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ....parsers.errors import ParseError
-from ....parsers.hlo import ArrayShape, HloModule, Instruction
+from ....parsers.hlo import ArrayShape, Instruction
 from ....parsers.hlo.types import HloType, TupleShape, parse_layout
 from ...ir.stage import ParsedStage
 from ...report import Collective
@@ -66,7 +66,8 @@ class UsedBlocks:
 
 def used_blocks(stage: ParsedStage, collective: Collective) -> tuple[UsedBlocks, ...]:
     """The results of a collective of which each partition uses a block alone, different ones in each group."""
-    flow, instruction = hlo_flow(stage), _instruction(stage.hlo, collective)
+    flow = hlo_flow(stage)
+    instruction = None if stage.hlo is None else stage.hlo.instruction(collective.computation, collective.name)
     partitions = stage.module.devices if stage.module is not None else 0
     members = {len(group) for group in collective.groups}
     if flow is None or instruction is None or len(members) != 1 or not 1 < partitions <= MAX_PARTITIONS:
@@ -81,11 +82,6 @@ def used_blocks(stage: ParsedStage, collective: Collective) -> tuple[UsedBlocks,
             if shares is not None and shares > 1:
                 found.append(UsedBlocks(number, blocks, shares, slices))
     return tuple(found)
-
-
-def _instruction(module: HloModule | None, collective: Collective) -> Instruction | None:
-    computation = None if module is None else module.computation(collective.computation)
-    return None if computation is None else computation.instruction(collective.name)
 
 
 def _gives_tuple(instruction: Instruction, collective: Collective) -> bool:
