@@ -6,6 +6,7 @@ decoding them first. Offsets are byte offsets; lines and columns, both counted f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 EXCERPT_WIDTH = 100
@@ -83,6 +84,14 @@ class Frame:
     end_line: int = 0
     column: int = 0
     end_column: int = 0
+
+
+def occurrences(data: bytes, word: bytes) -> Iterator[int]:
+    """The offsets of a word, also of those that overlap, in ascending order."""
+    offset = data.find(word)
+    while offset >= 0:
+        yield offset
+        offset = data.find(word, offset + 1)
 
 
 def _drawable(text: str) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..parsers.source import occurrences
+
 
 class LineIndex:
     """The lines of a text, counted from 0. A text of hundreds of megabytes is never split or decoded as a whole."""
@@ -71,7 +73,7 @@ def find(data: bytes, needle: str) -> Iterator[tuple[int, ...]]:
     folded = needle.lower() == needle
     for start in range(0, len(data), PIECE):
         piece = data[start : start + PIECE + len(wanted) - 1]
-        yield tuple(start + offset for offset in _in_piece(piece.lower() if folded else piece, wanted))
+        yield tuple(start + offset for offset in occurrences(piece.lower() if folded else piece, wanted))
 
 
 def matches_in(text: str, needle: str) -> list[tuple[int, int]]:
@@ -83,10 +85,3 @@ def matches_in(text: str, needle: str) -> list[tuple[int, int]]:
         found.append((position, position + len(needle)))
         position = text.find(needle, position + len(needle))
     return found
-
-
-def _in_piece(piece: bytes, wanted: bytes) -> Iterator[int]:
-    position = piece.find(wanted)
-    while position >= 0:
-        yield position
-        position = piece.find(wanted, position + 1)

@@ -9,6 +9,7 @@ from typing import Literal
 from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.hlo.fields import number
 from ...parsers.hlo.uses import Uses
+from ..catalog.opcodes import HLO_ELEMENTWISE
 from ..execution_counts.hlo_executions import HloExecutions
 
 MAX_VALUES = 400
@@ -24,13 +25,7 @@ PASSING = frozenset(
 )
 """Opcodes that hand on elements, to other places or other devices."""
 
-ELEMENTWISE = frozenset(
-    {"add", "subtract", "multiply", "divide", "remainder", "power", "maximum", "minimum", "negate", "abs", "sign"}
-    | {"exponential", "exponential-minus-one", "log", "log-plus-one", "sqrt", "rsqrt", "cbrt", "tanh", "logistic"}
-    | {"sine", "cosine", "tan", "erf", "select", "compare", "and", "or", "xor", "not", "clamp", "is-finite", "floor"}
-    | {"ceil", "round-nearest-afz", "round-nearest-even", "reduce-precision", "shift-left", "map"}
-    | {"shift-right-logical", "shift-right-arithmetic", "atan2", "rng-bit-generator", "real", "imag"}
-)
+ELEMENTWISE = HLO_ELEMENTWISE | {"map", "rng-bit-generator"}
 
 CONTRACTIONS = frozenset({"dot", "ragged-dot", "convolution"})
 MATMULS = ("matmul", "gemm", "dot", "conv")
@@ -49,7 +44,7 @@ class Place:
 
     @property
     def key(self) -> tuple[str, str, int | None]:
-        """What tells it from all others of a module."""
+        """What identifies it within a module."""
         return self.instruction.computation.name, self.instruction.name, self.element
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from ..catalog.spellings import CALLED, CALLS
 from .jaxpr_text import EquationPlace, JaxprText, JaxprUses
+from .types import jax_type
 
 Calls = tuple[EquationPlace, ...]
 """The calls through which one came into a body, outermost first."""
@@ -99,14 +98,13 @@ class JaxprFlow(JaxprUses):
 
     def onward(self, value: At, primitives: Collection[str]) -> Iterator[At]:
         """What becomes of a value by these primitives, with as many elements; and in bodies, and behind these."""
-        size = _elements(self.type_of(value) or "")
+        size = jax_type(self.type_of(value) or "").elements
         for place, position in self.used.get((value.jaxpr, value.name), ()):
             inside = tuple(self.inside(place, position))
             yield from (At(body, self.jaxprs[body].inputs[index].name) for body, index in inside)
             if not inside and place.equation.primitive in primitives:
-                yield from (
-                    At(place.jaxpr, each.name) for each in place.equation.outputs if _elements(each.type) == size
-                )
+                outputs = place.equation.outputs
+                yield from (At(place.jaxpr, each.name) for each in outputs if jax_type(each.type).elements == size)
         for position, name in enumerate(self.jaxprs[value.jaxpr].outputs):
             if name == value.name:
                 for call in self.callers.get(value.jaxpr, ()):
@@ -140,9 +138,3 @@ class JaxprFlow(JaxprUses):
     def shard_map_around(self, place: EquationPlace) -> EquationPlace | None:
         """The innermost shard_map that an equation stands in."""
         return next((each for each in self.around(place) if each.equation.shard_map is not None), None)
-
-
-def _elements(type: str) -> int:
-    """How many elements there are in an array of a type, as JAX prints it."""
-    sizes = re.search(r"\[([\d,]*)\]", re.sub(r"@\w+", "", type))
-    return math.prod(map(int, filter(None, sizes[1].split(",")))) if sizes is not None else 0

@@ -17,6 +17,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from ..source import occurrences
+
 _BEGINNING = rb'(?:HloModule [\w.\-%$]|"?(?:builtin\.)?module\b"? *(?:@|attributes\b|\{|\()|func\.func |sdy\.mesh @)'
 _PLAIN = re.compile(rb"^[ \t]*+" + _BEGINNING, re.MULTILINE)
 _PREFIXED = re.compile(rb"^([^\n]{1,200}?)" + _BEGINNING, re.MULTILINE)
@@ -173,7 +175,7 @@ def _moved_back(data: bytes) -> tuple[bytes, str]:
 
 def _shifted_lines(data: bytes) -> Iterator[re.Match[bytes]]:
     """The lines in which modules begin behind something, those left out that are in other modules."""
-    places = (at for word in _WORDS for at in _finds(data, word))
+    places = (at for word in _WORDS for at in occurrences(data, word))
     for line in sorted({data.rfind(b"\n", max(at - _LONGEST_LABEL, 0), at) + 1 for at in places}):
         shifted = _first_line(data, line)
         if shifted and (shifted["label"] or shifted["blanks"]) and not shifted["label"].startswith(_REMARKS):
@@ -193,13 +195,6 @@ def _first_line(data: bytes, line: int) -> re.Match[bytes] | None:
             break
         shifted = alias
     return shifted
-
-
-def _finds(data: bytes, word: bytes) -> Iterator[int]:
-    at = data.find(word)
-    while at >= 0:
-        yield at
-        at = data.find(word, at + 1)
 
 
 def _end_of_indented(data: bytes, start: int, blanks: bytes) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ....parsers.errors import ParseError
 from ....parsers.hlo import ArrayShape, Instruction
 from ....parsers.hlo.types import HloType, TupleShape, parse_layout
+from ...catalog.opcodes import HLO_ELEMENTWISE
 from ...ir.stage import ParsedStage
 from ...report import Collective
 from .hlo_numbers import PartitionNumbers
@@ -18,19 +19,6 @@ MAX_STEPS = 5_000
 """Values that are followed from one."""
 
 MAX_PARTITIONS = 1 << 12
-
-ELEMENTWISE = frozenset(
-    name
-    for group in (
-        "abs negate sign floor ceil round-nearest-afz round-nearest-even not is-finite sqrt rsqrt cbrt real imag",
-        "exponential exponential-minus-one log log-plus-one logistic erf sine cosine tan tanh atan2",
-        "add subtract multiply divide remainder power maximum minimum clamp select and or xor compare complex",
-        "shift-left shift-right-logical shift-right-arithmetic popcnt clz",
-        "convert reduce-precision stochastic-convert copy",
-    )
-    for name in group.split()
-)
-"""Opcodes that give element i of their result from elements i of their operands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +194,7 @@ def _passes(use: HloUse) -> bool:
     opcode = use.instruction.opcode
     if opcode in ("dynamic-update-slice", "reduce"):
         return use.position == 0 or (opcode == "dynamic-update-slice" and use.position == 1)
-    return opcode in ELEMENTWISE or opcode in ("bitcast", "reshape", "transpose", "broadcast")
+    return opcode in HLO_ELEMENTWISE or opcode in ("bitcast", "reshape", "transpose", "broadcast")
 
 
 def _before(use: HloUse, blocks: Blocks) -> Blocks | None:
