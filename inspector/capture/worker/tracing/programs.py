@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 import tempfile
@@ -18,26 +17,23 @@ import jaxlib
 from ....catalog.spellings import HLO_OPCODES
 from ...protocol.events import End, Script, Stage, Value
 from ...protocol.request import Request
-from ...protocol.trace import Backend, CompiledProgram, Place, ProgramArgument, TraceOptions
+from ...protocol.trace import Backend, CompiledProgram, TraceOptions
 from .. import failures, patches
 from ..channel import Channel
 from ..inputs.resolve import Resolved
 from ..program.avals import spec_text, type_text
 from ..stages import TracedProgram, memory_of, send_actual, send_compiled, send_traced
-from ..subject import KnownSubject, meshes_in_context, meshes_in_shardings
+from ..subject import KnownSubject, meshes_in_shardings
 from .files import CaptureFile
 from .lowering import Lowering
+from .origins import arguments_of, call_on_stack, context_axes, context_meshes, names_of, source_of, static_arguments_of
 from .wrapped import find_wrapped as find_wrapped
-from .wrapped import is_library
 
 CACHE_HIT = "/jax/compilation_cache/cache_hits"
 """What `jax.monitoring` says when the persistent cache had a program."""
 
 COMMUNICATES = re.compile(rf"\b(?:{'|'.join(map(re.escape, HLO_OPCODES))})(?:-start)?\(|custom-call\(")
 """In HLO text, a collective, or what may be one."""
-
-MAX_TEXT = 60
-"""Characters of a static argument."""
 
 is_listening = False
 
@@ -98,7 +94,7 @@ def describe(
 ) -> CompiledProgram:
     """The entry of a program; its capture, with the compiled program alone, if it is one of the user's."""
     arguments = lowering.arguments
-    source = _source(lowering)
+    source = source_of(lowering)
     internal = source is None or failures.is_internal(source.file)
     text = None if executable is None else _text(executable)
     if text is not None and not lowering.captured and (not internal or COMMUNICATES.search(text)):
@@ -111,14 +107,14 @@ def describe(
         lowering.id,
         lowering.name,
         source,
-        _call(),
+        call_on_stack(),
         0,
         internal,
-        _arguments(lowering),
-        _static(lowering.caller),
+        arguments_of(lowering),
+        static_arguments_of(lowering.caller),
         tuple(sorted(lowering.caller.get("kwargs", {}))),
         lowering.caller.get("") == "call_impl_cache_miss",
-        _context(arguments),
+        context_axes(arguments),
         _device_count(executable),
         round(lowering.seconds, 6),
         round(lowering.compile_seconds, 6),
@@ -169,7 +165,7 @@ def _traced(lowering: Lowering) -> TracedProgram:
     arguments = lowering.arguments
     jaxpr = _copy(arguments["closed_jaxpr"])
     shardings = arguments["in_shardings"]
-    names, paths = _names(lowering)
+    names, paths = names_of(lowering)
     donated = arguments["donated_invars"]
 
     def lower(lowering_platforms: tuple[str, ...] | None = None) -> Any:
@@ -189,7 +185,7 @@ def _traced(lowering: Lowering) -> TracedProgram:
             Value(path, type_text(aval), spec_text(sharding))
             for path, aval, sharding in zip(paths, jaxpr.out_avals, arguments["out_shardings"], strict=True)
         ),
-        [*shardings, *arguments["out_shardings"], *_context_meshes(arguments)],
+        [*shardings, *arguments["out_shardings"], *context_meshes(arguments)],
         lower,
     )
 
@@ -207,29 +203,10 @@ def _lowered(computation: Any, lowering: Lowering) -> Any:
     return jax.stages.Lowered(computation, (infos, {}), out_tree)
 
 
-def _names(lowering: Lowering) -> tuple[list[str], list[str]]:
-    """What the user calls the arguments and results."""
-    jaxpr, wrapped = lowering.arguments["closed_jaxpr"], lowering.wrapped
-    info = getattr(jaxpr.jaxpr, "debug_info", None)
-    inputs, outputs = len(jaxpr.in_avals), len(jaxpr.out_avals)
-    names = list(getattr(info, "arg_names", None) or ())
-    paths = [str(path or "") for path in getattr(info, "result_paths", None) or ()]
-    names = [str(name or "") for name in names] if len(names) == inputs else [""] * inputs
-    paths = paths if len(paths) == outputs else [""] * outputs
-    if wrapped is not None and len(wrapped.arguments) == inputs:
-        names = [told or name for told, name in zip(wrapped.arguments, names, strict=True)]
-    if wrapped is not None and len(wrapped.results) == outputs:
-        paths = wrapped.results
-    return (
-        [name or f"args[{index}]" for index, name in enumerate(names)],
-        [path or f"result[{index}]" for index, path in enumerate(paths)],
-    )
-
-
 def _subject(
     lowering: Lowering, program: TracedProgram, options: TraceOptions, channel: Channel, topology: Any = None
 ) -> KnownSubject:
-    source = _source(lowering)
+    source = source_of(lowering)
     module = _module(source.file if source else "")
     file = getattr(module, "__file__", None)
     if file is not None and file.endswith(".py"):
@@ -246,81 +223,6 @@ def _module(file: str) -> ModuleType:
     unknown = ModuleType("unknown")
     unknown.__file__ = file or None
     return unknown
-
-
-def _source(lowering: Lowering) -> Place | None:
-    """Where the user's function is written, or as JAX knows it: `step at /path/train.py:14`."""
-    if lowering.wrapped is not None and lowering.wrapped.source is not None:
-        return lowering.wrapped.source
-    jaxpr = lowering.arguments.get("closed_jaxpr")
-    told = str(getattr(getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None), "func_src_info", None) or "")
-    match = re.search(r" at (.+):(\d+)$", told)
-    return Place(match[1], int(match[2])) if match else None
-
-
-def _call() -> Place | None:
-    """The user's line that made JAX compile: the innermost that is of no library, else the innermost not of JAX."""
-    frame = inspect.currentframe()
-    outside = None
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not failures.is_internal(file) and not failures.is_pythons_own(file):
-            place = Place(file, frame.f_lineno)
-            if not is_library(file):
-                return place
-            outside = outside or place
-        frame = frame.f_back
-    return outside
-
-
-def _arguments(lowering: Lowering) -> tuple[ProgramArgument, ...]:
-    arguments = lowering.arguments
-    jaxpr = arguments.get("closed_jaxpr")
-    if jaxpr is None:
-        return ()
-    given = zip(
-        _names(lowering)[0], jaxpr.in_avals, arguments["in_shardings"], arguments["donated_invars"], strict=True
-    )
-    return tuple(
-        ProgramArgument(
-            name, type_text(aval), spec_text(sharding), bool(getattr(aval, "weak_type", False)), bool(donated)
-        )
-        for name, aval, sharding, donated in given
-    )
-
-
-def _static(caller: dict[str, Any]) -> tuple[str, ...]:
-    """The static arguments of the call, by name, as text."""
-    info, function = caller.get("jit_info"), caller.get("fun")
-    positions = [*(getattr(info, "static_argnums", None) or ())]
-    names = set(getattr(info, "static_argnames", None) or ())
-    args, kwargs = caller.get("args", ()), caller.get("kwargs", {})
-    try:
-        parameters = list(inspect.signature(function).parameters)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        parameters = []
-    named = {
-        parameters[at] if 0 <= at < len(parameters) else f"args[{at}]": args[at]
-        for at in positions
-        if -len(args) <= at < len(args)
-    }
-    named |= {name: value for name, value in kwargs.items() if name in names}
-    return tuple(f"{name}={_short(value)}" for name, value in named.items())
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
-
-
-def _context_meshes(arguments: dict[str, Any]) -> list[Any]:
-    mesh = arguments.get("context_mesh")
-    return [*([mesh] if getattr(mesh, "axis_names", ()) else []), *meshes_in_context()]
-
-
-def _context(arguments: dict[str, Any]) -> tuple[str, ...]:
-    mesh = next(iter(_context_meshes(arguments)), None)
-    return tuple(f"{name}={mesh.shape[name]}" for name in mesh.axis_names) if mesh is not None else ()
 
 
 def _text(executable: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import fnmatch
 import inspect
@@ -33,10 +32,10 @@ from .. import failures
 from ..simulated.topology import Topology
 from .calls import Calls, callers
 from .files import CaptureFile, ProcessFiles
+from .functions import FunctionNumbers
 from .lowering import Lowering
-
-EXIT_TIMEOUT_S = 20.0
-"""Seconds in which a script that was ended by us has to come to its end; threads of its own may never do."""
+from .steps import Steps
+from .uncaught import uncaught
 
 
 @dataclass
@@ -81,15 +80,13 @@ class Recorder:
         self._files: ProcessFiles | None = None
         self._calls: Calls | None = None
         self._names: Counter[str] = Counter()
-        self._function_count = 0
-        self._functions: dict[int, tuple[int, Any]] = {}
+        self._functions = FunctionNumbers()
         self._modules: dict[int, tuple[Any, int]] = {}
         self._has_backend = False
         self._count = 0
-        self._steps = 0
+        self._steps = Steps(self.options.steps)
         self._listing = self._capturing = 0.0
         self._matched: set[int] = set()
-        self._stopped = ""
 
     @property
     def _is_idle(self) -> bool:
@@ -177,7 +174,7 @@ class Recorder:
             if lowering.number is not None:
                 self.calls.add(executable.unsafe_call, lowering.number, bool(lowering.captured))
         if lowering.number in self._matched and not self.options.run:
-            self._stop("the program was compiled")
+            self._steps.stop("the program was compiled")
         return executable
 
     def compile_module(self, truth: Callable[[], Any], module: Any) -> Any:
@@ -209,7 +206,7 @@ class Recorder:
         with self._own_work():
             number = self.calls.executed(replicated)
         if number in self._matched:
-            self._count_step()
+            self._steps.add()
 
     def ended(self, jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
         """A call through C++ ended."""
@@ -221,7 +218,7 @@ class Recorder:
             self._excuse(error)
             return
         if number in self._matched:
-            self._count_step()
+            self._steps.add()
 
     @contextmanager
     def _own_work(self) -> Iterator[None]:
@@ -283,64 +280,26 @@ class Recorder:
         self._tell_backend()
         file = self.files.folder / capture_file(number)
         described = programs().describe(lowering, computation, executable, file, self.options)
-        self.files.write(replace(described, function=self._function_number(function), failure=failure))
+        self.files.write(replace(described, function=self._functions.of(function), failure=failure))
         self.files.write(Overhead(self._listing, self._capturing))
         lowering.arguments = {}
         lowering.caller = {}
 
-    def _function_number(self, function: Any) -> int:
-        """A number that tells function objects apart, also those of which one is gone when the next is made."""
-        known = self._functions.get(id(function))
-        if known is not None and known[1]() is function:
-            return known[0]
-        try:
-            reference: Any = weakref.ref(function)
-        except TypeError:
-            reference = lambda: function  # noqa: E731
-        self._function_count += 1
-        self._functions[id(function)] = self._function_count, reference
-        return self._function_count
-
     def _end(self) -> None:
         if self._files is not None:
             self._files.write(Overhead(self._listing, self._capturing))
-            self._files.write(ProcessEnded(time.time() - self._started, self._stopped))
+            self._files.write(ProcessEnded(time.time() - self._started, self._steps.stopped))
 
     def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if "jax" in sys.modules:
             with self._own_work():
-                self._tell_failure(error)
+                for event in uncaught(error):
+                    if isinstance(event, Devices):
+                        self._tell_backend()
+                    self.files.write(event)
         self._before(kind, error, trace)
-
-    def _tell_failure(self, error: BaseException) -> None:
-        """Record what the script raised; an error about the number of devices says how many it wants."""
-        failure = failures.describe(error, "run")
-        message, line = str(error), failures.user_line(error)
-        if failures.is_about_devices(message, line):
-            self._tell_backend()
-            wanted = failures.wanted(message, line, sys.modules["jax"].device_count())
-            if wanted is not None:
-                self.files.write(Devices(wanted))
-                failure = replace(failure, hint=f"--devices {wanted} runs it on so many fake CPU devices")
-        self.files.write(failure)
 
     def _tell_backend(self) -> None:
         if not self._has_backend:
             self._has_backend = True
             self.files.write(programs().backend())
-
-    def _stop(self, why: str) -> None:
-        """End the script as `sys.exit` would, from whatever thread."""
-        if not self._stopped:
-            self._stopped = why
-            timer = threading.Timer(EXIT_TIMEOUT_S, os._exit, (0,))
-            timer.daemon = True
-            timer.start()
-        if threading.current_thread() is not threading.main_thread():
-            _thread.interrupt_main()
-        raise SystemExit(0)
-
-    def _count_step(self) -> None:
-        self._steps += 1
-        if self.options.steps is not None and self._steps >= self.options.steps:
-            self._stop(f"{self._steps} calls were made")
