@@ -151,6 +151,7 @@ def capture_of(modules: Modules, wanted: str | None, where: str) -> Capture:
         stages=tuple(Stage(name, STAGES[name], text.read()) for name, text in stages),
         messages=(Message("info", note, "start"),) if others else (),
         complete=True,
+        foreign=True,
     )
 
 

@@ -65,7 +65,7 @@ def is_capture(data: bytes) -> bool:
 
 def read(name: str, stream: BinaryIO, largest: int = MAX_BYTES) -> Capture:
     """Read a capture from the bytes of a file, as `load` does."""
-    capture = Capture()
+    capture = Capture(foreign=True)
     count = 0
     largest = min(largest, max_unpacked(stream.seek(0, SEEK_END)))
     stream.seek(0)

@@ -84,7 +84,8 @@ class Capture:
     `timings` are seconds by phase. `progress` is None when the capture has ended; it is `complete` when it ended
     without failure. `equations` say which operation of the StableHLO comes from which equation of the jaxpr: see
     `worker/equation_numbers.py`. `peak` is XLA's list of what is alive when most memory is taken. `damage` says why the
-    rest of a saved capture could not be read.
+    rest of a saved capture could not be read. A capture is `foreign` if it was read from a file, which anyone may have
+    written: what it names on this machine is theirs to name, and not to see.
     """
 
     subject: Subject | None = None
@@ -110,6 +111,7 @@ class Capture:
     complete: bool = False
     timings: dict[str, float] = field(default_factory=dict)
     damage: str | None = None
+    foreign: bool = field(default=False, compare=False)
 
     def stage(self, name: str) -> Stage | None:
         """The stage of that name, if it was reached."""

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 from ...parsers.hlo import HloModule
 from ...parsers.mlir import MlirModule
@@ -77,10 +78,14 @@ class Program:
         return devices_of(self.capture.subject)
 
     def file(self, name: str) -> SourceFile | None:
-        """The file that a stack frame names, as it was captured or is on disk; None where there is none to be had."""
+        """The file that a stack frame names, as it was captured or is on disk; None where there is none to be had.
+
+        Of other people's captures only files under the working directory are looked for on disk.
+        """
         if name not in self._files:
             is_script = self.script is not None and os.path.normpath(self.script.name) == os.path.normpath(name)
-            self._files[name] = self.script if is_script else file_on_disk(name)
+            visible = not self.capture.foreign or _is_below(name, os.getcwd())
+            self._files[name] = self.script if is_script else file_on_disk(name) if visible else None
         return self._files[name]
 
     @cached_property
@@ -100,6 +105,14 @@ class SourceFile(Source):
 
     captured: bool = False
     derived: dict[Hashable, object] = field(default_factory=dict, repr=False)
+
+
+def _is_below(name: str, folder: str) -> bool:
+    """Whether a file is in a folder, wherever links lead."""
+    try:
+        return Path(os.path.realpath(name)).is_relative_to(os.path.realpath(folder))
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def file_on_disk(name: str) -> SourceFile | None:

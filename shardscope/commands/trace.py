@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> ExitCode:
             for process in folder.glob(f"*/{EVENTS_FILE}"):
                 shutil.rmtree(process.parent)
             trace = _traced(command, folder, replace(recorded, target="cpu"), wanted, stdout)
-        return max(_exit_code(trace), show(trace, options.match, options, command[0]))
+        return max(_exit_code(trace), show(trace, options.match, options, python=command[0], foreign=False))
 
 
 def _traced(
@@ -105,8 +105,18 @@ def _wanted_devices(trace: Trace, options: argparse.Namespace) -> int | None:
     return max((process.wanted_devices or 0 for process in trace.processes), default=0) or None
 
 
-def show(trace: Trace, wanted: str | None, options: argparse.Namespace, python: str = sys.executable) -> ExitCode:
-    """Show the list, or the full report of one program: of several that are wanted what communicates most."""
+def show(
+    trace: Trace,
+    wanted: str | None,
+    options: argparse.Namespace,
+    *,
+    python: str = sys.executable,
+    foreign: bool = True,
+) -> ExitCode:
+    """Show the list, or the full report of one program: of several that are wanted what communicates most.
+
+    A trace is `foreign` unless this process has made it.
+    """
     format = chosen_format(options)
     if wanted is None:
         format = "text" if format == "tui" else format
@@ -120,7 +130,7 @@ def show(trace: Trace, wanted: str | None, options: argparse.Namespace, python: 
         print(printable(f"shardscope: shown is {trace.id_of(shown)}; there are also {names}"), file=sys.stderr)
     settings = configuration_above(Path())
     policy = policy_of(settings, options.select, options.ignore, options.strict)
-    capture = _capture_of(shown, python)
+    capture = replace(_capture_of(shown, python), foreign=foreign)
     if format == "tui":
         from shardscope.tui.app import show as show_capture
 

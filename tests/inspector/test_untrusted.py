@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import html
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.protocol.wire import Frame, encode
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.parsers.source import Source
 
@@ -84,3 +88,31 @@ def test_work_grows_with_the_collectives() -> None:
         inspect(Capture(stages=(Stage("hlo", "hlo", Source("f", text.encode())),), complete=True))
 
     assert is_linear(read, *map(chained, (5, 20, 80, 160)))
+
+
+def test_lines_of_other_files_are_not_shown(
+    sample: SampleCapture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A capture names files of whoever opens it: only those under the working directory are theirs to show."""
+    captured = replace(sample("missing_reduce_scatter:faulty"), script_text=None)
+    assert captured.subject is not None
+    script = Path(captured.subject.script or "")
+    lines = {line.strip() for line in script.read_text().splitlines() if len(line) > 20}
+    file.save(captured, tmp_path / "foreign")
+
+    def shown() -> set[str]:
+        """The lines of the script that some format quotes."""
+        found = inspect(file.load(tmp_path / "foreign"))
+        everything = "".join(text.decode() if isinstance(text, bytes) else text for text in written(found))
+        return {line for line in lines if line in html.unescape(everything)}
+
+    monkeypatch.chdir(script.parent)
+    assert shown()
+    monkeypatch.chdir(tmp_path)
+    assert not shown()
+    (tmp_path / "link.py").symlink_to(script)
+    (tmp_path / "own.py").write_text("own = 1\n")
+    here, foreign = Program(Capture()), Program(Capture(foreign=True))
+    for name in (str(script), "link.py", "own.py", f"../{tmp_path.name}/own.py"):
+        assert here.file(name) is not None
+        assert (foreign.file(name) is not None) == name.endswith("own.py")
