@@ -13,7 +13,9 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import pty
 import random
+import select
 import shutil
 import signal
 import subprocess
@@ -22,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +53,14 @@ SWEEP = "from shardscope.inspector.capture.scratch import Scratch; Scratch()"
 SCRIPT = """
 import jax, jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec as P
-mesh = jax.make_mesh((4,), ("x",))
+mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
 @jax.jit
 @jax.shard_map(mesh=mesh, in_specs=P("x"), out_specs=P())
 def fn(v):
     return jax.lax.psum(v, "x")
 inputs = (jnp.arange(8.0),)
+if __name__ == "__main__":
+    fn(*inputs)
 """
 
 FAST: dict[str, Sequence[str]] = {
@@ -73,6 +78,9 @@ SLOW: dict[str, Sequence[str]] = {
     "run": ("run", "script.py:fn", "--save", "saved", "--format", "json"),
     "run --no-live": ("run", "script.py:fn", "--no-live"),
     "diff --git": ("diff", "script.py:fn", "--git", "HEAD"),
+    "trace": ("trace", "script.py"),
+    "trace --save": ("trace", "--save", "saved", "--match", "fn", "--format", "json", "script.py"),
+    "check script": ("check", "script.py:fn", "--budget", "all-reduce: none"),
     "run --verify": ("run", "missing_reduce_scatter:faulty", "--no-live", "--verify"),
     "targets": ("targets",),
 }
@@ -259,44 +267,75 @@ def clean(folder: Path, before: set[str]) -> None:
 def by_signals(folder: Path, commands: dict[str, Sequence[str]], moments: int) -> int:
     """Send each signal at random moments; print a line for each command and signal, and return how many did wrong."""
     before, bad, chance = {path.name for path in folder.iterdir()}, 0, random.Random(0)
-    environment = os.environ | {MARK: "1", "TMPDIR": str(folder / "tmp")}
+    environment = os.environ | {MARK: "1", "TMPDIR": str(folder / "tmp"), "COLUMNS": "120", "LINES": "40"}
     for name, command in commands.items():
         started = time.monotonic()
         full = [sys.executable, "-m", "shardscope", *command]
         subprocess.run(full, cwd=folder, env=environment, capture_output=True, check=False)
         length = time.monotonic() - started
-        for number in SIGNALS:
+        for number in (*SIGNALS, None):
             statuses: dict[int, int] = {}
             for _ in range(moments):
                 clean(folder, before)
-                child = subprocess.Popen(
-                    full,
-                    cwd=folder,
-                    env=environment,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-                )
                 moment = chance.uniform(0.05, length)
-                time.sleep(moment)
-                child.send_signal(number)
-                output, errors = child.communicate(timeout=60)
-                statuses[child.returncode] = statuses.get(child.returncode, 0) + 1
-                killed = child.returncode == -number  # before it could do anything, or by SIGKILL
+                end = _on_a_terminal if number is None else partial(_signalled, number)
+                status, output, errors = end(full, folder, environment, moment)
+                statuses[status] = statuses.get(status, 0) + 1
+                killed = status == -(number or signal.SIGHUP)  # before it could do anything, or by SIGKILL
                 if number == signal.SIGKILL:
-                    swept = [
-                        sys.executable,
-                        "-c",
-                        "from shardscope.inspector.capture.scratch import Scratch; Scratch()",
-                    ]
-                    subprocess.run(swept, env=environment, check=True)
-                if problems := wrong(child.returncode, output, errors, left_behind(folder, before), killed):
+                    subprocess.run([sys.executable, "-c", SWEEP], env=environment, check=True)
+                if problems := wrong(status, output, errors, left_behind(folder, before), killed):
                     bad += 1
-                    print(f"  WRONG {name}: {number.name} after {moment:.2f} s: {problems}", flush=True)
+                    print(f"  WRONG {name}: {_word(number)} after {moment:.2f} s: {problems}", flush=True)
             shown = ", ".join(f"{count} × {status}" for status, count in sorted(statuses.items()))
-            print(f"{name:16} {number.name:18} {shown}", flush=True)
+            print(f"{name:16} {_word(number):18} {shown}", flush=True)
     return bad
+
+
+def _word(number: signal.Signals | None) -> str:
+    return "closed terminal" if number is None else number.name
+
+
+def _signalled(
+    number: signal.Signals, command: Sequence[str], folder: Path, environment: dict[str, str], moment: float
+) -> tuple[int, str, str]:
+    """The status, output and errors of a command that gets a signal after so many seconds."""
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as child:
+        time.sleep(moment)
+        child.send_signal(number)
+        output, errors = child.communicate(timeout=60)
+        return child.returncode, output, errors
+
+
+def _on_a_terminal(
+    command: Sequence[str], folder: Path, environment: dict[str, str], moment: float
+) -> tuple[int, str, str]:
+    """The status of a command whose terminal is closed after so many seconds, and what it had shown."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(folder)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        os.execve(command[0], command, environment)
+    deadline, shown = time.monotonic() + moment, b""
+    with suppress(OSError):  # it has ended
+        while select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            shown += os.read(terminal, 1 << 16)
+    os.close(terminal)
+    for _ in range(600):
+        if (ended := os.waitpid(child, os.WNOHANG))[0]:
+            return os.waitstatus_to_exitcode(ended[1]), "", shown.decode(errors="replace")
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return -1, "", "Traceback\nno end after 30 s"
 
 
 def main() -> int:

@@ -6,7 +6,12 @@ by piece before it is drawn, and once more in what the driver writes, where only
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 from rich.segment import Segment
 from textual.color import Color
@@ -33,11 +38,50 @@ class PrintableFilter(LineFilter):
         return [segment if segment.control else safe_segment(segment) for segment in segments]
 
 
+class _Lasting:
+    """A terminal that may be closed: the thread that writes to it must not end, as others wait for it."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def write(self, text: str) -> None:
+        """Write what can be written."""
+        with _ending_when_closed():
+            self._file.write(text)
+
+    def flush(self) -> None:
+        """Flush what can be."""
+        with _ending_when_closed():
+            self._file.flush()
+
+
+@contextmanager
+def _ending_when_closed() -> Iterator[None]:
+    """End this process as its terminal's end does, also where nobody sends it the signal."""
+    try:
+        yield
+    except OSError:
+        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        os.kill(os.getpid(), signal.SIGTERM if ignored else signal.SIGHUP)
+
+
 def guarded(driver: type[Driver]) -> type[Driver]:
     """Return a driver that writes no sequences but those of Textual."""
 
     class GuardedDriver(driver):  # type: ignore[misc, valid-type]
-        """As the driver it is made of."""
+        """As the driver it is made of; where its terminal is closed it goes on, so that all ends in order."""
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            if (file := getattr(self, "_file", None)) is not None:
+                self._file = _Lasting(file)
+
+        def run_input_thread(self) -> None:
+            with _ending_when_closed():
+                super().run_input_thread()
 
         def write(self, data: str) -> None:
             super().write(_SEQUENCES.sub(lambda match: match[1] or "�", data))

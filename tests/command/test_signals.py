@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -110,3 +111,21 @@ def test_worktrees_of_others_stay(repository: Path, tmp_path: Path) -> None:
     with Scratch() as folder:
         (folder / NOTE).write_text(str(repository / ".git"))
     assert len(worktrees(repository)) == 2
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_terminal_that_is_closed(tmp_path: Path, ignored: bool) -> None:
+    """The screen ends, whether the end of the terminal is signalled or only seen."""
+    text = "HloModule m\n\nENTRY %main (p: f32[]) -> f32[] {\n  ROOT %p = f32[] parameter(0)\n}\n"
+    (tmp_path / "text.hlo").write_text(text)
+    child, terminal = pty.fork()
+    if child == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+        os.environ |= {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40", "TMPDIR": str(tmp_path)}
+        os.execv(sys.executable, [sys.executable, "-m", "shardscope", "open", str(tmp_path / "text.hlo")])
+    shown = b""
+    while b"parameter" not in shown:
+        shown += os.read(terminal, 1 << 16)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == (143 if ignored else 129)
+    assert [path.name for path in tmp_path.iterdir()] == ["text.hlo"]
