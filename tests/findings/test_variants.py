@@ -75,7 +75,7 @@ everywhere = pytest.mark.parametrize(
     "target", ["cpu", pytest.param(TPU, marks=libtpu), pytest.param(GPU, marks=cuda)], ids=["cpu", "tpu", "gpu"]
 )
 
-FILES = ("own_blocks", "detours", "backward", "reductions", "faults", "narrow")
+FILES = ("own_blocks", "detours", "backward", "reductions", "faults", "narrow", "gathers")
 
 
 @everywhere

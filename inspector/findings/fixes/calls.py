@@ -9,9 +9,12 @@ from ...ir.derived import derived
 from ...ir.program import Program, SourceFile
 from ...report import SourcePosition
 from ...report.position import own_frames
+from ...units import plural
 
 Call = tuple[str, ast.Call]
 """A call, and the file that it is in."""
+
+Body = ast.FunctionDef | ast.Lambda
 
 
 def call_at(program: Program, place: SourcePosition, functions: Collection[str]) -> Call | None:
@@ -47,22 +50,52 @@ def name_of(function: ast.expr) -> str:
     return ""
 
 
-def other_calls(program: Program, call: Call | None) -> int:
-    """How many calls the function has that a call is in, but for one, in its file."""
-    if call is None:
-        return 0
-    nodes = list(nodes_of(program, call[0]))
-    names = {
-        name
-        for node in nodes
+def call_to_leave_out(program: Program, place: SourcePosition, functions: Collection[str]) -> tuple[Call | None, str]:
+    """The call of one of these functions at a place, and words on what else it changes to leave that out.
+
+    Of a helper that does nothing else, and that is called elsewhere too, it is the call at this place.
+    """
+    call = call_at(program, place, functions)
+    found = None if call is None else _function_around(program, call)
+    if call is None or found is None:
+        return call, ""
+    name, body = found
+    others = sum(isinstance(node, ast.Call) and name_of(node.func) == name for node in nodes_of(program, call[0])) - 1
+    if others < 1:
+        return call, ""
+    inside = range(body.lineno, (body.end_lineno or body.lineno) + 1)
+    outer = tuple(frame for frame in place.stack if frame.file != call[0] or frame.line not in inside)
+    helped = call_at(program, SourcePosition.exact(outer), (name,)) if _gives(body, call[1]) else None
+    return (helped, "") if helped else (call, f"; that changes {plural(others, 'other call')} of {name}")
+
+
+def _function_around(program: Program, call: Call) -> tuple[str, Body] | None:
+    """The innermost function with a name that a call is in."""
+    found = [
+        (name, body)
+        for node in nodes_of(program, call[0])
         for name, body in _named_functions(node)
         if any(inner is call[1] for inner in ast.walk(body))
-    }
-    calls = [node for node in nodes if isinstance(node, ast.Call) and name_of(node.func) in names]
-    return max(0, len(calls) - 1)
+    ]
+    return max(found, key=lambda each: each[1].lineno, default=None)
 
 
-def _named_functions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _gives(body: Body, call: ast.Call) -> bool:
+    """Whether a function returns a call on its own first parameter, and does nothing else."""
+    parameters = [*body.args.posonlyargs, *body.args.args]
+    returned: ast.AST | None = body.body if isinstance(body, ast.Lambda) else None
+    if isinstance(body, ast.FunctionDef):
+        statements = [each for each in body.body if not (isinstance(each, ast.Expr) and _is_text(each.value))]
+        returned = statements[0].value if len(statements) == 1 and isinstance(statements[0], ast.Return) else None
+    operand = call.args[0] if call.args else None
+    return returned is call and isinstance(operand, ast.Name) and [operand.id] == [each.arg for each in parameters[:1]]
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _named_functions(node: ast.AST) -> Iterator[tuple[str, Body]]:
     match node:
         case ast.FunctionDef(name=name):
             yield name, node

@@ -16,11 +16,10 @@ from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
 from ...shardings.spelled import as_spec, from_gspmd
 from ...shardings.table import propagated
-from ...units import plural
 from ..rule import Rule, finding
 from ..support.compiled import certainty, compiled_to, inserted_for, is_compiled, saving
 from ..support.detours import CONSTRAINT, Detour, detours, kept_cut
-from .calls import call_at, imports, name_of, other_calls
+from .calls import call_at, call_to_leave_out, imports, name_of
 from .edits import Edits, without_call, wrapped
 
 CONSTRAINTS = ("with_sharding_constraint", "reshard", "device_put")
@@ -82,12 +81,10 @@ def _fix(report: Report, flow: Dataflow, detour: Detour) -> tuple[Fix, int]:
     node, dim = next(((node, dim) for node, dim in detour.nodes if node.row == blamed), detour.nodes[0])
     kept = kept_cut(flow, detour, node, dim)
     spec = f"dimension {dim} along {str(detour.axis)!r}" if kept is None else as_spec(kept)
-    call = call_at(report.program, source, CONSTRAINTS)
+    call, changes = call_to_leave_out(report.program, source, CONSTRAINTS)
     here = name if call is None else ast.unparse(call[1])
     if flow.rows[blamed].name == CONSTRAINT:
-        others = other_calls(report.program, call)
-        shared = f"; that changes {plural(others, 'other call')} of the function that it is in" if others else ""
-        title = f"leave out {here}, or let it ask for {spec}{shared}"
+        title = f"leave out {here}, or let it ask for {spec}{changes}"
         return Fix(title, without_call(report.program, call)), blamed
     return Fix(f"constrain {here} to {spec}"), blamed
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from ...ir.program import Program
 from ...report import Edit, SourcePosition
-from .calls import Call, call_at, nodes_of, tree_of
+from .calls import Body, Call, call_at, nodes_of, tree_of
 
 Edits = tuple[Edit, ...]
 Placed = tuple[str, ast.expr]
@@ -15,8 +15,6 @@ Placed = tuple[str, ast.expr]
 
 BARE = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.List, ast.Dict)
 """Expressions that mean the same wherever they stand."""
-
-Body = ast.FunctionDef | ast.Lambda
 
 STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
 

@@ -2,28 +2,53 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from ....parsers.sharding_syntax.mesh import join_axes
 from ...ir.jaxpr_text import EquationPlace
-from ...report import Finding, Fix, Report
-from ..fixes.calls import call_at, operand_text, renamed
-from ..fixes.constraints import InsertedDetour, inserted_detours
+from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
+from ...shardings.collective_causes import causes_of
+from ..fixes.calls import call_at, call_to_leave_out, operand_text, renamed
+from ..fixes.constraints import CONSTRAINTS, InsertedDetour, inserted_detours
 from ..fixes.edits import axes_text, rewritten, without_call
-from ..rule import Rule, Saving, finding
+from ..rule import Rule, Saving, advice, finding
 from ..support.blocks import numbers_of
-from ..support.compiled import GATHERS, certainty, compiled_as, compiled_to, is_compiled, saved_seconds, saving
+from ..support.compiled import (
+    GATHERS,
+    certainty,
+    compiled_as,
+    compiled_to,
+    is_compiled,
+    place_in_hlo,
+    saved_seconds,
+    saving,
+)
 from ..support.jaxpr_flow import Flow, equations_of
 from ..support.own_block import OwnBlock, own_block, without_slices
+from ..support.unformed import Unformed, enough_for, listed, used_in_blocks
 
 
 def check(report: Report) -> Iterator[Finding]:
-    """Gathers that were written, then those that the partitioner makes of shardings that come back."""
+    """Gathers that were written, those of shardings that come back, then other gathers of the compiled program."""
+    known: set[Collective | None] = set()
+    lines = set()
     for flow, place in equations_of(report, GATHERS):
         for number in range(len(place.equation.outputs)):
             block = own_block(report, flow, place, number)
             if block is not None:
+                lines.add(_line(flow.source(place)))
                 yield from _written(report, flow, place, number, block)
-    yield from map(_inserted, inserted_detours(report, "all-gather"))
+    for detour in inserted_detours(report, "all-gather"):
+        known.add(detour.compiled)
+        yield _inserted(detour)
+    for each in used_in_blocks(report, "all-gather"):
+        if each.collective not in known and _line(each.collective.source) not in lines:
+            yield _compiled(report, each)
+
+
+def _line(source: SourcePosition) -> tuple[str, int] | None:
+    return None if source.frame is None else (source.frame.file, source.frame.line)
 
 
 def _written(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Iterator[Finding]:
@@ -72,17 +97,47 @@ def _inserted(found: InsertedDetour) -> Finding:
     )
 
 
+def _compiled(report: Report, found: Unformed) -> Finding:
+    """A gather of the compiled program."""
+    collective, axes = found.collective, found.collective.axes or ()
+    enough = enough_for(report, found)
+    slices = dict.fromkeys(each for used in found.used for each in used.slices)
+    return finding(
+        RULE,
+        place_in_hlo(collective),
+        f"all-gather over {join_axes(axes) or '?'}, of which each device uses only one block"
+        + {None: "", "nothing": ": its own"}.get(enough, f": {enough} is enough"),
+        confidence="proved",
+        axes=axes,
+        related=(FindingPlace(each.name, SourcePosition.exact(each.frames), "hlo", each.span) for each in slices),
+        evidence=listed(report, (found,)),
+        fixes=_compiled_fixes(report, collective),
+        saves=saving(collective, times=None) if enough == "nothing" else Saving(),
+    )
+
+
+def _compiled_fixes(report: Report, collective: Collective) -> tuple[Fix, ...]:
+    causes = (each.place for each in causes_of(report.program, collective)[:1] if each.effect == "reshard")
+    for place in (collective.source, *causes):
+        call, changes = call_to_leave_out(report.program, place, CONSTRAINTS)
+        if call is not None:
+            return (Fix(f"leave out {ast.unparse(call[1])}{changes}", without_call(report.program, call)),)
+    return advice("constrain what is gathered to the sharding in which its blocks are used")
+
+
 RULE = Rule(
     id="SS02",
     slug="gather-then-slice",
     severity="warning",
-    finds="An all-gather of which every device keeps only its own block.",
+    finds="An all-gather of which every device uses only one block.",
     why="Everything travels to everyone, and all but one part of it is thrown away. Mostly a constraint in between asks"
     " for whole copies that nothing needs.",
     proof="Written out: the slices begin, on every device, at the device's own block, and nothing else uses what was"
-    " gathered. By the partitioner: after propagation a value is cut along an axis, what is made of it dimension by"
-    " dimension is not, and all of that is cut along the axis again. `proved` when the compiled program has the"
-    " all-gather as well; silent when the compiler did without it.",
+    " gathered. By the partitioner: after propagation a value is sharded over an axis, what is made of it dimension by"
+    " dimension is not, and all of that is sharded over the axis again. In the compiled program: every use of the"
+    " result, through element by element operations, lookups, reshapes, tuples and loops, is a slice at an offset that"
+    " is computed for each device. `proved` when the compiled program has the all-gather; silent when the compiler did"
+    " without it.",
     faulty="""whole = lax.with_sharding_constraint(2 * x, P())  # x is P("x")
 return lax.with_sharding_constraint(jnp.sin(whole), P("x"))""",
     repaired='return lax.with_sharding_constraint(jnp.sin(2 * x), P("x"))',

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...catalog.spellings import functions_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
-from ..fixes.calls import call_at, name_of, operand_text
+from ..fixes.calls import call_at, call_to_leave_out, name_of, operand_text
 from ..fixes.edits import Edits, without_call
 from ..rule import Rule, finding
 from ..support.compiled import SCATTERS, SUMS, saving, sum_compiled_as
@@ -28,7 +28,8 @@ def check(report: Report) -> Iterator[Finding]:
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> Finding:
     equation, along = place.equation, ", ".join(axes)
     times = devices_along(axes, axis_sizes(report, flow, place))
-    call = call_at(report.program, flow.source(place), functions_of("all-reduce", "reduce-scatter"))
+    functions = functions_of("all-reduce", "reduce-scatter")
+    call = call_at(report.program, flow.source(place), functions)
     is_scattered = equation.primitive in SCATTERS
     is_sum = is_scattered or (
         equation.primitive in SUMS and not (call is not None and name_of(call[1].func) == "pmean")
@@ -45,7 +46,8 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
     elif rest:
         title = f"reduce {operand} over {', '.join(rest)} only"
     elif len(equation.outputs) == 1:
-        edits = without_call(report.program, call)
+        left_out, changes = call_to_leave_out(report.program, flow.source(place), functions)
+        title, edits = title + changes, without_call(report.program, left_out)
     spared = None if rest else sum_compiled_as(report, flow, place, number)
     return finding(
         RULE,

@@ -11,7 +11,7 @@ from ....parsers.source import Frame
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ...values.gradients import WrongGradient, wrong_gradients
-from ..fixes.calls import call_at
+from ..fixes.calls import call_to_leave_out
 from ..fixes.edits import Edits, keyword_changes, without_call
 from ..rule import MAX_ALTERNATIVES, Rule, advice, finding
 from ..support.device_values import axis_sizes, is_unchecked
@@ -86,10 +86,10 @@ def _fixes(report: Report, sums: list[tuple[Flow, EquationPlace]]) -> tuple[Fix,
     """Without one of the sums that were written, or with the check on."""
     found: dict[Edits, str] = {}
     for flow, place in sums:
-        call = call_at(report.program, flow.source(place), ("psum",))
+        call, changes = call_to_leave_out(report.program, flow.source(place), ("psum",))
         edits = without_call(report.program, call)
         if call is not None and edits:
-            found.setdefault(edits, f"leave out {ast.unparse(call[1].func)} in {ast.unparse(call[1])}")
+            found.setdefault(edits, f"leave out {ast.unparse(call[1].func)} in {ast.unparse(call[1])}{changes}")
     files = [frame.file for flow, place in sums for frame in flow.source(place).stack]
     for edits in keyword_changes(report.program, files or [report.script or ""], CHECKS, "True"):
         found.setdefault(edits, "let shard_map check types: check_vma=True")

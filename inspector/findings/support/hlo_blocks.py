@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ....parsers.errors import ParseError
-from ....parsers.hlo import ArrayShape, Instruction
-from ....parsers.hlo.types import HloType, TupleShape, parse_layout
-from ...catalog.opcodes import HLO_ELEMENTWISE
+from ....parsers.hlo import Instruction
+from ....parsers.hlo.types import TupleShape
 from ...ir.stage import ParsedStage
 from ...report import Collective
+from .hlo_dimensions import dimension_before, dims_of, operand_type, passes
 from .hlo_numbers import PartitionNumbers
 from .hlo_values import HloFlow, HloUse, HloValue, hlo_flow
 
@@ -126,7 +125,7 @@ def _followed(flow: HloFlow, start: HloValue, partitions: int) -> tuple[Blocks, 
                         return None
                     search.ends.append((value, blocks, use.instruction))
                     continue
-                if not _passes(use):
+                if not passes(use):
                     _keep_used_whole(flow, search, value)
                     return None
             after = use.result if isinstance(use, HloUse) else use
@@ -172,7 +171,7 @@ def _back(search: _Search, start: HloValue) -> Blocks | None:
 
 def _taken(numbers: PartitionNumbers, use: HloUse) -> Blocks | None:
     """What a slice takes, where that is one of equal blocks."""
-    before, after = _dims(_operand_type(use)), _dims(use.instruction.type)
+    before, after = dims_of(operand_type(use)), dims_of(use.instruction.type)
     if before is None or after is None or len(before) != len(after):
         return None
     found = set()
@@ -190,98 +189,12 @@ def _taken(numbers: PartitionNumbers, use: HloUse) -> Blocks | None:
     return frozenset(found) or None
 
 
-def _passes(use: HloUse) -> bool:
-    opcode = use.instruction.opcode
-    if opcode in ("dynamic-update-slice", "reduce"):
-        return use.position == 0 or (opcode == "dynamic-update-slice" and use.position == 1)
-    return opcode in HLO_ELEMENTWISE or opcode in ("bitcast", "reshape", "transpose", "broadcast")
-
-
 def _before(use: HloUse, blocks: Blocks) -> Blocks | None:
     """The blocks of an operand that those of the result are made of."""
     found = set()
     for block in blocks:
-        dim = _dimension_before(use, block)
+        dim = dimension_before(use, block.dim, block.parts)
         if dim is None:
             return None
         found.add(Block(dim, block.parts, block.positions))
     return frozenset(found)
-
-
-def _dimension_before(use: HloUse, block: Block) -> int | None:
-    type, result = _operand_type(use), use.instruction.type
-    before, after, dim = _dims(type), _dims(result), block.dim
-    if before is None or after is None:
-        return None
-    opcode = use.instruction.opcode
-    listed = _listed(use.instruction)
-    match opcode:
-        case "transpose":
-            return listed[dim] if len(listed) == len(after) else None
-        case "broadcast":
-            found = listed.index(dim) if dim in listed else None
-        case "reduce":
-            kept = [each for each in range(len(before)) if each not in listed]
-            found = kept[dim] if len(kept) == len(after) else None
-        case "dynamic-update-slice":
-            found = dim
-        case "reshape":
-            return _reshaped(before, after, dim, block.parts)
-        case "bitcast":
-            return _bitcast(type, result, dim, block.parts)
-        case _:
-            return dim if before == after else None
-    return found if found is not None and found < len(before) and before[found] == after[dim] else None
-
-
-def _reshaped(before: Sequence[int], after: Sequence[int], dim: int, parts: int) -> int | None:
-    """Blocks of the flat array: as many of them, and equally long, on both sides."""
-    ahead = math.prod(after[:dim])
-    return next(
-        (
-            other
-            for other, size in enumerate(before)
-            if math.prod(before[:other]) == ahead and size > 1 and size % parts == 0
-        ),
-        None,
-    )
-
-
-def _bitcast(before: HloType | None, after: HloType, dim: int, parts: int) -> int | None:
-    """A bitcast leaves elements where they are in memory: it is a reshape of dimensions in the order of the layout."""
-    old, new, olds, sizes = _in_memory(before), _in_memory(after), _dims(before), _dims(after)
-    if old is None or new is None or olds is None or sizes is None:
-        return None
-    found = _reshaped([olds[d] for d in old], [sizes[d] for d in new], new.index(dim), parts)
-    return None if found is None else old[found]
-
-
-def _in_memory(type: HloType | None) -> tuple[int, ...] | None:
-    """The dimensions of an array from the slowest in its memory to the fastest."""
-    if not isinstance(type, ArrayShape):
-        return None
-    if type.layout is None:
-        return tuple(range(len(type.dims)))
-    try:
-        order = tuple(reversed(parse_layout(type.layout).minor_to_major))
-    except ParseError:
-        return None
-    return order if sorted(order) == list(range(len(type.dims))) else None
-
-
-def _operand_type(use: HloUse) -> HloType | None:
-    type: HloType = use.value.instruction.type
-    for number in use.value.path:
-        if not isinstance(type, TupleShape) or number >= len(type.elements):
-            return None
-        type = type.elements[number]
-    return type
-
-
-def _dims(type: HloType | None) -> tuple[int, ...] | None:
-    return type.dims if isinstance(type, ArrayShape) else None
-
-
-def _listed(instruction: Instruction) -> list[int]:
-    text = instruction.attributes.get("dimensions", "").strip("{} ")
-    return [int(part) for part in text.split(",") if part.strip().isdecimal()]

@@ -1,10 +1,11 @@
-"""Compiled all-reduces, of whose results every device keeps its own block: reduce-scatters that did not form."""
+"""Compiled all-reduces and all-gathers, of whose results every device uses its own block alone."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ...catalog.spellings import KIND_OF
@@ -71,13 +72,40 @@ def _sent(kind: Kind, members: int, size: int) -> int:
 
 def unformed_scatters(report: Report) -> Iterator[tuple[Unformed, ...]]:
     """The reduce-scatters that did not form, together where they are over the same axes in the same pass."""
-    stage = report.program.stage("hlo")
     groups: dict[tuple[object, ...], list[Unformed]] = {}
-    for collective in in_hlo(report, "all-reduce"):
+    for each in used_in_blocks(report, "all-reduce"):
+        groups.setdefault((each.collective.axes, each.collective.direction), []).append(each)
+    yield from map(tuple, groups.values())
+
+
+def used_in_blocks(report: Report, kind: Kind) -> Iterator[Unformed]:
+    """The compiled collectives of a kind that have results of which each device uses its own block alone."""
+    stage = report.program.stage("hlo")
+    for collective in in_hlo(report, kind):
         used = () if stage is None or collective.fused_form is not None else used_blocks(stage, collective)
         if used:
-            groups.setdefault((collective.axes, collective.direction), []).append(Unformed(collective, used))
-    yield from map(tuple, groups.values())
+            yield Unformed(collective, used)
+
+
+def enough_for(report: Report, gather: Unformed) -> Kind | Literal["nothing"] | None:
+    """What gives each device the blocks that it uses of an all-gather, where a single collective does."""
+    collective = gather.collective
+    module = report.program.hlo("hlo")
+    instruction = None if module is None else module.instruction(collective.computation, collective.name)
+    blocks = [block for used in gather.used for block in used.blocks]
+    partial = len(blocks) < len(collective.result_types) or len(blocks) > len(gather.used)
+    if instruction is None or partial or any(used.shares != len(collective.groups[0]) for used in gather.used):
+        return None
+    along = instruction.attributes.get("dimensions", "")
+    if any(along != f"{{{block.dim}}}" for block in blocks):
+        return "all-to-all"
+    own = all(
+        block.positions[device] == position
+        for block in blocks
+        for group in collective.groups
+        for position, device in enumerate(group)
+    )
+    return "nothing" if own else "collective-permute"
 
 
 def saving_of(report: Report, group: Iterable[Unformed]) -> Saving:
