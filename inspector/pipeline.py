@@ -10,9 +10,10 @@ from .collectives.stage import collectives_in_context
 from .collectives.uncounted import uncounted_communication
 from .communication.strategies import strategies
 from .cost.collectives import with_estimates
+from .cost.function import cost_of, timeline_of
 from .cost.peak_memory import peak_memory
 from .cost.places import Machine, machine_of
-from .cost.schedule import cost_of
+from .cost.schedule import Schedule
 from .findings.judge import with_findings
 from .findings.policy import EVERYTHING, Policy
 from .ir.derived import derived
@@ -20,6 +21,7 @@ from .ir.program import Program
 from .ir.stage import ParsedStage
 from .report import Collective, Report, StageSummary
 from .report.cost import FunctionCost
+from .report.timeline import Timeline
 from .selection.message_places import placed_messages
 from .shardings.requested import contradictions
 from .shardings.table import borders, differing_from_xla
@@ -81,14 +83,25 @@ def _estimated(stage: ParsedStage, context: AnalysisContext, machine: Machine | 
     return found if machine is None else tuple(with_estimates(found, machine))
 
 
+def timeline(program: Program) -> Timeline | None:
+    """What a device does when, by the cost model; None where nothing is compiled, or for a chip without figures."""
+    found = _schedule_of(program)
+    return None if found is None else timeline_of(found)
+
+
 def _cost(program: Program) -> FunctionCost | None:
+    found = _schedule_of(program)
+    return None if found is None else cost_of(found)
+
+
+def _schedule_of(program: Program) -> Schedule | None:
     stage, machine = program.stage("hlo"), machine_of(program)
-    return None if stage is None or machine is None else _cost_of_stage(stage, context_of(program), machine)
+    return None if stage is None or machine is None else _schedule(stage, context_of(program), machine)
 
 
 @derived
-def _cost_of_stage(stage: ParsedStage, context: AnalysisContext, machine: Machine) -> FunctionCost | None:
-    return None if stage.hlo is None else cost_of(stage.hlo, _estimated(stage, context, machine), machine)
+def _schedule(stage: ParsedStage, context: AnalysisContext, machine: Machine) -> Schedule | None:
+    return None if stage.hlo is None else Schedule(stage.hlo, _estimated(stage, context, machine), machine)
 
 
 @derived

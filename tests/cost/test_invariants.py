@@ -9,8 +9,9 @@ from shardscope.inspector.collectives.context import AnalysisContext, context_of
 from shardscope.inspector.collectives.hlo import hlo_collectives
 from shardscope.inspector.collectives.stage import collectives_in_context
 from shardscope.inspector.cost.collectives import with_estimates
+from shardscope.inspector.cost.function import cost_of
 from shardscope.inspector.cost.places import Machine
-from shardscope.inspector.cost.schedule import cost_of
+from shardscope.inspector.cost.schedule import Schedule
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.report import Collective
 from shardscope.inspector.targets.chips import Figure
@@ -34,7 +35,7 @@ SLACK = 1 + 1e-9
 
 
 def total(found: HloModule, collectives: list[Collective], machine: Machine) -> float:
-    return cost_of(found, collectives, machine).total
+    return cost_of(Schedule(found, collectives, machine)).total
 
 
 def faster(machine: Machine, figure: str) -> Machine:
@@ -52,7 +53,7 @@ def test_of_samples(sample: SampleCapture, function: str) -> None:
     there = collectives_in_context(stage, context_of(program))
     for machine in MACHINES.values():
         estimated = list(with_estimates(there, machine))
-        cost = cost_of(stage.hlo, estimated, machine)
+        cost = cost_of(Schedule(stage.hlo, estimated, machine))
         known = [each for each in estimated if each.estimate is not None]
         assert cost.waiting <= cost.total * SLACK
         assert all(cost.total * SLACK >= each.estimate.seconds for each in known if each.estimate is not None)

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from shardscope.inspector.collectives.context import AnalysisContext
 from shardscope.inspector.collectives.hlo import hlo_collectives
 from shardscope.inspector.cost.collectives import with_estimates
+from shardscope.inspector.cost.function import cost_of
 from shardscope.inspector.cost.matmul import matmul_flops
 from shardscope.inspector.cost.places import Machine
-from shardscope.inspector.cost.schedule import cost_of
+from shardscope.inspector.cost.schedule import Schedule
 from shardscope.inspector.cost.work import Workload
 from shardscope.parsers.hlo import HloModule, parse_module
 from shardscope.parsers.source import Source
@@ -183,7 +184,7 @@ SHAPE = "f32[4096,4096]{1,0}"
 def scheduled(body: str, machine: Machine) -> tuple[float, float, float, float]:
     parsed = module(SCHEDULED.format(body=body))
     found = hlo_collectives("hlo", parsed, AnalysisContext((), 4, None, False))
-    cost = cost_of(parsed, tuple(with_estimates(found, machine)), machine)
+    cost = cost_of(Schedule(parsed, tuple(with_estimates(found, machine)), machine))
     assert not cost.at_least
     assert cost.flops == 10 * 2 * 4096**3
     return cost.compute, cost.communication, cost.total, cost.waiting

@@ -13,6 +13,7 @@ from .cost import cost, memory
 from .execution import devices, divergences, live, reference, times
 from .findings import findings
 from .shardings import shardings, variance
+from .timeline import timeline_table
 
 TABLES: tuple[Callable[[Report], Table], ...] = (
     findings,
@@ -41,7 +42,7 @@ DETAILS: Mapping[str, Sequence[Callable[[Report], Table]]] = {
     "variance": (variance,),
     "values": (divergences, devices, reference, live),
     "memory": (memory,),
-    "times": (cost, times),
+    "times": (cost, timeline_table, times),
     "messages": (problems,),
     "stages": (stages,),
 }

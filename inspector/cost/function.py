@@ -1,0 +1,41 @@
+"""A whole function by the cost model: what one run takes, and what a device does when."""
+
+from __future__ import annotations
+
+from ..report.cost import FunctionCost
+from ..report.timeline import Timeline
+from .schedule import Schedule
+
+
+def timeline_of(schedule: Schedule) -> Timeline:
+    """What a device does when, in one run."""
+    span, entry = schedule.total(), schedule.module.entry
+    activities = () if entry is None else schedule.activities(entry.name)
+    return Timeline(schedule.machine.chip.title, span.seconds, span.waiting, activities)
+
+
+def cost_of(schedule: Schedule) -> FunctionCost:
+    """What one run takes."""
+    chip, share = schedule.machine.chip, schedule.machine.share
+    span = schedule.total()
+    work = span.work
+    compute = (work.flops / chip.figure("flops") + work.narrow / chip.figure("flops_int8")) / share
+    memory = work.bytes / chip.figure("hbm_bandwidth") / share
+    communication = [
+        None if each.estimate is None or each.executions is None else each.estimate.seconds * each.executions
+        for each in schedule.collectives
+        if each.groups or each.pairs or each.estimate is not None
+    ]
+    names = ("flops", "flops_int8", "hbm_bandwidth")
+    return FunctionCost(
+        chip=chip.title,
+        flops=work.flops + work.narrow,
+        bytes=work.bytes,
+        compute=compute,
+        memory=memory,
+        communication=sum(seconds for seconds in communication if seconds is not None),
+        total=max(span.seconds, compute, memory),
+        waiting=span.waiting,
+        at_least=not span.known or None in communication,
+        figures=tuple((name, chip.figures[name]) for name in names),
+    )

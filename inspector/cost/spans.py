@@ -1,0 +1,52 @@
+"""What parts of a program take, and what transfers do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..report import Collective
+from .lanes import Lanes
+from .work import Work
+
+NONE = Work()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The cost of a part of a program: seconds, those of them in which it waits for transfers, and its work.
+
+    `known` is false where a loop's trip count is not, and one round was counted.
+    """
+
+    seconds: float = 0.0
+    waiting: float = 0.0
+    work: Work = NONE
+    known: bool = True
+
+    def __add__(self, other: Span) -> Span:
+        return Span(
+            self.seconds + other.seconds,
+            self.waiting + other.waiting,
+            self.work + other.work,
+            self.known and other.known,
+        )
+
+    def times(self, count: int) -> Span:
+        """So many of it, one after the other."""
+        work = Work(self.work.flops * count, self.work.narrow * count, self.work.bytes * count)
+        return Span(self.seconds * count, self.waiting * count, work, self.known)
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """How long some collectives take on some links."""
+
+    seconds: float
+    lanes: Lanes
+    collectives: tuple[Collective, ...] = ()
+
+    def __add__(self, other: Transfer | None) -> Transfer:
+        if other is None:
+            return self
+        lanes = None if self.lanes is None or other.lanes is None else self.lanes | other.lanes
+        return Transfer(self.seconds + other.seconds, lanes, (*self.collectives, *other.collectives))

@@ -1,0 +1,99 @@
+"""The time line of a step as trace events, which ui.perfetto.dev and chrome://tracing open.
+
+The format: "Trace Event Format" by N. Duca and D. Sinclair; times are microseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import Any
+
+from ..capture.output_file import OutputError
+from ..collectives.spelled import axes_text, kind_text
+from ..pipeline import timeline
+from ..report import Report
+from ..report.timeline import Activity, Timeline
+from .overview import subject_text
+from .printable import printable
+
+MAX_EVENTS = 200_000
+"""Activities that are written; of a longer step, its beginning."""
+
+NO_TIMELINE = "no time line: there are no figures for this device; compile for a target, as in --target tpu:v5p:2x2x2"
+
+COMPUTE, WAITING, COPIES, LINKS = range(1, 5)
+"""The threads of the trace; transfers that overlap have threads of their own, from `LINKS` on."""
+
+
+def report_to_perfetto(report: Report) -> str:
+    """The trace of one step on each device.
+
+    Raises:
+        OutputError: Nothing was compiled for a chip that there are figures for.
+    """
+    found = timeline(report.program)
+    if found is None:
+        raise OutputError(NO_TIMELINE)
+    said = {
+        "program": printable(subject_text(report)),
+        "times": f"estimated by shardscope's cost model for {found.chip}",
+    }
+    events = list(_events(found, report))
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": said}, indent=1)
+
+
+def _events(found: Timeline, report: Report) -> Iterator[dict[str, Any]]:
+    yield _named("process_name", f"each device ({found.chip}, cost model)")
+    threads = {COMPUTE: "compute", WAITING: "exposed communication", COPIES: "copies between memories"}
+    busy: list[tuple[float, int]] = []
+    for activity, entered, _ in found.unrolled(MAX_EVENTS):
+        start, end = entered + activity.start, entered + activity.end
+        match activity.lane:
+            case "compute":
+                thread = COMPUTE
+            case "copies":
+                thread = COPIES
+            case "links":
+                thread = heappop(busy)[1] if busy and busy[0][0] <= start else LINKS + len(busy)
+                heappush(busy, (end, thread))
+                threads.setdefault(thread, "transfers")
+        yield _complete(_title(activity), thread, start, end - start, _facts(activity, report))
+        if activity.exposed:
+            yield _complete("waits", WAITING, end - activity.exposed, activity.exposed, {"for": _title(activity)})
+    for thread, name in threads.items():
+        yield _named("thread_name", name, thread)
+        yield {"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": thread, "args": {"sort_index": thread}}
+
+
+def _complete(name: str, thread: int, start: float, seconds: float, facts: dict[str, Any]) -> dict[str, Any]:
+    times = {"ts": round(start * 1e6, 4), "dur": round(seconds * 1e6, 4)}
+    return {"ph": "X", "name": name, "pid": 1, "tid": thread, **times, "args": facts}
+
+
+def _named(kind: str, name: str, thread: int = 0) -> dict[str, Any]:
+    return {"ph": "M", "name": kind, "pid": 1, "tid": thread, "args": {"name": name}}
+
+
+def _title(activity: Activity) -> str:
+    """`all-gather fsdp`; of what is no transfer between devices, the instruction's name."""
+    named = [f"{kind_text(each)} {axes_text(each)}" for each in activity.collectives[:1]]
+    more = f" and {len(activity.collectives) - 1} more" if len(activity.collectives) > 1 else ""
+    return printable(f"{named[0]}{more}" if named else activity.instruction.name)
+
+
+def _facts(activity: Activity, report: Report) -> dict[str, Any]:
+    facts = {
+        "instruction": activity.instruction.name,
+        "opcode": activity.instruction.opcode,
+        "from": activity.source.function_text(report.script),
+        "op_name": activity.instruction.op_name or "",
+    }
+    said: dict[str, Any] = {key: printable(value) for key, value in facts.items() if value}
+    if activity.collectives:
+        said["bytes sent"] = sum(each.wire_bytes or 0 for each in activity.collectives)
+        said["exposed µs"] = round(activity.exposed * 1e6, 4)
+    if activity.inside and activity.rounds != 1:
+        said["rounds"] = "unknown" if activity.rounds is None else activity.rounds
+    return said

@@ -1,0 +1,135 @@
+"""The table of what a device does when, by the cost model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from ...collectives.spelled import axes_text, kind_text
+from ...pipeline import timeline
+from ...report import Report
+from ...report.timeline import Activity, Timeline
+from ...units import format_seconds, plural
+from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell
+
+WIDTH = 24
+"""Columns of the bar."""
+
+BRIEF = 1000
+"""Documents leave out what takes less than this part of the step."""
+
+EMPTY = "Not available: there are no figures for this device; compile for a target, as in --target tpu:v5p:2x2x2."
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Activities without a transfer between them, or one transfer or loop, and the second that it begins at."""
+
+    activities: tuple[Activity, ...]
+    start: float
+    depth: int
+
+    @property
+    def seconds(self) -> float:
+        """From its beginning to its end."""
+        return self.activities[-1].end - self.activities[0].start
+
+    @property
+    def exposed(self) -> float:
+        """Seconds in which the device waits for it."""
+        return sum(each.exposed for each in self.activities)
+
+
+def timeline_table(report: Report) -> Table:
+    """One step: computing, the transfers beside it, and what of these is exposed; of a loop its first round."""
+    found = timeline(report.program)
+    stretches = () if found is None else tuple(_stretches(found.activities, 0.0, 0))
+    return Table(
+        id="timeline",
+        title="Time line",
+        columns=(
+            Column("starts", 7, 8, "right"),
+            Column("takes", 7, 9, "right"),
+            Column("exposed", 7, 7, "right"),
+            Column("", WIDTH, 2),
+            Column("what", 16, 10),
+            Column("axes", 5, 6),
+            Column("from", 8, 3),
+        ),
+        rows=tuple(_row(each, found, report) for each in stretches) if found is not None else (),
+        heading=_heading(found) if found is not None and stretches else "",
+        empty_text=EMPTY if found is None else "The program takes no time.",
+        most=60,
+        selection=lambda value: _collective(value),
+    )
+
+
+def _heading(found: Timeline) -> str:
+    exposed = f"{format_seconds(found.exposed)} of communication exposed" if found.exposed else "nothing exposed"
+    return f"Time line of a step on {found.chip} (cost model): {format_seconds(found.total)}, {exposed}"
+
+
+def _stretches(activities: Sequence[Activity], entered: float, depth: int) -> Iterator[Stretch]:
+    for is_plain, group in groupby(activities, key=_is_plain):
+        if is_plain:
+            these = tuple(group)
+            computing = tuple(each for each in these if each.lane == "compute")
+            if computing:
+                yield Stretch(computing, entered + computing[0].start, depth)
+            continue
+        for each in group:
+            yield Stretch((each,), entered + each.start, depth)
+            yield from _stretches(each.inside, entered + each.start, depth + 1)
+
+
+def _is_plain(activity: Activity) -> bool:
+    """Whether a device is kept busy by it alone: a computation or a hidden copy, no loop with transfers inside."""
+    if activity.lane == "links" or activity.exposed:
+        return False
+    return all(map(_is_plain, activity.inside))
+
+
+def _row(stretch: Stretch, found: Timeline, report: Report) -> Row:
+    first = stretch.activities[0]
+    exposed = stretch.exposed
+    cells: tuple[Cell, ...] = (
+        format_seconds(stretch.start),
+        format_seconds(stretch.seconds),
+        Piece(format_seconds(exposed), "warning") if exposed else "",
+        _bar(stretch, found.total),
+        ("  " * stretch.depth) + _what(stretch),
+        axes_cell(first.collectives[0].axes or ()) if first.collectives else "",
+        first.source.text(report.script) if len(stretch.activities) == 1 else "",
+    )
+    return Row(cells, stretch, minor=stretch.seconds * BRIEF < found.total)
+
+
+def _what(stretch: Stretch) -> str:
+    first = stretch.activities[0]
+    if first.collectives:
+        more = f" and {len(first.collectives) - 1} more" if len(first.collectives) > 1 else ""
+        axes = "" if first.collectives[0].axes else f" {axes_text(first.collectives[0])}"
+        return f"{kind_text(first.collectives[0])}{axes}{more}"
+    if first.lane == "copies":
+        return "copy between memories"
+    if len(stretch.activities) > 1:
+        return f"compute ({plural(len(stretch.activities), 'instruction')})"
+    if first.instruction.opcode == "while":
+        return f"loop, {'?' if first.rounds is None else first.rounds} rounds"
+    return f"compute ({first.instruction.name})"
+
+
+def _bar(stretch: Stretch, total: float) -> Piece:
+    """Where it is in the whole step."""
+    scale = WIDTH / total if total else 0.0
+    begin = min(int(stretch.start * scale), WIDTH - 1)
+    length = max(1, min(round(stretch.seconds * scale), WIDTH - begin))
+    role: Role = "warning" if stretch.exposed else "good" if stretch.activities[0].lane == "compute" else "aside"
+    return Piece(f"{' ' * begin}{'█' * length}{' ' * (WIDTH - begin - length)}", role)
+
+
+def _collective(value: object) -> object:
+    """What the screen selects: the collective of a transfer."""
+    collectives = value.activities[0].collectives if isinstance(value, Stretch) else ()
+    return collectives[0] if collectives else None

@@ -1,0 +1,87 @@
+"""What a device does when: it agrees with the cost of the whole, and no device does two things at once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.output_file import OutputError
+from shardscope.inspector.ir.program import Program
+from shardscope.inspector.pipeline import inspect, timeline
+from shardscope.inspector.render.perfetto import report_to_perfetto
+from shardscope.inspector.render.tables.timeline import timeline_table
+from shardscope.inspector.report import Report
+from shardscope.inspector.report.timeline import Timeline
+
+from tests.conftest import SampleCapture
+
+from .test_collectives import torus
+
+FUNCTIONS = ("transformer:train_step", "ring_attention:grad", "pipeline:loss")
+MOST = 100_000
+SLACK = 1e-9
+
+
+def on_tpu(capture: Capture) -> Report:
+    """The report of a sample as if its devices were a TPU's."""
+    assert capture.subject is not None
+    places = torus("v5p", 2, 2, 2).devices[: capture.subject.device_count]
+    return inspect(replace(capture, subject=replace(capture.subject, device_kind="TPU v5", devices=places)))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_of_samples(sample: SampleCapture, function: str) -> None:
+    report = on_tpu(sample(function))
+    found = timeline(report.program)
+    assert found is not None
+    adds_up_to_the_cost(found, report)
+    computes_or_waits(found)
+    slices_are_inside_of_each_other_or_apart(json.loads(report_to_perfetto(report))["traceEvents"])
+
+
+def adds_up_to_the_cost(found: Timeline, report: Report) -> None:
+    assert report.cost is not None
+    assert report.cost.total >= found.total >= max(each.end for each in found.activities) * (1 - SLACK)
+    exposed = sum(activity.exposed for activity, _, _ in found.unrolled(MOST))
+    assert exposed == pytest.approx(report.cost.waiting) == pytest.approx(found.exposed)
+    sent = sum(each.wire_bytes or 0 for activity, _, _ in found.unrolled(MOST) for each in activity.collectives)
+    assert sent == sum((c.wire_bytes or 0) * (c.executions or 1) for c in report.collectives if c.stage == "hlo")
+
+
+def computes_or_waits(found: Timeline) -> None:
+    """A device does one thing at a time."""
+    busy = []
+    for activity, entered, _ in found.unrolled(MOST):
+        end = entered + activity.end
+        if activity.lane == "compute" and not activity.inside:
+            busy.append((entered + activity.start, end))
+        elif activity.exposed:
+            busy.append((end - activity.exposed, end))
+    assert all(one[1] <= other[0] + found.total * SLACK for one, other in pairwise(sorted(busy)))
+
+
+def slices_are_inside_of_each_other_or_apart(events: list[dict[str, Any]]) -> None:
+    """What trace viewers ask of the slices of one thread; in microseconds."""
+    threads: dict[int, list[tuple[float, float]]] = {}
+    for event in events:
+        if event["ph"] == "X":
+            threads.setdefault(event["tid"], []).append((event["ts"], -event["dur"]))
+    assert len(threads) >= 2
+    for slices in threads.values():
+        around: list[float] = []
+        for start, length in sorted(slices):
+            while around and around[-1] <= start + 1e-3:
+                around.pop()
+            assert not around or start - length <= around[-1] + 1e-3
+            around.append(start - length)
+
+
+def test_devices_without_figures_have_none(sample: SampleCapture) -> None:
+    report = inspect(Program(sample(FUNCTIONS[0])))
+    with pytest.raises(OutputError, match="--target"):
+        report_to_perfetto(report)
+    assert "--target" in timeline_table(report).empty_text
