@@ -75,7 +75,7 @@ def _picture(report: Report, probe: Probe, width: int) -> Iterator[Content]:
 
 def _values(value: ProbedValue, window: Window, width: int) -> Iterator[Content]:
     probe = value.probe
-    yield title(TITLES[probe.when]) + data(f"  {value.name}:{probe.type}")
+    yield title(TITLES[probe.when]) + data(f"  {value.name}:{value.type}")
     digests = list(dict.fromkeys(shard.digest for shard in probe.shards))
     columns = max(1, (width - 4) // CELL)
     for number, shard in enumerate(probe.shards[:MAX_DEVICES]):

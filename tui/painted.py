@@ -85,5 +85,5 @@ def content(cell: Cell, hues: Mapping[str, str]) -> Content:
 
 
 def _painted(piece: Piece, hues: Mapping[str, str]) -> Content:
-    style = f"bold {axis_hue(piece.text, hues)}" if piece.role == "axis" else STYLES.get(piece.role, "")
+    style = f"bold {axis_hue(piece.axis, hues)}" if piece.role == "axis" else STYLES.get(piece.role, "")
     return data(piece.text.replace("\n", " "), style)

@@ -100,5 +100,5 @@ def collective_hue(axes: Sequence[AxisRef] | None, hues: Mapping[str, str]) -> s
 
 
 def axis_hue(axis: str, hues: Mapping[str, str]) -> str:
-    """The variable of an axis or of a part of one, as in `x:(1)2`; none for an axis of no mesh that is shown."""
-    return hues.get(axis.partition(":")[0], "")
+    """The variable of an axis, by its name; none for an axis of no mesh that is shown."""
+    return hues.get(axis, "")

@@ -74,7 +74,7 @@ def _tree(found: Why, report: Report, hues: Mapping[str, str], width: int) -> It
         numbered = "" if step.number is None else f"step {step.number}"
         details = ", ".join(filter(None, (place, numbered)))
         yield Content.assemble(
-            ("└ " if last else "├ ", "$aside"), data(step.operation), data(f"  {details}", "$aside")
+            ("└ " if last else "├ ", "$aside"), data(str(step.operation or "return")), data(f"  {details}", "$aside")
         ).truncate(width, ellipsis=True)
         sign = "  " if last else "│ "
         if step.rule:

@@ -119,7 +119,7 @@ def _is_meant(one: Transfer, budget: Budget) -> bool:
     if budget.kind not in (one.work.kind, "collective"):
         return False
     axes = one.work.axes
-    return not budget.axes or axes is None or any(axis.partition(":(")[0] in budget.axes for axis in axes)
+    return not budget.axes or axes is None or any(axis.name in budget.axes for axis in axes)
 
 
 def _counted(these: Counted) -> str:

@@ -7,13 +7,15 @@ of JAX makes no difference in the file either. It is untrusted input, as any fil
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
+from ...parsers.sharding_syntax.mesh import AxisRef
 from ..capture.model import CaptureError
 from ..diff.outline import BoundarySharding, Fingerprint, Transfer
 
@@ -41,9 +43,22 @@ class Golden(Struct, frozen=True):
 def golden_of(found: Fingerprint) -> bytes:
     """The file for an outline, as UTF-8 with a newline at the end."""
     repeated = [Repeated(count, _without_positions(transfer)) for transfer, count in found.transfers]
-    repeated.sort(key=lambda each: msgspec.json.encode(each.transfer))
     golden = Golden("shardscope.golden/1", found.title, found.stage, repeated, list(found.borders))
-    return msgspec.json.format(msgspec.json.encode(golden), indent=1) + b"\n"
+    document = msgspec.to_builtins(golden)
+    for work in _works(document):
+        work["axes"] = [str(AxisRef(**axis)) for axis in work["axes"]]
+    document["collectives"].sort(key=lambda each: msgspec.json.encode(each["transfer"]))
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def _works(document: Any) -> Iterator[dict[str, Any]]:
+    """What the collectives of a file do, where axes are known; nothing of what is no golden."""
+    match document:
+        case {"collectives": [*repeated]}:
+            for each in repeated:
+                match each:
+                    case {"transfer": {"work": {"axes": [*_]} as work}}:
+                        yield work
 
 
 def read_golden(path: str) -> Fingerprint:
@@ -56,7 +71,11 @@ def read_golden(path: str) -> Fingerprint:
         place = Path(path)
         if place.stat().st_size > MAX_BYTES:
             raise CaptureError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
-        golden = msgspec.json.decode(place.read_bytes(), type=Golden)
+        document = msgspec.json.decode(place.read_bytes())
+        for work in _works(document):
+            axes = (AxisRef.spelled(axis) if isinstance(axis, str) else axis for axis in work["axes"])
+            work["axes"] = list(map(msgspec.to_builtins, axes))
+        golden = msgspec.convert(document, Golden)
     except OSError as error:
         raise CaptureError(f"cannot read {path}: {error.strerror}; `check --update` writes it") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -16,6 +16,7 @@ from ..ir.derived import derived
 from ..ir.jaxpr_text import JaxprText
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
+from ..ir.types import ArrayType
 from ..links.operation_ids import spans_of_tags, tags_in
 from ..links.source_positions import frames_at
 from ..report import WRITTEN, Collective, SourcePosition
@@ -25,7 +26,7 @@ from .hlo import hlo_collectives
 from .stablehlo import stablehlo_collectives
 from .twins import Twins, twins_in
 
-EquationStacks = Mapping[tuple[str, frozenset[AxisRef], tuple[str, ...]], set[tuple[Frame, ...]]]
+EquationStacks = Mapping[tuple[str, frozenset[AxisRef], tuple[ArrayType, ...]], set[tuple[Frame, ...]]]
 """The stacks of equations by kind, axes and types."""
 
 
@@ -78,12 +79,11 @@ def _with_stack(collective: Collective, stage: ParsedStage, stablehlo: ParsedSta
 
 
 def _equation_stacks(text: JaxprText) -> EquationStacks:
-    stacks: dict[tuple[str, frozenset[AxisRef], tuple[str, ...]], set[tuple[Frame, ...]]] = {}
+    stacks: dict[tuple[str, frozenset[AxisRef], tuple[ArrayType, ...]], set[tuple[Frame, ...]]] = {}
     for equation in (place.equation for place in text.equations):
         kind = PRIMITIVES.get(equation.primitive)
         if kind is not None and equation.axes is not None:
-            # A jaxpr's type lists in braces the axes that it varies over.
-            types = tuple(output.type.partition("{")[0] for output in equation.outputs)
+            types = tuple(output.type.array for output in equation.outputs)
             stacks.setdefault((kind, frozenset(map(AxisRef, equation.axes)), types), set()).add(text.stack(equation))
     return stacks
 
@@ -92,8 +92,8 @@ def _with_equation_source(collective: Collective, stacks: EquationStacks) -> Col
     """A collective; one from user code without a position has the line on which all equations like it are."""
     if collective.source.stack or collective.origin not in WRITTEN or collective.axes is None:
         return collective
-    types = tuple(map(str, collective.result_types))
-    candidates = stacks.get((collective.kind, frozenset(collective.axes), types), set())
+    key = (collective.kind, frozenset(collective.axes), collective.result_types)
+    candidates = stacks.get(key, set())
     lines = {(stack[0].file, stack[0].line) for stack in candidates if stack}
     if len(lines) != 1:
         return collective

@@ -14,7 +14,7 @@ from ..ir.jaxpr import Equation
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from ..ir.types import array_type, leaves
+from ..ir.types import ArrayType, array_type, leaves
 from ..report import SourcePosition, UncountedCommunication
 from .dcn_transfers import is_host_transfer
 
@@ -77,10 +77,10 @@ def _in_kernel(jaxpr: JaxprText, kernel: EquationPlace) -> Iterator[UncountedCom
                 stack = jaxpr.stack(equation) or jaxpr.stack(kernel.equation)
                 source = SourcePosition(stack, "exact" if stack else "none")
                 moved = types.get(equation.inputs[0]) if does == "copy" and equation.inputs else None
-                yield UncountedCommunication(name, "signal" if does == "signal" else "copy", _held(moved), source)
+                yield UncountedCommunication(name, does, None if moved is None else moved.array, source)
 
 
-def _reaches(equation: Equation) -> str | None:
+def _reaches(equation: Equation) -> Literal["copy", "signal"] | None:
     """What an equation of a kernel does on another device."""
     params = " ".join(text for _, text in equation.params)
     if _TO_ANOTHER_DEVICE.search(params):
@@ -88,12 +88,6 @@ def _reaches(equation: Equation) -> str | None:
     if equation.primitive == "dma_start" and _DEVICE_OF_COPY.search(params):
         return "copy"
     return "signal" if equation.primitive == "semaphore_signal" and _DEVICE_OF_SIGNAL.search(params) else None
-
-
-def _held(type: str | None) -> str | None:
-    """The type of what a Ref holds."""
-    inner = None if type is None else re.search(r"\{(.*)\}", type)
-    return inner[1] if inner is not None and type is not None and type.startswith("Ref") else type
 
 
 @derived
@@ -131,7 +125,7 @@ def _reach(instruction: Instruction, with_kernels: bool) -> tuple[str, Literal["
     return name or "custom call", "unknown"
 
 
-def _moved(instruction: Instruction) -> str | None:
+def _moved(instruction: Instruction) -> ArrayType | None:
     """The type of what goes to the host or comes from there; None for what is no single array."""
     types = [each for each in map(array_type, leaves(instruction.type)) if each.dtype != "token"]
-    return str(types[0]) if types and types[0].dims is not None else None
+    return types[0] if types and types[0].dims is not None else None

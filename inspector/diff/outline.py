@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
+from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
 from ..capture.model import CaptureError
 from ..collectives.origin import last_components
@@ -35,7 +36,7 @@ class CollectiveSignature:
 
     kind: Kind
     reduction: str | None
-    axes: tuple[str, ...] | None
+    axes: tuple[AxisRef, ...] | None
     dtypes: tuple[str, ...]
     bytes_in: int | None
     bytes_out: int | None
@@ -183,7 +184,7 @@ def _transfer(collective: Collective, report: Report, lines: Lines) -> Transfer:
     work = CollectiveSignature(
         kind=collective.kind,
         reduction=collective.reduction,
-        axes=None if collective.axes is None else tuple(map(str, collective.axes)),
+        axes=collective.axes,
         dtypes=tuple(sorted({type.dtype for type in collective.operand_types})),
         bytes_in=collective.bytes_in,
         bytes_out=collective.bytes_out,

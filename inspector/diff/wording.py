@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ...parsers.sharding_syntax.mesh import join_axes
 from ..units import format_bytes, format_seconds, plural
 from .diff import Change, Metric
 from .keys import FindingKey, IntermediateSharding
@@ -120,7 +121,7 @@ def axes_words(work: CollectiveSignature) -> str:
     """`x, y`; groups that no axes form are said to be so."""
     if work.axes is None:
         return "groups of no axes"
-    return ", ".join(work.axes) or "one device each"
+    return join_axes(work.axes) or "one device each"
 
 
 def bytes_delta(before: float | None, after: float | None) -> str:

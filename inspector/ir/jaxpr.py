@@ -6,13 +6,15 @@ places is recorded, and printed, once. Types print as `jax.typeof` prints them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from ...parsers.source import Frame, Source
 from ..capture.model import CaptureError
+from .types import JaxType
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Variable:
     """
 
     name: str
-    type: str
+    type: JaxType
     varying: tuple[str, ...] | None = None
     unreduced: tuple[str, ...] | None = None
     reduced: tuple[str, ...] | None = None
@@ -88,6 +90,18 @@ class JaxprProgram:
     jaxprs: tuple[Jaxpr, ...]
 
 
+def _reading_types() -> Callable[[type, Any], JaxType]:
+    """Types from their spellings, one for all values that have it."""
+    known: dict[str, JaxType] = {}
+
+    def read(kind: type, text: Any) -> JaxType:
+        if not isinstance(text, str):
+            raise ValueError("a type is a text")
+        return known.setdefault(text, JaxType(text))
+
+    return read
+
+
 def read_program(source: Source) -> JaxprProgram:
     """The program in the text of a `jaxpr` stage, which is its JSON.
 
@@ -95,6 +109,6 @@ def read_program(source: Source) -> JaxprProgram:
         CaptureError: the text is something else.
     """
     try:
-        return msgspec.json.decode(source.data, type=JaxprProgram)
+        return msgspec.json.decode(source.data, type=JaxprProgram, dec_hook=_reading_types())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CaptureError(f"{source.name}: not a recorded jaxpr: {error}") from None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..catalog.spellings import CALLED, CALLS
 from .jaxpr_text import EquationPlace, JaxprText, JaxprUses
-from .types import jax_type
+from .types import JaxType
 
 Calls = tuple[EquationPlace, ...]
 """The calls through which one came into a body, outermost first."""
@@ -98,21 +98,22 @@ class JaxprFlow(JaxprUses):
 
     def onward(self, value: At, primitives: Collection[str]) -> Iterator[At]:
         """What becomes of a value by these primitives, with as many elements; and in bodies, and behind these."""
-        size = jax_type(self.type_of(value) or "").elements
+        type = self.type_of(value)
+        size = None if type is None else type.array.elements
         for place, position in self.used.get((value.jaxpr, value.name), ()):
             inside = tuple(self.inside(place, position))
             yield from (At(body, self.jaxprs[body].inputs[index].name) for body, index in inside)
             if not inside and place.equation.primitive in primitives:
                 outputs = place.equation.outputs
-                yield from (At(place.jaxpr, each.name) for each in outputs if jax_type(each.type).elements == size)
+                yield from (At(place.jaxpr, each.name) for each in outputs if each.type.array.elements == size)
         for position, name in enumerate(self.jaxprs[value.jaxpr].outputs):
             if name == value.name:
                 for call in self.callers.get(value.jaxpr, ()):
                     results = call.equation.outputs[position : position + 1]
                     yield from (At(call.jaxpr, each.name) for each in results)
 
-    def type_of(self, value: At) -> str | None:
-        """The type of a value, as JAX prints it."""
+    def type_of(self, value: At) -> JaxType | None:
+        """The type of a value."""
         made = self.made.get((value.jaxpr, value.name))
         if made is not None:
             return made[0].equation.outputs[made[1]].type

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from ...parsers.errors import readable
 from ...parsers.hlo.types import UNBOUNDED, ArrayShape, HloType, TupleShape
@@ -44,6 +45,36 @@ class ArrayType:
         if self.dims is None:
             return self.dtype
         return f"{self.dtype}[{','.join('?' if dim is None else str(dim) for dim in self.dims)}]"
+
+
+class JaxType:
+    """The type of a value of a jaxpr, with the mesh axes in it, as JAX spells it; `array` is read when asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def array(self) -> ArrayType:
+        """The dtype and the sizes; of a Ref, those of what it holds."""
+        return jax_type(held_text(self.text))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JaxType) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+_REF = re.compile(r"\ARef(?:<[^<>]*>)?\{(.*)\}(?:\{[^{}]*\})?\Z", re.DOTALL)
+"""The type of a mutable array, around the one of what it holds."""
+
+
+def held_text(text: str) -> str:
+    """The spelling of what a Ref holds; of all else its own."""
+    return _REF.sub(r"\1", text)
 
 
 def jax_type(text: str) -> ArrayType:

@@ -14,10 +14,14 @@ Role = Literal["", "strong", "aside", "good", "warning", "error", "added", "remo
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a cell's text, as it came from outside: painters make it safe."""
+    """A piece of a cell's text, as it came from outside: painters make it safe.
+
+    `axis` is the name of the mesh axis that it stands for.
+    """
 
     text: str
     role: Role = ""
+    axis: str = ""
 
 
 Cell = str | Piece | tuple[Piece, ...]
@@ -115,5 +119,9 @@ def plain_text(cell: Cell) -> str:
 
 def axes_cell(axes: Iterable[AxisRef | str]) -> tuple[Piece, ...]:
     """Names of mesh axes, separated by commas."""
-    named = [piece for axis in axes for piece in (Piece(", "), Piece(str(axis), "axis"))]
-    return tuple(named[1:])
+    return tuple(piece for axis in axes for piece in (Piece(", "), axis_piece(axis)))[1:]
+
+
+def axis_piece(axis: AxisRef | str) -> Piece:
+    """A mesh axis, or a part of one."""
+    return Piece(str(axis), "axis", axis if isinstance(axis, str) else axis.name)

@@ -43,15 +43,15 @@ def cause_line(cause: CollectiveCause, report: Report) -> str:
     operation = f"{cause.operation} ({inside})" if inside else cause.operation
     match cause.effect:
         case "sum":
-            verb = "contracts" if cause.operation in CONTRACTING else "reduces"
-            return f"{operation} {verb} over a sharded dimension: {cause.value}, {cause.before}"
+            verb = "contracts" if cause.primitive in CONTRACTING else "reduces"
+            return f"{operation} {verb} over a sharded dimension: {cause.moved}, {cause.before}"
         case "reshard":
-            return f"{operation} needs {cause.value} as {cause.after}, but it is {cause.before}"
+            return f"{operation} needs {cause.moved} as {cause.after}, but it is {cause.before}"
         case "move":
-            return f"{operation} works across the shards of {cause.value}, {cause.before}"
-    if not cause.value:
+            return f"{operation} works across the shards of {cause.moved}, {cause.before}"
+    if cause.moved is None:
         return f"{operation}: partitioned without a Shardy rule; no value here is sharded over these axes"
-    return f"{operation}: partitioned without a Shardy rule; {cause.value} is {cause.before}"
+    return f"{operation}: partitioned without a Shardy rule; {cause.moved} is {cause.before}"
 
 
 def remedy_line(cause: CollectiveCause, report: Report) -> str:
@@ -114,7 +114,8 @@ def _shortened(steps: tuple[ExplainedStep, ...]) -> Iterable[ExplainedStep]:
 def _via(step: ExplainedStep, report: Report) -> str:
     number = "" if step.number is None else f"step {step.number}"
     place = ", ".join(filter(None, (step.place.text(report.script), number)))
-    return f"{step.operation} ({place})" if place else step.operation
+    operation = "return" if step.operation is None else str(step.operation)
+    return f"{operation} ({place})" if place else operation
 
 
 MAX_COLLECTIVES = 10

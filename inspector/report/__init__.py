@@ -33,10 +33,12 @@ from .shardings import (
     AxisOrigin,
     BoundaryOrigin,
     ConstraintOrigin,
+    NamedOperation,
     Role,
     ShardedValue,
     ShardMapOrigin,
     ValueDimension,
+    ValueName,
 )
 from .values import AxisEntry, Divergence, HostTransfer, LiveValue, PeakMemory, ProbedValue, VariableVariance
 
@@ -66,6 +68,7 @@ __all__ = [
     "Kind",
     "LiveValue",
     "MovedDimension",
+    "NamedOperation",
     "Origin",
     "Pass",
     "PeakMemory",
@@ -87,6 +90,7 @@ __all__ = [
     "Trial",
     "UncountedCommunication",
     "ValueDimension",
+    "ValueName",
     "VariableVariance",
     "Why",
     "file_and_line",

@@ -8,7 +8,7 @@ from typing import Literal
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
 from .position import Confidence, SourcePosition
-from .shardings import AxisOrigin, ValueDimension
+from .shardings import AxisOrigin, BoundaryOrigin, NamedOperation, ValueDimension, ValueName
 
 Effect = Literal["sum", "reshard", "move", "own"]
 
@@ -17,13 +17,13 @@ Effect = Literal["sum", "reshard", "move", "own"]
 class ExplainedStep:
     """An axis went from one value to another at an operation.
 
-    `number` counts the steps of the whole propagation, None at the return of the function. `source` and `target` are
-    values, with the dimension that the axis cuts: `w1 dim 1`. `rule` says in einsum letters which dimensions
-    of the operation belong together; None where it has none.
+    `number` counts the steps of the whole propagation; it and `operation` are None at the return of the function.
+    `source` and `target` are values, with the dimension that the axis cuts: `w1 dim 1`. `rule` says in einsum letters
+    which dimensions of the operation belong together; None where it has none.
     """
 
     number: int | None
-    operation: str
+    operation: NamedOperation | None
     rule: str | None
     source: ValueDimension
     target: ValueDimension
@@ -70,7 +70,7 @@ class Conflict:
     and `undecided` those of which its shapes do not tell.
     """
 
-    operation: str
+    operation: NamedOperation
     rule: str
     factor: str
     place: SourcePosition
@@ -82,30 +82,37 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class MovedDimension:
-    """A dimension of an operand or result, and the value's name: its path, or the operation that it is `made_by`."""
+    """A dimension of an operand or result of an operation."""
 
     is_operand: bool
-    name: str
-    made_by: str | None
+    value: ValueName
     dim: int
+
+    @property
+    def made_by(self) -> NamedOperation | None:
+        """The operation that gives the value; None for arguments, and for what comes into a shard_map."""
+        return None if self.value.is_input else self.value.made_by
+
+    def __str__(self) -> str:
+        return f"{'operand' if self.is_operand else 'result'} {self.value} dim {self.dim}"
 
 
 @dataclass(frozen=True, slots=True)
 class CollectiveCause:
     """Why a collective is there: what it does for one operation.
 
-    `value` is what it communicates, in words, and `moved` the same as a value; propagation left it as `before`, and the
-    operation needs it as `after` (None for a sum and where that is not one sharding). `origins` are why it is cut along
-    the collective's axes, `against` why another value of the operation is cut otherwise. `confidence` tells how the
-    operation was found. `needed` is true of the gradients of weights: each device has that of its part of the batch.
-    `elements` is how many of the value are on one device, None where that is not known.
+    `operation` may be the output that a value becomes. `moved` is what it communicates; propagation left it as
+    `before`, and the operation needs it as `after` (None for a sum and where that is not one sharding). `origins` are
+    why it is cut along the collective's axes, `against` why another value of the operation is cut otherwise.
+    `confidence` is how the operation was found. `needed` is true of the gradients of weights: each device has that of
+    its part of the batch. `elements` is how many of the value are on one device, None where that is not known.
     """
 
     effect: Effect
-    operation: str
+    operation: NamedOperation | BoundaryOrigin
     rule: str | None
     place: SourcePosition
-    value: str
+    moved: MovedDimension | None
     before: str | None
     after: str | None
     origins: tuple[Why, ...]
@@ -113,4 +120,8 @@ class CollectiveCause:
     needed: bool
     confidence: Confidence
     elements: int | None = None
-    moved: MovedDimension | None = None
+
+    @property
+    def primitive(self) -> str:
+        """JAX's name of the operation, empty for an output."""
+        return str(self.operation) if isinstance(self.operation, NamedOperation) else ""

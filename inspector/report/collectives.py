@@ -102,5 +102,5 @@ class UncountedCommunication:
 
     name: str
     does: Literal["copy", "signal", "host", "unknown"]
-    type: str | None
+    type: ArrayType | None
     source: SourcePosition

@@ -46,14 +46,42 @@ class ShardedValue:
 
 
 @dataclass(frozen=True, slots=True)
-class ValueDimension:
-    """A dimension of a value, by the value's name; `dim` is None where no dimension is cut."""
+class NamedOperation:
+    """An operation by JAX's `primitive`, empty where its text has none, and the `opcode` of the text's language."""
 
-    value: str
+    primitive: str
+    opcode: str
+
+    def __str__(self) -> str:
+        return self.primitive or self.opcode
+
+
+@dataclass(frozen=True, slots=True)
+class ValueName:
+    """An argument or output by its path, or an operation's result by its name in the text and what it is `made_by`.
+
+    With `is_input`, `name` is the number of an input of that operation, a shard_map.
+    """
+
+    name: str
+    made_by: NamedOperation | None = None
+    is_input: bool = False
+
+    def __str__(self) -> str:
+        if self.made_by is None:
+            return self.name
+        return f"input {self.name} of the {self.made_by}" if self.is_input else f"{self.name} {self.made_by}"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueDimension:
+    """A dimension of a value; `dim` is None where no dimension is cut."""
+
+    value: ValueName
     dim: int | None
 
     def __str__(self) -> str:
-        return self.value if self.dim is None else f"{self.value} dim {self.dim}"
+        return str(self.value) if self.dim is None else f"{self.value} dim {self.dim}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +110,7 @@ class ShardMapOrigin:
 class ConstraintOrigin:
     """A with_sharding_constraint, or the sharding that another operation was given."""
 
-    operation: str | None = None
+    operation: NamedOperation | None = None
 
     def __str__(self) -> str:
         return "with_sharding_constraint" if self.operation is None else f"the sharding of {self.operation}"

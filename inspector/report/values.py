@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..capture.protocol.values import Probe
-from ..ir.types import ArrayType
+from ..ir.types import ArrayType, JaxType
 from .collectives import Pass
 from .position import SourcePosition
 
@@ -15,13 +15,19 @@ from .position import SourcePosition
 class AxisEntry:
     """Where a value came to vary over an axis.
 
-    `equation` is its id; `by` its primitive, or `in_specs[1]` where it came into a shard_map as that input.
+    `equation` is its id; `input` is the number of the one by which it came into that equation, a shard_map.
     """
 
     axis: str
     equation: str
-    by: str
+    primitive: str
     source: SourcePosition
+    input: int | None = None
+
+    @property
+    def by(self) -> str:
+        """`pcast`, or `in_specs[1]` of a shard_map."""
+        return self.primitive if self.input is None else f"in_specs[{self.input}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class VariableVariance:
     equation: str
     primitive: str
     value: str
-    type: str
+    type: JaxType
     varying: tuple[str, ...]
     unreduced: tuple[str, ...]
     reduced: tuple[str, ...]
@@ -62,6 +68,7 @@ class ProbedValue:
     """
 
     probe: Probe
+    type: JaxType
     name: str
     primitive: str
     axes: tuple[str, ...]
@@ -80,7 +87,7 @@ class Divergence:
     equation: str
     primitive: str
     value: str
-    type: str
+    type: JaxType
     axis: str
     declared: Literal["type", "inferred", "out_specs"]
     iteration: tuple[int, ...]

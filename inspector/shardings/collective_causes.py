@@ -16,7 +16,7 @@ from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tag_of_location, tags_in
-from ..report import WRITTEN, Collective, CollectiveCause, Confidence, MovedDimension, SourcePosition
+from ..report import WRITTEN, BoundaryOrigin, Collective, CollectiveCause, Confidence, MovedDimension, SourcePosition
 from .collective_context import BACKWARD, CollectiveContext, placed_at
 from .dataflow import Dataflow, Node
 from .explained import why_axis, wording_of
@@ -69,7 +69,7 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
             elsewhere = _at_a_user(program, flow, flow.results(row), collective, confidence)
             elsewhere = elsewhere or _at_an_output(flow, text, collective)
             elsewhere = elsewhere or (
-                _at_a_source(program, flow, row, collective, confidence) if not cause.value else None
+                _at_a_source(program, flow, row, collective, confidence) if cause.moved is None else None
             )
             cause = elsewhere or cause
         found.append(cause)
@@ -96,20 +96,19 @@ def _at_an_output(flow: Dataflow, text: ParsedStage, collective: Collective) -> 
         for dim, (own, other) in enumerate(zip(before.dims, after.dims, strict=True)):
             moved = [axis for axis in own.axes if any(overlap(axis, each) for each in axes)]
             if moved and own.axes != other.axes:
-                made_by, place = wording.places.operation(node.row) if node.kind == "result" else (None, None)
+                place = wording.places.operation(node.row)[1] if node.kind == "result" else SourcePosition()
                 return CollectiveCause(
                     effect="reshard",
-                    operation=f"output {wording.places.output(number)}",
+                    operation=BoundaryOrigin("output", wording.places.output(number)),
                     rule=None,
-                    place=place or SourcePosition(),
-                    value=f"operand {wording.name(node)} dim {dim}",
+                    place=place,
+                    moved=MovedDimension(True, wording.name(node), dim),
                     before=as_spec(before),
                     after=as_spec(after),
                     origins=tuple(why_axis(flow, node, axis) for axis in moved),
                     against=(),
                     needed=False,
                     confidence="exact",
-                    moved=MovedDimension(True, made_by or wording.name(node), made_by, dim),
                 )
     return None
 
@@ -183,7 +182,7 @@ def _at_a_source(
         cause = CollectiveContext(program, flow, row, collective, confidence).cause()
         if cause.effect != "own":
             return cause
-        if cause.value:
+        if cause.moved is not None:
             return None
     return None
 

@@ -12,7 +12,7 @@ of them needs communication:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...parsers.errors import ParseError
@@ -113,26 +113,51 @@ class CollectiveContext:
     def _cause(
         self, effect: Effect, cut: _Cut | None, against: Sequence[_Cut], origins: Sequence[_Cut]
     ) -> CollectiveCause:
-        name, place = self.wording.places.operation(self.row)
         sharding = None if cut is None else placed_at(self.flow, cut.node)
-        after = None
+        needed = None
         if effect == "reshard" and cut is not None and sharding is not None:
-            after = as_spec(self._without_axes(sharding, cut, against))
-        return CollectiveCause(
-            effect=effect,
-            operation=name,
+            needed = self._without_axes(sharding, cut, against)
+        found = self._of(
+            effect,
+            self.row,
+            None if cut is None else MovedDimension(cut.is_operand, self.wording.name(cut.node), cut.dim),
+            (sharding, needed),
+            (why for each in origins for why in self._why(each, all_axes=False)),
+            None if cut is None else cut.node,
+        )
+        return replace(
+            found,
             rule=self.wording.rule(self.row),
-            # What is called from several places has no line of its own.
-            place=place if place.stack else self.collective.source,
-            value="" if cut is None else self._words(cut),
-            before=None if sharding is None else as_spec(sharding),
-            after=after,
-            origins=tuple(dict.fromkeys(why for each in origins for why in self._why(each, all_axes=False))),
             against=tuple(dict.fromkeys(why for each in against for why in self._why(each, all_axes=True))),
             needed=effect == "sum" and is_gradient(self.flow, self.row),
+        )
+
+    def _of(
+        self,
+        effect: Effect,
+        row: int,
+        moved: MovedDimension | None,
+        shardings: tuple[ArraySharding | None, ArraySharding | None],
+        origins: Iterable[Why],
+        node: Node | None,
+    ) -> CollectiveCause:
+        """A cause at an operation, without a rule: `node` is moved from one of `shardings` to the other."""
+        operation, place = self.wording.places.operation(row)
+        before, after = (None if each is None else as_spec(each) for each in shardings)
+        return CollectiveCause(
+            effect=effect,
+            operation=operation,
+            rule=None,
+            # What is called from several places has no line of its own.
+            place=place if place.stack else self.collective.source,
+            moved=moved,
+            before=before,
+            after=after,
+            origins=tuple(dict.fromkeys(origins)),
+            against=(),
+            needed=False,
             confidence=self.confidence,
-            elements=None if cut is None else self._local_size(cut.node),
-            moved=None if cut is None else self._moved(cut),
+            elements=None if node is None else self._local_size(node),
         )
 
     def _keeps(self, cut: _Cut) -> bool:
@@ -143,31 +168,17 @@ class CollectiveContext:
 
     def _asked_of_result(self, cut: _Cut, asked: _Cut) -> CollectiveCause:
         """The operation keeps to its operand: who asked for another sharding of its result is the cause."""
-        result, dim = asked.node, asked.dim
-        asking = self._asking(result)
-        name, place = self.wording.places.operation(self.row if asking is None else asking)
+        result, asking = asked.node, self._asking(asked.node)
         wanted = placed_at(self.flow, result)
-        before = None
-        if wanted is not None:
-            own = [tuple(axis for axis in each.axes if not _shared(axis, cut.axes)) for each in wanted.dims]
-            dims = [DimensionSharding(cut.axes if number == dim else axes) for number, axes in enumerate(own)]
-            before = as_spec(replace(wanted, dims=tuple(dims)))
-        made_by = self.wording.places.operation(result.row)[0]
-        return CollectiveCause(
-            effect="reshard",
-            operation=name,
-            rule=None if asking is not None else self.wording.rule(self.row),
-            place=place if place.stack else self.collective.source,
-            value=f"{'operand' if asking is not None else 'result'} {self.wording.name(result)} dim {dim}",
-            before=before,
-            after=None if wanted is None else as_spec(wanted),
-            origins=tuple(self._why(cut, all_axes=False)),
-            against=(),
-            needed=False,
-            confidence=self.confidence,
-            elements=self._local_size(result),
-            moved=MovedDimension(asking is not None, made_by, made_by, dim),
+        found = self._of(
+            "reshard",
+            self.row if asking is None else asking,
+            MovedDimension(asking is not None, self.wording.name(result), asked.dim),
+            (None if wanted is None else _with_axes(wanted, asked.dim, cut.axes), wanted),
+            self._why(cut, all_axes=False),
+            result,
         )
+        return replace(found, rule=self.wording.rule(self.row)) if asking is None else found
 
     def _asking(self, node: Node) -> int | None:
         """The constraint or reshard that a value goes into."""
@@ -185,11 +196,7 @@ class CollectiveContext:
         """The same axes in another order, or dimension, than another value of the operation has."""
         found = self._cause("reshard", cut, against=(other,), origins=(cut,))
         sharding = placed_at(self.flow, cut.node)
-        if sharding is None:
-            return found
-        own = [tuple(axis for axis in each.axes if not _shared(axis, other.axes)) for each in sharding.dims]
-        dims = [DimensionSharding(other.axes if number == cut.dim else axes) for number, axes in enumerate(own)]
-        return replace(found, after=as_spec(replace(sharding, dims=tuple(dims))))
+        return found if sharding is None else replace(found, after=as_spec(_with_axes(sharding, cut.dim, other.axes)))
 
     def _wanted(self) -> Iterator[tuple[Node, ArraySharding | None]]:
         """The operands of a constraint, a reshard or a shard_map, each with the sharding that is asked for."""
@@ -219,36 +226,19 @@ class CollectiveContext:
         if not changed:
             return None
         dim = next((each for each in changed if self._along(own.dims[each].axes)), changed[0])
-        operation, place = self.wording.places.operation(self.row)
-        made_by = self.wording.places.operation(node.row)[0] if node.kind == "result" else None
-        return CollectiveCause(
-            effect="reshard",
-            operation=operation,
-            rule=None,
-            place=place if place.stack else self.collective.source,
-            value=f"operand {self.wording.name(node)} dim {dim}",
-            before=as_spec(own),
-            after=as_spec(wanted),
-            origins=tuple(why_axis(self.flow, node, axis) for axis in own.dims[dim].axes),
-            against=(),
-            needed=False,
-            confidence=self.confidence,
-            elements=self._local_size(node),
-            moved=MovedDimension(True, made_by or self.wording.name(node), made_by, dim),
+        return self._of(
+            "reshard",
+            self.row,
+            MovedDimension(True, self.wording.name(node), dim),
+            (own, wanted),
+            (why_axis(self.flow, node, axis) for axis in own.dims[dim].axes),
+            node,
         )
 
     def _why(self, cut: _Cut, *, all_axes: bool) -> Iterator[Why]:
         for axis in cut.axes:
             if all_axes or self._along((axis,)):
                 yield why_axis(self.flow, cut.node, axis)
-
-    def _words(self, cut: _Cut) -> str:
-        side = "operand" if cut.is_operand else "result"
-        return f"{side} {self.wording.name(cut.node)} dim {cut.dim}"
-
-    def _moved(self, cut: _Cut) -> MovedDimension:
-        made_by = self.wording.places.operation(cut.node.row)[0] if cut.node.kind == "result" else None
-        return MovedDimension(cut.is_operand, made_by or self.wording.name(cut.node), made_by, cut.dim)
 
     def _without_axes(self, sharding: ArraySharding, cut: _Cut, against: Sequence[_Cut]) -> ArraySharding:
         """The value as the operation needs it: not along these axes there, but where another value has them."""
@@ -310,6 +300,13 @@ class CollectiveContext:
 
     def _is_reduced(self, factors: tuple[str, ...]) -> bool:
         return self.rule is not None and not set(factors).isdisjoint(self.rule.reduction)
+
+
+def _with_axes(sharding: ArraySharding, dim: int, axes: tuple[AxisRef, ...]) -> ArraySharding:
+    """A sharding with a dimension along `axes`, and no other one along any of them."""
+    rest = [tuple(axis for axis in each.axes if not _shared(axis, axes)) for each in sharding.dims]
+    dims = tuple(DimensionSharding(axes if number == dim else own) for number, own in enumerate(rest))
+    return replace(sharding, dims=dims)
 
 
 def _shared(axis: AxisRef, axes: Sequence[AxisRef]) -> bool:

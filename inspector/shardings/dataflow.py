@@ -90,6 +90,11 @@ class Dataflow:
         """The numbers of the function's arguments, by name."""
         return {argument.name: index for index, argument in enumerate(self.function.arguments)}
 
+    @property
+    def outputs(self) -> Sequence[str]:
+        """Names for the function's outputs, which have none in the text."""
+        return [f"result {number}" for number in range(len(self.function.results))]
+
     @cached_property
     def _starts(self) -> list[int]:
         return [row.start for row in self.rows]

@@ -18,10 +18,12 @@ from ..report import (
     BoundaryOrigin,
     ConstraintOrigin,
     ExplainedStep,
+    NamedOperation,
     ShardedValue,
     ShardMapOrigin,
     SourcePosition,
     ValueDimension,
+    ValueName,
     Why,
 )
 from .dataflow import Dataflow, Node
@@ -72,7 +74,7 @@ class Wording:
     def step(self, step: Step, axis: AxisRef) -> ExplainedStep:
         """A step in words."""
         is_return = step.row < 0
-        operation, place = ("return", SourcePosition()) if is_return else self.places.operation(step.row)
+        operation, place = (None, SourcePosition()) if is_return else self.places.operation(step.row)
         return ExplainedStep(
             number=step.number,
             operation=operation,
@@ -92,17 +94,16 @@ class Wording:
         """A value by its path, its operation, or its place in a shard_map, with the dimension that an axis cuts."""
         return ValueDimension(self.name(node), self.dim(node, axis))
 
-    def name(self, node: Node) -> str:
+    def name(self, node: Node) -> ValueName:
         """A value by its path or its operation."""
         match node.kind:
             case "argument":
-                return self.places.argument(node.number)
+                return ValueName(self.places.argument(node.number))
             case "output":
-                return self.places.output(node.number)
+                return ValueName(self.places.output(node.number))
             case "block":
-                return f"input {node.number} of the {self.places.operation(node.row)[0]}"
-        results = self.flow.rows[node.row].results
-        return f"{results[node.number]} {self.places.operation(node.row)[0]}"
+                return ValueName(str(node.number), self.places.operation(node.row)[0], is_input=True)
+        return ValueName(self.flow.rows[node.row].results[node.number], self.places.operation(node.row)[0])
 
     def dim(self, node: Node, axis: AxisRef) -> int | None:
         """The dimension of a value that is cut along an axis."""
@@ -124,24 +125,24 @@ class Wording:
             return self._at_root(found.root)
         if origin.name is None:
             role: Literal["argument", "output"] = "argument" if origin.kind == "input" else "output"
-            return BoundaryOrigin(role, self.name(Node(role, -1, origin.index or 0))), SourcePosition()
+            return BoundaryOrigin(role, str(self.name(Node(role, -1, origin.index or 0)))), SourcePosition()
         row = _named_rows(self.flow).get(origin.name)
-        name, place = ("", SourcePosition()) if row is None else self.places.operation(row)
+        operation, place = (None, SourcePosition()) if row is None else self.places.operation(row)
         if origin.kind == "constraint":
-            return _constraint(name), place
+            return _constraint(operation), place
         return ShardMapOrigin("input" if origin.kind == "input" else "output", origin.index), place
 
     def _at_root(self, root: Node) -> tuple[AxisOrigin, SourcePosition]:
         if root.kind == "argument" or root.kind == "output":
-            return BoundaryOrigin(root.kind, self.name(root)), SourcePosition()
-        name, place = self.places.operation(root.row)
+            return BoundaryOrigin(root.kind, str(self.name(root))), SourcePosition()
+        operation, place = self.places.operation(root.row)
         if self.flow.rows[root.row].name.endswith("manual_computation"):
             return ShardMapOrigin("input" if root.kind == "block" else "output", root.number), place
-        return _constraint(name), place
+        return _constraint(operation), place
 
 
-def _constraint(operation: str) -> ConstraintOrigin:
-    return ConstraintOrigin(operation if operation not in ("", "sharding_constraint") else None)
+def _constraint(operation: NamedOperation | None) -> ConstraintOrigin:
+    return ConstraintOrigin(None if str(operation or "") in ("", "sharding_constraint") else operation)
 
 
 @derived

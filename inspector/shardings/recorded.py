@@ -11,7 +11,7 @@ from ...parsers.mlir.sdy import DimensionSharding
 from ...parsers.mlir.sdy_parser import parse_origins
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ..ir.array_sharding import ArraySharding
-from ..report import SourcePosition
+from ..report import NamedOperation, SourcePosition
 from .dataflow import Dataflow, Node
 from .spelled import from_sdy
 
@@ -141,11 +141,11 @@ class Places:
         written = (readable(lambda: result.attributes) or {}).get("jax.result_info", "")
         return (unquote(written) if written.startswith('"') else "") or f"result {number}"
 
-    def operation(self, row: int) -> tuple[str, SourcePosition]:
-        """What JAX calls an operation, and its line; without a name of JAX's, the name in the text."""
+    def operation(self, row: int) -> tuple[NamedOperation, SourcePosition]:
+        """An operation, and its line."""
         found = self.flow.rows[row]
         name, place = self.at(found.location)
-        return name or found.name.rpartition(".")[2], place
+        return NamedOperation(name, found.name.rpartition(".")[2]), place
 
     def at(self, location: str | None) -> tuple[str, SourcePosition]:
         """The name in a location, without the path of transformations, and its line."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -13,12 +12,10 @@ from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Message, Value
 from ..ir.array_sharding import ArraySharding
 from ..ir.program import Program
+from ..ir.types import held_text
 from ..report import PlacedMessage, ShardedValue
 from .placement import same
 from .spelled import from_spec, from_type
-
-_HELD = re.compile(r"Ref\{(.*)\}", re.DOTALL)
-"""The type of a mutable array, around the one of what it holds."""
 
 
 def requested_sharding(value: Value, meshes: Iterable[MeshSyntax]) -> ArraySharding | None:
@@ -27,7 +24,7 @@ def requested_sharding(value: Value, meshes: Iterable[MeshSyntax]) -> ArrayShard
     None where nothing was asked, and where no mesh has the axes that were.
     """
     try:
-        type = parse_array_type(_HELD.sub(r"\1", value.type))
+        type = parse_array_type(held_text(value.type))
         spec = None if value.spec is None else parse_spec(value.spec)
     except ParseError:
         return None

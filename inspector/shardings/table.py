@@ -135,7 +135,7 @@ def node_of(flow: Dataflow, value: ShardedValue) -> Node | None:
     if value.role == "argument":
         return Node("argument", -1, flow.arguments[value.value])
     if value.role == "output":
-        return Node("output", -1, int(value.value.removeprefix("result ")))
+        return Node("output", -1, flow.outputs.index(value.value))
     row = flow.row_at(value.span.start)
     return None if row is None else flow.node(value.value, row)
 
@@ -157,9 +157,9 @@ class _Maker:
         for number, argument in enumerate(function.arguments):
             node, name = Node("argument", -1, number), places.argument(number)
             yield self._parameter(node, argument, argument.name, name, span, requested.get(name))
-        for number, result in enumerate(function.results):
+        for number, (text, result) in enumerate(zip(self.flow.outputs, function.results, strict=True)):
             node, name = Node("output", -1, number), places.output(number)
-            yield self._parameter(node, result, f"result {number}", name, span, returned.get(name))
+            yield self._parameter(node, result, text, name, span, returned.get(name))
 
     def _parameter(
         self, node: Node, parameter: Parameter, text: str, name: str, span: Span, value: Value | None

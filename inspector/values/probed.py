@@ -8,6 +8,7 @@ from ..capture.model import Capture
 from ..capture.protocol.values import Compared, Difference, Probe
 from ..ir.jaxpr import Equation
 from ..ir.jaxpr_text import EquationPlace, JaxprText
+from ..ir.types import JaxType
 from ..report import Divergence, ProbedValue, SourcePosition, VariableVariance
 
 Pair = tuple[str, str]
@@ -99,15 +100,16 @@ def place_probes(capture: Capture, text: JaxprText | None) -> tuple[ProbedValue,
 
 
 def _placed(probe: Probe, capture: Capture, text: JaxprText | None, places: dict[str, EquationPlace]) -> ProbedValue:
+    type = JaxType(probe.type)
     if not probe.path:
         values = capture.arguments if probe.when == "argument" else capture.outputs
         known = 0 <= probe.position < len(values)
         name = values[probe.position].path if known else f"{probe.when} {probe.position}"
-        return ProbedValue(probe, name, "", (), SourcePosition())
+        return ProbedValue(probe, type, name, "", (), SourcePosition())
     place = places.get(probe.path[-1])
     if place is None or text is None:
-        return ProbedValue(probe, "", "", (), SourcePosition())
+        return ProbedValue(probe, type, "", "", (), SourcePosition())
     names = place.equation.inputs if probe.when == "before" else [output.name for output in place.equation.outputs]
     name = names[probe.position] if 0 <= probe.position < len(names) else ""
     source = SourcePosition.exact(text.stack(place.equation))
-    return ProbedValue(probe, name, place.equation.primitive, place.equation.axes or (), source)
+    return ProbedValue(probe, type, name, place.equation.primitive, place.equation.axes or (), source)

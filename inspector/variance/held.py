@@ -12,12 +12,12 @@ from ..catalog.collective import State
 class Held:
     """One value over one axis: not invariant, since the place `entered`.
 
-    A place is an equation's id, or `<id of a shard_map>:<number of its input>` for what came in through `in_specs`.
+    A place is an equation, by its id, and the number of the input for what came into a shard_map through `in_specs`.
     """
 
     axis: str
     state: State
-    entered: str
+    entered: tuple[str, int | None]
 
 
 Value = tuple[Held, ...]

@@ -18,6 +18,7 @@ from ..catalog.spellings import CALLED, rule_of
 from ..ir.derived import derived
 from ..ir.jaxpr import Equation, JaxprProgram, ShardMap
 from ..ir.jaxpr_text import JaxprText
+from ..ir.types import ArrayType
 from .held import SHARED, Held, Value, join, same_axes, value_of, without
 
 Reading = Literal["types", "values"]
@@ -54,7 +55,7 @@ def infer(text: JaxprText, reading: Reading) -> Inferred:
 class _Residual:
     """A result of a shard_map as it is inside, and how it is laid out: its mesh, its spec and the type of a block."""
 
-    laid_out: tuple[str, tuple[tuple[str, State], ...], str]
+    laid_out: tuple[str, tuple[tuple[str, State], ...], ArrayType]
     value: Value
 
 
@@ -132,7 +133,7 @@ class _Walker:
         axes = equation.axes or ()
         if rule is None:
             inside = self._named_in(bodies)
-            return value_of((*joined, *(Held(axis, "varying", place) for axis in inside)))
+            return value_of((*joined, *(Held(axis, "varying", (place, None)) for axis in inside)))
         in_groups = any(name == "axis_index_groups" and text != "None" for name, text in equation.params)
         if self.by_values:
             if rule.is_cast or (rule.equal and in_groups):
@@ -144,7 +145,7 @@ class _Walker:
         if gives == "invariant":
             return rest
         known = {(held.axis, held.state): held for held in joined}
-        return value_of((*rest, *(known.get((axis, gives), Held(axis, gives, place)) for axis in axes)))
+        return value_of((*rest, *(known.get((axis, gives), Held(axis, gives, (place, None))) for axis in axes)))
 
     def _named_in(self, bodies: Iterable[int]) -> list[str]:
         """The axes along which a kernel asks where it is."""
@@ -174,15 +175,15 @@ class _Walker:
         names = zip(equation.inputs, operands, mapped.inputs, jaxpr.inputs, strict=False)
         for number, (name, operand, spec, variable) in enumerate(names):
             known = residuals.get(name) if self.by_values else None
-            if known is not None and known.laid_out == (mesh, spec, _array(variable.type)):
+            if known is not None and known.laid_out == (mesh, spec, variable.type.array):
                 inputs.append(join((operand, known.value)))
             else:
-                inputs.append(value_of((*operand, *(Held(axis, state, f"{place}:{number}") for axis, state in spec))))
+                inputs.append(value_of((*operand, *(Held(axis, state, (place, number)) for axis, state in spec))))
         results = self.call(body, inputs, mapped)
         types = {variable.name: variable.type for each in jaxpr.equations for variable in each.outputs}
         for output, name, spec, value in zip(equation.outputs, jaxpr.outputs, mapped.outputs, results, strict=False):
             if name in types:
-                residuals[output.name] = _Residual((mesh, spec, _array(types[name])), value)
+                residuals[output.name] = _Residual((mesh, spec, types[name].array), value)
         return [without(value, mapped.axes) for value in results]
 
     def _scan(self, body: int, loop: tuple[int, int], operands: list[Value], where: ShardMap | None) -> Sequence[Value]:
@@ -219,8 +220,3 @@ class _Walker:
         decided = (index,) if self.by_values else ()
         each = [self.call(branch, arguments, where) for branch in branches]
         return [join((*results, *decided)) for results in zip(*each, strict=False)]
-
-
-def _array(type: str) -> str:
-    """A type without the axes over which it varies."""
-    return type.partition("{")[0]

@@ -63,10 +63,9 @@ class _Variables:
         )
 
     def entry(self, held: Held) -> AxisEntry:
-        equation, _, number = held.entered.partition(":")
+        equation, number = held.entered
         place = self.places[equation]
-        by = f"in_specs[{number}]" if number else place.equation.primitive
-        return AxisEntry(held.axis, equation, by, self.source(place))
+        return AxisEntry(held.axis, equation, place.equation.primitive, self.source(place), number)
 
     def source(self, place: EquationPlace) -> SourcePosition:
         return SourcePosition.exact(self.text.stack(place.equation))

@@ -8,6 +8,7 @@ Source of the notions: Shardy, docs/sharding_representation.md; XLA, xla/hlo/ir/
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,15 @@ class AxisRef:
 
     def __str__(self) -> str:
         return self.name if self.sub is None else f"{self.name}:({self.sub[0]}){self.sub[1]}"
+
+    @staticmethod
+    def spelled(text: str) -> AxisRef:
+        """The axis that `str` gives so."""
+        part = _PART.fullmatch(text)
+        return AxisRef(text) if part is None else AxisRef(part[1], (int(part[2]), int(part[3])))
+
+
+_PART = re.compile(r"(.*):\((\d{1,9})\)(\d{1,9})", re.DOTALL)
 
 
 def join_axes(axes: Iterable[AxisRef]) -> str:

@@ -107,7 +107,7 @@ def test_variance(programs: dict[str, tuple[JaxprProgram, Capture]]) -> None:
     assert reduction.outputs[0].varying == ("x",)
     assert reduction.outputs[0].unreduced == ()
     shown = "f32[2,8]{V:x}" if jax.__version_info__ >= (0, 8) else "f32[2,8]{x}"
-    assert reduction.outputs[0].type == shown
+    assert str(reduction.outputs[0].type) == shown
     unchecked, _ = programs["unchecked"]
     (mapped,) = equations(unchecked, "shard_map")
     assert all(output.varying is None for e in body_of(unchecked, mapped) for output in e.outputs)

@@ -13,7 +13,17 @@ from types import ModuleType
 import pytest
 from shardscope.inspector.findings import judge, rules
 from shardscope.inspector.findings.rule import Rule
-from shardscope.inspector.report import CollectiveCause, Finding, FindingPlace, Fix
+from shardscope.inspector.report import (
+    BoundaryOrigin,
+    ConstraintOrigin,
+    Finding,
+    FindingPlace,
+    Fix,
+    MovedDimension,
+    ShardMapOrigin,
+    ValueDimension,
+    ValueName,
+)
 
 WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 """ASCII in the letters of East Asian typography: `ａｌｌ－ｒｅｄｕｃｅ`."""
@@ -21,14 +31,19 @@ WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 PROSE = re.compile(r"[A-Za-z]{2,},? [A-Za-z]|^ [a-z]+|^[a-z]+ $")
 """What is said, and not a name: two words one after the other, or a word with a blank at an end of the text."""
 
-SAID = ((Finding, ("message", "evidence")), (FindingPlace, ("what",)), (Fix, ("title",)), (CollectiveCause, ("value",)))
-"""Texts for people in the values that rules take and give."""
+SAID = ((Finding, ("message", "evidence")), (FindingPlace, ("what",)), (Fix, ("title",)))
+"""Texts for people in the values that rules give."""
+
+SPELLED = (MovedDimension, ValueDimension, ValueName, BoundaryOrigin, ShardMapOrigin, ConstraintOrigin)
+"""Values that rules take, and put into their sentences."""
 
 
 def reword(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every rule say all that it says in other words, and each time in others."""
     for kind, names in SAID:
         monkeypatch.setattr(kind, "__init__", _saying_otherwise(kind.__init__, names))
+    for kind in SPELLED:
+        monkeypatch.setattr(kind, "__str__", lambda self, spelled=kind.__str__: wide(spelled(self)))
     monkeypatch.setattr(judge, "RULES", tuple(map(_reworded, rules.RULES)))
 
 

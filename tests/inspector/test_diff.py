@@ -199,7 +199,7 @@ def test_two_targets(sample: SampleCapture) -> None:
     told = Counter(
         (
             change.numbers,
-            *(side and (side.work.kind, *(side.work.axes or ())) for side in (change.before, change.after)),
+            *(side and (side.work.kind, *map(str, side.work.axes or ())) for side in (change.before, change.after)),
         )
         for change in found.changes
     )

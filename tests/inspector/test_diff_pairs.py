@@ -59,7 +59,8 @@ def _told(change: Change) -> str:
     assert side is not None
     sign = {"added": "+", "removed": "-", "changed": "~", "regrouped": "="}[change.kind]
     what = " ".join(name for name in change.what if name not in FOLLOWING)
-    return f"{sign}{change.count} {side.work.kind} {','.join(side.work.axes or ())}" + (f": {what}" if what else "")
+    axes = ",".join(map(str, side.work.axes or ()))
+    return f"{sign}{change.count} {side.work.kind} {axes}" + (f": {what}" if what else "")
 
 
 def _counted(captured: Capture) -> Counter[str]:

@@ -13,6 +13,7 @@ from shardscope.inspector.capture.model import Capture, Execution, Failure, Mess
 from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.diff.targets import compare
 from shardscope.inspector.ir.program import Program
+from shardscope.inspector.ir.types import JaxType
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.html import STYLE, comparison_page, diff_page, report_fragment, report_page
@@ -97,7 +98,17 @@ def hostile_report(text: str) -> Report:
         failure=Failure("function", text, "trace", details=text, hint=text),
     )
     variance = VariableVariance(
-        "1", text, text, text, (text,), (text,), (text,), source, True, (text,), (AxisEntry(text, "1", text, source),)
+        "1",
+        text,
+        text,
+        JaxType(text),
+        (text,),
+        (text,),
+        (text,),
+        source,
+        True,
+        (text,),
+        (AxisEntry(text, "1", text, source),),
     )
     return Report(
         Program(capture),

@@ -80,7 +80,7 @@ def printed(report: Report) -> str:
 def test_a_remote_copy_is_communication(tmp_path: Path) -> None:
     (found,) = traced(tmp_path, "remote").uncounted
     line = next(number for number, text in enumerate(KERNELS.splitlines(), 1) if text.endswith("# remote"))
-    assert (found.name, found.does, found.type) == ("to_neighbour", "copy", "f32[8,128]")
+    assert (found.name, found.does, str(found.type)) == ("to_neighbour", "copy", "f32[8,128]")
     assert (found.source.line, found.source.confidence) == (line, "exact")
 
 

@@ -36,7 +36,7 @@ class InsertedDetour:
 
     def name(self, node: Node) -> str:
         """A value as one would call it."""
-        return wording_of(self.flow).name(node)
+        return str(wording_of(self.flow).name(node))
 
     def finding(self, rule: Rule, message: str, labels: tuple[str, str], then: str, times: int = 1) -> Finding:
         """What a rule says of it: `labels` are for the values on the way, and for the operations that end it."""
@@ -52,7 +52,7 @@ class InsertedDetour:
             related=map(self._place, rows),
             evidence=(
                 (labels[0], ", ".join(self.name(node) for node, _ in detour.nodes[:6])),
-                (labels[1], ", ".join(places.operation(row)[0] for row in detour.back[:6])),
+                (labels[1], ", ".join(str(places.operation(row)[0]) for row in detour.back[:6])),
                 compiled_to(self.compiled, then),
             ),
             fixes=(fix,),
@@ -61,7 +61,8 @@ class InsertedDetour:
 
     def _place(self, row: int) -> FindingPlace:
         wording = wording_of(self.flow)
-        return FindingPlace(*wording.places.operation(row), "sdy", wording.span(row))
+        operation, source = wording.places.operation(row)
+        return FindingPlace(str(operation), source, "sdy", wording.span(row))
 
 
 def inserted_detours(report: Report, kind: Literal["all-gather", "all-to-all"]) -> Iterator[InsertedDetour]:
@@ -82,7 +83,7 @@ def _fix(report: Report, flow: Dataflow, detour: Detour) -> tuple[Fix, int]:
     kept = kept_cut(flow, detour, node, dim)
     spec = f"dimension {dim} along {str(detour.axis)!r}" if kept is None else as_spec(kept)
     call, changes = call_to_leave_out(report.program, source, CONSTRAINTS)
-    here = name if call is None else ast.unparse(call[1])
+    here = str(name) if call is None else ast.unparse(call[1])
     if flow.rows[blamed].name == CONSTRAINT:
         title = f"leave out {here}, or let it ask for {spec}{changes}"
         return Fix(title, without_call(report.program, call)), blamed

@@ -103,7 +103,7 @@ def _unformed_fixes(report: Report) -> tuple[Fix, ...]:
 
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Iterator[Finding]:
     equation, source = place.equation, flow.source(place)
-    axes, type = equation.axes or (), equation.outputs[number].type
+    axes, type = equation.axes or (), equation.outputs[number].type.array
     compiled = compiled_as(report, "all-reduce", axes, type, source)
     if is_compiled(report) and (compiled is None or compiled.fused_form is not None):
         return  # the compiler made a reduce-scatter of it, or needs nothing of it
@@ -113,7 +113,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
     yield finding(
         RULE,
         flow.place(place),
-        f"{type.partition('{')[0]} is summed over {', '.join(axes)}, but each device keeps only its own block of it",
+        f"{type} is summed over {', '.join(axes)}, but each device keeps only its own block of it",
         confidence=certainty(compiled),
         axes=axes,
         related=map(flow.place, (*block.through, *block.slices)),

@@ -53,7 +53,7 @@ def _line(source: SourcePosition) -> tuple[str, int] | None:
 
 def _written(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Iterator[Finding]:
     equation, source = place.equation, flow.source(place)
-    axes, type = equation.axes or (), equation.outputs[number].type
+    axes, type = equation.axes or (), equation.outputs[number].type.array
     compiled = compiled_as(report, "all-gather", axes, type, source)
     if is_compiled(report) and compiled is None:
         return
@@ -64,7 +64,7 @@ def _written(report: Report, flow: Flow, place: EquationPlace, number: int, bloc
     yield finding(
         RULE,
         flow.place(place),
-        f"{type.partition('{')[0]} is gathered over {along}, but each device keeps only its own block: {what}",
+        f"{type} is gathered over {along}, but each device keeps only its own block: {what}",
         confidence=certainty(compiled),
         axes=axes,
         related=map(flow.place, (*block.through, *block.slices)),

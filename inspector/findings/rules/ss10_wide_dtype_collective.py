@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ...catalog.spellings import primitives_of, rule_of
 from ...ir.jaxpr_text import EquationPlace
-from ...ir.types import jax_type
 from ...report import Finding, Fix, Report
+from ...units import bytes_of
 from ..fixes.calls import Call, call_at, operand_text
 from ..fixes.edits import as_operand, together, wrapped
 from ..rule import Rule, Saving, finding
@@ -42,17 +42,17 @@ class _Narrow:
 
 def _narrowed(flow: Flow, place: EquationPlace, number: int) -> _Narrow | None:
     equation = place.equation
-    wide = jax_type(equation.outputs[number].type).dtype
+    wide = equation.outputs[number].type.array.dtype
     made = flow.made.get((place.jaxpr, equation.inputs[number] if number < len(equation.inputs) else ""))
     if made is not None and made[0].equation.primitive == "convert_element_type":
-        before = flow.type_of(At(place.jaxpr, made[0].equation.inputs[0])) or ""
-        dtype = jax_type(before).dtype
+        before = flow.type_of(At(place.jaxpr, made[0].equation.inputs[0]))
+        dtype = "" if before is None else before.array.dtype
         if _is_narrower(dtype, wide):
             return _Narrow(dtype, f"{equation.inputs[number]} was widened from {before}", widened=True)
     found = reached(flow, At(place.jaxpr, equation.outputs[number].name), _is_cast)
     if found is None or found.through:
         return None
-    dtypes = {jax_type(use.place.equation.outputs[0].type).dtype for use in found.ends}
+    dtypes = {use.place.equation.outputs[0].type.array.dtype for use in found.ends}
     if len(dtypes) == 1 and _is_narrower(dtype := dtypes.pop(), wide):
         return _Narrow(dtype, f"all that is done with {equation.outputs[number].name} is to make {dtype} of it", False)
     return None
@@ -63,28 +63,27 @@ def _is_cast(use: Use) -> bool:
 
 
 def _is_narrower(narrow: str, wide: str) -> bool:
-    sizes = jax_type(f"{narrow}[1]").bytes, jax_type(f"{wide}[1]").bytes
+    sizes = bytes_of(narrow, (1,)), bytes_of(wide, (1,))
     return None not in sizes and sizes[0] < sizes[1] and narrow[:1] in "bf" and wide[:1] == "f"  # type: ignore[operator]
 
 
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, narrow: _Narrow) -> Iterator[Finding]:
     equation, source = place.equation, flow.source(place)
-    type, rule = equation.outputs[number].type, rule_of(equation.primitive)
+    type, rule = equation.outputs[number].type.array, rule_of(equation.primitive)
     if rule is None or rule.lowers_to is None:
         return
     compiled = compiled_as(report, rule.lowers_to, equation.axes or (), type, source)
-    wide = jax_type(type).dtype
+    wide = type.dtype
     if is_compiled(report) and (compiled is None or not any(t.dtype.startswith(wide) for t in compiled.result_types)):
         return  # the compiler narrows it before it travels
-    sizes = jax_type(f"{narrow.dtype}[1]").bytes or 0, jax_type(f"{wide}[1]").bytes or 1
+    sizes = bytes_of(narrow.dtype, (1,)) or 0, bytes_of(wide, (1,)) or 1
     saved = None
     if compiled is not None and compiled.wire_bytes is not None and len(compiled.result_types) == 1:
         saved = compiled.wire_bytes - compiled.wire_bytes * sizes[0] // sizes[1]
     yield finding(
         RULE,
         flow.place(place),
-        f"{type.partition('{')[0]} travels over {', '.join(equation.axes or ())}, and {narrow.dtype} is all that is"
-        " needed",
+        f"{type} travels over {', '.join(equation.axes or ())}, and {narrow.dtype} is all that is needed",
         confidence=certainty(compiled),
         axes=equation.axes or (),
         evidence=(("needed", narrow.known), compiled_to(compiled)),

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ....parsers.sharding_syntax.mesh import join_axes
-from ...report import Collective, CollectiveCause, Finding, FindingPlace, Report, SourcePosition
+from ...report import Collective, CollectiveCause, Finding, FindingPlace, MovedDimension, Report, SourcePosition
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
 from ..support.compiled import dimension_of, moved_by_the_partitioner, saving
@@ -16,18 +16,18 @@ FUNCTIONS = ("reshape", "ravel", "flatten", "rearrange", "squeeze", "expand_dims
 
 def check(report: Report) -> Iterator[Finding]:
     """For each reshape, the collectives that it, or what it cut in pieces of an axis, makes necessary."""
-    found: dict[tuple[SourcePosition, str], list[tuple[Collective, CollectiveCause]]] = {}
+    found: dict[tuple[SourcePosition, MovedDimension | None], list[tuple[Collective, CollectiveCause]]] = {}
     for collective, cause in moved_by_the_partitioner(report):
-        if cause.effect == "reshard" and (cause.operation == "reshape" or _is_of_pieces(collective, cause)):
-            found.setdefault((cause.place, cause.value), []).append((collective, cause))
+        if cause.effect == "reshard" and (cause.primitive == "reshape" or _is_of_pieces(collective, cause)):
+            found.setdefault((cause.place, cause.moved), []).append((collective, cause))
     for group in found.values():
         yield _found(report, group)
 
 
 def _is_of_pieces(collective: Collective, cause: CollectiveCause) -> bool:
     """Whether what a reshape gave is cut along parts of an axis, which nobody writes."""
-    is_reshaped = cause.moved is not None and cause.moved.made_by == "reshape"
-    return is_reshaped and any(axis.sub is not None for axis in collective.axes or ())
+    made_by = None if cause.moved is None else cause.moved.made_by
+    return str(made_by) == "reshape" and any(axis.sub is not None for axis in collective.axes or ())
 
 
 def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> Finding:
@@ -39,7 +39,7 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
     kinds = (f"{each.kind} over {'?' if each.axes is None else join_axes(each.axes)}" for each, _ in group[:6])
     return finding(
         RULE,
-        FindingPlace(cause.operation, cause.place, "hlo", collective.span),
+        FindingPlace(str(cause.operation), cause.place, "hlo", collective.span),
         f"reshape does not keep the blocks of {dimension_of(cause)}, which is sharded over {along}",
         confidence="proved",
         axes=axes,

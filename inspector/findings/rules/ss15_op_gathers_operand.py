@@ -40,23 +40,23 @@ def check(report: Report) -> Iterator[Finding]:
     for collective, cause in moved_by_the_partitioner(report):
         if collective.kind != "all-gather":
             continue
-        known = cause.operation in IDIOMS
-        is_lookup = cause.operation in LOOKUPS  # where only what is looked up is meant, by rows, and not where to look
+        known = cause.primitive in IDIOMS
+        is_lookup = cause.primitive in LOOKUPS  # where only what is looked up is meant, by rows, and not where to look
         crosses = cause.effect == "move" or (cause.effect in ("reshard", "own") and known and not is_lookup)
         moved = [type for type in collective.operand_types if type.elements == cause.elements]
         is_whole = cause.moved is not None and cause.moved.is_operand and moved
         if is_lookup and any(type.dtype[:1] in "iu" for type in moved):
             continue
-        if crosses and is_whole and (known or cause.rule) and (cause.operation, cause.value) not in seen:
-            seen.add((cause.operation, cause.value))
+        if crosses and is_whole and (known or cause.rule) and (cause.operation, cause.moved) not in seen:
+            seen.add((cause.operation, cause.moved))
             yield _found(report, collective, cause)
 
 
 def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Finding:
     axes = collective.axes or ()
-    gathers = [(target, jax) for target, jax, operations in _gathering() if cause.operation in operations]
+    gathers = [(target, jax) for target, jax, operations in _gathering() if cause.primitive in operations]
     evidence = [
-        ("it is", f"{cause.value}, cut as {cause.before}"),
+        ("it is", f"{cause.moved}, cut as {cause.before}"),
         compiled_to(collective, f", {types_text(collective.result_types)}"),
     ]
     if gathers:
@@ -65,14 +65,14 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
     only_here = platform_of(report) == "cpu" and {target for target, _ in gathers} == {"cpu"}
     return finding(
         RULE,
-        FindingPlace(cause.operation, cause.place, "hlo", collective.span),
+        FindingPlace(str(cause.operation), cause.place, "hlo", collective.span),
         f"{cause.operation} {'works across' if cause.effect == 'move' else 'takes'} {dimension_of(cause)},"
         f" which {join_axes(axes)} cuts: all of it is gathered" + (", on CPUs only" if only_here else ""),
         severity="info" if only_here else "warning",
         confidence="proved",
         axes=axes,
         evidence=evidence,
-        fixes=advice(IDIOMS.get(cause.operation, "let another dimension be cut, or work on each part in a shard_map")),
+        fixes=advice(IDIOMS.get(cause.primitive, "let another dimension be cut, or work on each part in a shard_map")),
         saves=saving(collective, times=None, combined=False),
     )
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from ...catalog.spellings import KIND_OF
 from ...ir.jaxpr_text import EquationPlace
-from ...ir.types import jax_type
 from ...report import Collective, Finding, Fix, Report
 from ..fixes.calls import call_at, operand_text, renamed
 from ..fixes.edits import axes_text, rewritten, together, without_calls
@@ -49,7 +48,7 @@ def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> I
         if not any(found.dimension(flow, [(value, dim)], parts) == gathered for dim in dims):
             return
     reductions = tuple(dict.fromkeys(use.place for use in found.ends))
-    compiled = compiled_as(report, "all-gather", axes, equation.outputs[number].type, flow.source(place))
+    compiled = compiled_as(report, "all-gather", axes, equation.outputs[number].type.array, flow.source(place))
     if not is_compiled(report) or compiled is not None:
         yield _found(report, flow, place, number, reductions, compiled)
 
@@ -79,7 +78,7 @@ def _found(
     return finding(
         RULE,
         flow.place(place),
-        f"all blocks along {', '.join(axes)} are gathered, and then {equation.outputs[number].type.partition('{')[0]}"
+        f"all blocks along {', '.join(axes)} are gathered, and then {equation.outputs[number].type.array}"
         f" is reduced along that dimension: a {collective} of each device's own {local} moves less",
         confidence=certainty(compiled),
         axes=axes,
@@ -95,7 +94,7 @@ def _found(
 
 def _saved(report: Report, reductions: tuple[EquationPlace, ...], compiled: Collective | None) -> Saving:
     """Against one all-reduce of what comes out, for each of the reductions."""
-    sizes = [jax_type(each.equation.outputs[0].type).bytes for each in reductions]
+    sizes = [each.equation.outputs[0].type.array.bytes for each in reductions]
     if compiled is None or compiled.wire_bytes is None or None in sizes:
         return Saving()
     size = sum(each for each in sizes if each is not None)

@@ -47,7 +47,7 @@ def _found(group: list[tuple[Collective, CollectiveCause | None]]) -> Finding:
         f" {format_bytes(total)} sent per device",
         confidence="proved",
         axes=axes,
-        evidence=tuple((each.operation, f"{DOES[each.effect]}: {each.value}") for each in list(known)[:6])
+        evidence=tuple((str(each.operation), f"{DOES[each.effect]}: {each.moved or ''}") for each in list(known)[:6])
         or (("operation", "not known"),),
         fixes=advice(
             ("" if cause is None else f"{INSTEAD[cause.effect]}, or ")

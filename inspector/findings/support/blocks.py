@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ...catalog.spellings import rule_of
 from ...ir.jaxpr import Equation
 from ...ir.jaxpr_text import EquationPlace
-from ...ir.types import jax_type
+from ...ir.types import ArrayType
 from .jaxpr_flow import MAX_STEPS, At, Flow, Use
 
 ELEMENTWISE = frozenset(
@@ -43,12 +43,12 @@ def numbers_of(equation: Equation, parameter: str) -> tuple[int, ...]:
     return tuple(map(int, wanted)) if all(part.isdecimal() and len(part) < 19 for part in wanted) else ()
 
 
-def dimension_before(equation: Equation, position: int, operand: str, dim: int, parts: int) -> int | None:
+def dimension_before(equation: Equation, position: int, operand: ArrayType, dim: int, parts: int) -> int | None:
     """The dimension of the operand at `position`, of type `operand`, that is cut where `dim` of the result is.
 
     Block i of `parts` equal ones of the result is made of block i of the operand alone. None where that is not so.
     """
-    before, after = jax_type(operand).shape, jax_type(equation.outputs[0].type).shape if equation.outputs else None
+    before, after = operand.shape, equation.outputs[0].type.array.shape if equation.outputs else None
     if before is None or after is None or not 0 <= dim < len(after) or after[dim] % parts:
         return None
     found = _before(equation, position, before, after, dim)
@@ -94,7 +94,7 @@ def _of_product(equation: Equation, position: int, rank: int, dim: int) -> int |
     free = [d for d in range(rank) if d not in contracted and d not in batch]
     if dim < len(batch):
         return batch[dim]
-    shape = jax_type(equation.outputs[0].type).shape or ()
+    shape = equation.outputs[0].type.array.shape or ()
     first = len(batch) if position == 0 else len(shape) - len(free)
     return free[dim - first] if 0 <= dim - first < len(free) else None
 
@@ -149,7 +149,9 @@ class Reached:
                 dim: int | None = wanted[value]
                 if step.use is not None and dim is not None:
                     type = flow.type_of(step.before)
-                    dim = dimension_before(step.use.place.equation, step.use.position, type or "", dim, parts)
+                    if type is None:
+                        return None
+                    dim = dimension_before(step.use.place.equation, step.use.position, type.array, dim, parts)
                 if dim is None or wanted.setdefault(step.before, dim) != dim:
                     return None
                 waiting.append(step.before)

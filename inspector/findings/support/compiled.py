@@ -14,7 +14,7 @@ from ...catalog.spellings import HLO_OPCODES, primitives_of
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...ir.jaxpr_text import EquationPlace
-from ...ir.types import ArrayType, array_type, jax_type, leaves
+from ...ir.types import ArrayType, array_type, leaves
 from ...links.operation_ids import tags_in
 from ...report import WRITTEN, Certainty, Collective, CollectiveCause, FindingPlace, Kind, Report, SourcePosition
 from ...shardings.collective_causes import causes_of, is_inserted
@@ -87,17 +87,17 @@ def saving(*collectives: Collective | None, times: int | None = 1, combined: boo
 
 
 def compiled_as(
-    report: Report, kind: Kind, axes: Iterable[str], type: str, source: SourcePosition
+    report: Report, kind: Kind, axes: Iterable[str], type: ArrayType, source: SourcePosition
 ) -> Collective | None:
     """The collective of the compiled program of that kind, axes and shape, from that line if any says so.
 
     A compiler may widen element types, and make one collective of several, with the line of one of them. Where none has
     that shape, those that have as many elements: a TPU's compiler keeps the blocks of a gather apart.
     """
-    wanted, shape = set(map(AxisRef, axes)), jax_type(type).shape
+    wanted, shape = set(map(AxisRef, axes)), type.shape
     there = [c for c in in_hlo(report, kind) if c.axes is not None and set(c.axes) == wanted]
     found = [c for c in there if shape in [each.shape for each in _types(c)]]
-    found = found or [c for c in there if jax_type(type).elements in [each.elements for each in _types(c)]]
+    found = found or [c for c in there if type.elements in [each.elements for each in _types(c)]]
     lines = {(frame.file, frame.line) for frame in source.stack[:1]}
     here = [c for c in found if _lines(c) & lines]
     # One that stands alone on another line is another one.
@@ -109,8 +109,9 @@ def sum_compiled_as(report: Report, flow: Flow, place: EquationPlace, number: in
     equation, source = place.equation, flow.source(place)
     axes, type = equation.axes or (), equation.outputs[number].type
     whole = flow.type_of(At(place.jaxpr, equation.inputs[number])) or type
-    scattered = compiled_as(report, "reduce-scatter", axes, type, source) if equation.primitive in SCATTERS else None
-    return scattered or compiled_as(report, "all-reduce", axes, whole, source)
+    is_scatter = equation.primitive in SCATTERS
+    scattered = compiled_as(report, "reduce-scatter", axes, type.array, source) if is_scatter else None
+    return scattered or compiled_as(report, "all-reduce", axes, whole.array, source)
 
 
 def is_combined(collective: Collective) -> bool:
@@ -229,4 +230,4 @@ def moved_by_the_partitioner(report: Report) -> Iterator[tuple[Collective, Colle
 
 def dimension_of(cause: CollectiveCause) -> str:
     """What a collective communicates, as one would say it: without the numbers of the propagated program."""
-    return "" if cause.moved is None else f"dimension {cause.moved.dim} of {cause.moved.name}"
+    return "" if cause.moved is None else f"dimension {cause.moved.dim} of {cause.moved.made_by or cause.moved.value}"

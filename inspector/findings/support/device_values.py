@@ -11,7 +11,6 @@ from itertools import product
 
 from ...catalog.spellings import rule_of
 from ...ir.jaxpr_text import EquationPlace
-from ...ir.types import jax_type
 from ...report import Report
 from ...variance.held import Value
 from ...variance.inference import infer
@@ -82,7 +81,7 @@ class Numbers:
         if equation.primitive == "axis_index":
             return self._position(equation.axes or ())
         if equation.primitive == "iota":
-            dims = sorted(jax_type(equation.outputs[0].type).shape or ())
+            dims = sorted(equation.outputs[0].type.array.shape or ())
             return self.element if dims and dims[-1] == self.length == math.prod(dims) else None
         operands = [self.value(At(at.jaxpr, name, at.calls)) for name in equation.inputs]
         known = [operand for operand in operands if operand is not None]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from ...ir.jaxpr_text import EquationPlace
-from ...ir.types import jax_type
 from ...report import Fix, Report
 from ..fixes.edits import Edits, together, without_calls
 from .blocks import numbers_of, reached
@@ -111,9 +110,14 @@ def _kept(flow: Flow, use: Use, axes: Sequence[str], sizes: Mapping[str, int]) -
     return None
 
 
+def _shape(flow: Flow, value: At) -> tuple[int, ...] | None:
+    type = flow.type_of(value)
+    return None if type is None else type.array.shape
+
+
 def _taken(flow: Flow, use: Use) -> _Taken | None:
     equation = use.place.equation
-    shape = jax_type(flow.type_of(_operand(use)) or "").shape or ()
+    shape = _shape(flow, _operand(use)) or ()
     sizes, rows = numbers_of(equation, "slice_sizes"), equation.inputs[1:]
     if len(shape) != len(sizes):
         return None
@@ -125,7 +129,7 @@ def _taken(flow: Flow, use: Use) -> _Taken | None:
         start = rows[dim] if len(rows) == len(shape) else ""
         return _Taken(dim, shape[dim], sizes[dim], At(use.place.jaxpr, start, use.calls), is_list=False)
     numbers = At(use.place.jaxpr, rows[0], use.calls)
-    known, along = jax_type(flow.type_of(numbers) or "").shape, _START.search(dict(equation.params).get(DIMENSIONS, ""))
+    known, along = _shape(flow, numbers), _START.search(dict(equation.params).get(DIMENSIONS, ""))
     if known is None or known[-1:] != (1,) or along is None or int(along[1]) != dim or sizes[dim] != 1:
         return None
     return _Taken(dim, shape[dim], math.prod(known), numbers, is_list=True)

@@ -198,4 +198,5 @@ def collective_of(collective: report.Collective, program: Program, *, in_full: b
 
 
 def _cause(cause: CollectiveCause, *, in_full: bool) -> Cause:
-    return shaped(Cause, cause, source=cause.place, against=cause.against if in_full else ())
+    words = {"operation": str(cause.operation), "value": str(cause.moved or "")}
+    return shaped(Cause, cause, source=cause.place, against=cause.against if in_full else (), **words)

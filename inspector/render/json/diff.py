@@ -191,6 +191,7 @@ def transfer_document(transfer: OutlineTransfer) -> Transfer:
     return shaped(
         Transfer,
         work,
+        axes=None if work.axes is None else list(map(str, work.axes)),
         name=transfer.name,
         types=transfer.types,
         in_loop=transfer.in_loop,

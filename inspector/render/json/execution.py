@@ -255,6 +255,7 @@ def execution_of(found: Report, details: Collection[str]) -> Execution:
         seeded_inputs=execution is not None and execution.seeded_inputs,
         seconds=() if execution is None else execution.seconds,
         outputs=[each for each in outputs if "values" in details or each.non_finite],
+        divergences=[shaped(Divergence, each, type=str(each.type)) for each in found.divergences],
         timings=found.capture.collective_times if "times" in details else (),
         probes=[probe for value in found.probes for probe in probes_of(value)] if "values" in details else (),
         reference=found.capture.reference,

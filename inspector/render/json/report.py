@@ -112,12 +112,16 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
         stages=[stage_of(each, in_full="stages" in details) for each in found.stages],
         communication=_communication(found),
         collectives=[collective_of(each, found.program, in_full=in_full) for each in found.collectives],
-        uncounted=[shaped(Uncounted, each) for each in found.uncounted],
+        uncounted=[shaped(Uncounted, each, type=each.type and str(each.type)) for each in found.uncounted],
         arguments=capture.arguments,
         outputs=capture.outputs,
         shardings=[sharding_of(value, found.program, explain=explain) for value in listed],
         conflicts=list(map(conflict_of, conflicts(found.program))) if explain else [],
-        variance=[each for each in found.variance if every or "variance" in details or each.changes_axes],
+        variance=[
+            shaped(Variance, each, type=str(each.type))
+            for each in found.variance
+            if every or "variance" in details or each.changes_axes
+        ],
         findings=[finding_of(each, in_full="findings" in details) for each in found.findings],
         suppressed=list(map(suppressed_of, found.suppressed)),
         execution=execution_of(found, details),

@@ -37,7 +37,7 @@ class StepRef(Reference):
     def entry(self) -> Step:
         """The step in its JSON shape."""
         step: report.ExplainedStep = self.value
-        ends = {"source": str(step.source), "target": str(step.target)}
+        ends = {"source": str(step.source), "target": str(step.target), "operation": str(step.operation or "return")}
         return shaped(Step, step, **at(step.place), **ends, step=step.number)
 
 
@@ -122,6 +122,7 @@ def conflict_of(found: report.Conflict) -> Conflict:
         Conflict,
         found,
         source=found.place,
+        operation=str(found.operation),
         chosen=None if found.chosen is None else _side(found.chosen),
         rejected=list(map(_side, found.rejected)),
         undecided=list(map(_side, found.undecided)),

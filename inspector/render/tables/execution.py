@@ -12,7 +12,7 @@ from ...report import Divergence, ProbedValue, Report
 from ...selection.selection import ProbePlace
 from ...units import format_seconds, plural
 from ...values.elements import array_lines, coordinates_text
-from ..table import Cell, Column, Detail, Piece, Row, Table, axes_cell, titled
+from ..table import Cell, Column, Detail, Piece, Row, Table, axes_cell, axis_piece, titled
 
 MAX_VALUE_CHARACTERS = 60
 
@@ -210,7 +210,7 @@ def _value_cells(value: ProbedValue, parting: set[tuple[str, str]], script: str 
         axes_cell(value.axes),
         ", ".join(map(str, probe.iteration)),
         value.name,
-        probe.type,
+        str(value.type),
         Piece(alike, "error" if wrong else "aside" if different == 1 else ""),
         value.source.function_text(script),
     )
@@ -239,8 +239,8 @@ def divergences(report: Report) -> Table:
 def _divergence_cells(found: Divergence, script: str | None) -> tuple[Cell, ...]:
     return (
         f"{found.value} = {found.primitive}",
-        found.type,
-        Piece(found.axis, "axis"),
+        str(found.type),
+        axis_piece(found.axis),
         SAID_BY[found.declared],
         " and ".join(map(str, found.devices)),
         ", ".join(map(str, found.iteration)),

@@ -12,7 +12,7 @@ from ...shardings.explained import why
 from ...shardings.table import values
 from ...units import format_bytes, plural
 from ..collective_rows import common_name
-from ..table import Cell, Column, Piece, Row, Table, axes_cell
+from ..table import Cell, Column, Piece, Row, Table, axes_cell, axis_piece
 from ..why_lines import conflict_lines, why_line
 
 MAX_CHAINS = 12
@@ -171,7 +171,7 @@ def _cells(value: VariableVariance, script: str | None) -> tuple[Cell, ...]:
     entered = dict.fromkeys(f"{e.axis} by {e.by} {e.source.text(script)}".rstrip() for e in value.entered)
     return (
         f"{value.value} = {value.primitive}",
-        value.type,
+        str(value.type),
         _over(value),
         axes_cell(value.left),
         "; ".join(entered),
@@ -183,6 +183,6 @@ def _over(value: VariableVariance) -> tuple[Piece, ...]:
     """`x, y unreduced, z reduced but may vary over w`."""
     parts = [(axis, "") for axis in value.varying]
     parts += [(axis, " unreduced") for axis in value.unreduced] + [(axis, " reduced") for axis in value.reduced]
-    told = [piece for axis, word in parts for piece in (Piece(", "), Piece(axis, "axis"), Piece(word))][1:]
+    told = [piece for axis, word in parts for piece in (Piece(", "), axis_piece(axis), Piece(word))][1:]
     hidden = (Piece(" but may vary over ", "error"), *axes_cell(value.hidden)) if value.hidden else ()
     return (*(told or [Piece("none", "aside")]), *hidden)

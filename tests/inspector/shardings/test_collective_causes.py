@@ -62,7 +62,7 @@ def like(report: Report, kind: str, axis: str, operation: str, direction: str, f
     return [
         (collective, cause)
         for collective, cause in inserted(report)
-        if (collective.kind, collective.axes, cause.operation) == (kind, (AxisRef(axis),), operation)
+        if (collective.kind, collective.axes, cause.primitive) == (kind, (AxisRef(axis),), operation)
         and collective.direction.startswith(direction)
         and any(function in frame.function for frame in cause.place.stack)
     ]
@@ -152,8 +152,9 @@ def test_a_reshard_from_and_to(compiled: Callable[..., Report]) -> None:
     (first, *_), axis = like(report, "all-gather", "data", "dot_general", "", "attention"), "data"
     collective, cause = first
     assert (cause.before, cause.after) == ("P('data', 'model')", "P(None, 'model')")
-    assert cause.value.startswith("operand params['layers']")
-    assert cause.value.endswith("['wqkv'] dim 0")
+    assert cause.moved is not None
+    assert (cause.moved.is_operand, cause.moved.dim) == (True, 0)
+    assert re.fullmatch(r"params\['layers'\].*\['wqkv'\]", cause.moved.value.name)
     # The batch of the other operand is cut along the same axis, because of the constraint.
     assert {str(why.origin) for why in cause.against} == {"with_sharding_constraint"}
     assert {str(why.axis) for why in cause.against} == {axis}

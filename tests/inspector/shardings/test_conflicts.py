@@ -81,7 +81,7 @@ def test_one_axis_for_two_dimensions(script: Path) -> None:
     about = {value.value for value in every if conflicts_of(found, value)}
     assert about == {"%arg0" if conflict.factor == "i" else "%arg1", "%0"}
     assert {each for value in every for each in conflicts_of(found, value)} == {conflict}
-    assert (conflict.operation, conflict.rule) == ("dot_general", "ik,kj->ij")
+    assert (str(conflict.operation), conflict.rule) == ("dot_general", "ik,kj->ij")
     (lost,) = conflict.rejected
     assert conflict.chosen is not None
     losing = {"i": "a dim 0", "j": "b dim 1"}

@@ -38,7 +38,7 @@ def causes(tmp_path: Path, out: str) -> list[CollectiveCause]:
 def test_the_output_is_the_cause(tmp_path: Path, out: str, after: str) -> None:
     found = causes(tmp_path, out)
     assert found
-    assert {(cause.effect, cause.operation, cause.before) for cause in found} == {
+    assert {(cause.effect, str(cause.operation), cause.before) for cause in found} == {
         ("reshard", "output result[1]['w']", "P('x', 'y')")
     }
     assert {cause.after for cause in found} == {after}
@@ -77,7 +77,7 @@ def gathers(tmp_path: Path, rows: str) -> list[CollectiveCause]:
 def test_a_constraint_behind_a_lookup_is_the_cause(tmp_path: Path) -> None:
     """The lookup itself is executed for each device's own rows; without the constraint nothing is gathered."""
     (cause,) = gathers(tmp_path, "None")
-    assert (cause.effect, cause.operation) == ("reshard", "sharding_constraint")
+    assert (cause.effect, cause.primitive) == ("reshard", "sharding_constraint")
     assert cause.place.line == 8
     assert (cause.before, cause.after) == ("P('data', None)", "P(None, None)")
     assert gathers(tmp_path, '"data"') == []
@@ -104,7 +104,7 @@ def test_an_in_spec_in_another_order_is_the_cause(tmp_path: Path) -> None:
         ]
 
     causes = found('P(("y", "x"))')
-    assert {(cause.effect, cause.operation) for cause in causes} == {("reshard", "shard_map")}
+    assert {(cause.effect, cause.primitive) for cause in causes} == {("reshard", "shard_map")}
     assert {(cause.before, cause.after) for cause in causes} == {("P(('x', 'y'), None)", "P(('y', 'x'), None)")}
     assert {str(why.origin) for cause in causes for why in cause.origins} == {"argument a"}
     assert found('P(("x", "y"))') == []

@@ -64,7 +64,7 @@ def test_the_lower_number_is_propagated_first(
     assert [step.number for step in found["y"].steps] > [step.number for step in found["x"].steps]
     # At the function of the other argument both have arrived.
     met = conflicts(program)
-    assert {each.operation for each in met} == {"cosine" if loser == "b" else "sine"}
+    assert {str(each.operation) for each in met} == {"cosine" if loser == "b" else "sine"}
     # Which of them is executed would be told by the partitioned program, which is not there.
     assert all(each.chosen is None and not each.rejected for each in met)
     sides = {str(why.origin) for each in met for side in each.undecided for why in side.why}
