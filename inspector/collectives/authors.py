@@ -43,7 +43,10 @@ def _with_author(
     known = [_known(stage, part, has_twins, len(parts) == 1, context) for part in parts]
     direction = agreed(part.direction for part in known)
     source = collective.source
-    if len(known) == 1 and _continues(known[0].source, source):
+    twin = parts[0].twin if len(parts) == 1 else None
+    if twin is not None and twin.serves and known[0].source.stack:
+        source = known[0].source  # its own is that of the value which is moved
+    elif len(known) == 1 and _continues(known[0].source, source):
         source = replace(known[0].source, confidence=source.confidence)
     elif not source.stack or (source.confidence != "exact" and known[0].source.confidence == "exact"):
         source = known[0].source
@@ -79,7 +82,7 @@ def _scopes(op_name: str | None) -> tuple[str, ...]:
 def _known(stage: ParsedStage, part: Part, has_twins: bool, is_whole: bool, context: AnalysisContext) -> CollectivePart:
     """What is known of a part; one that `is_whole` is the only one of its collective."""
     collective, twin = part.of, part.twin
-    numbers = tags_in(stage, collective.span) if twin is None else twin.numbers
+    numbers = tags_in(stage, collective.span) if twin is None else twin.serves or twin.numbers
     facts = [each for number in numbers if (each := facts_of(context.lowered, number)) is not None]
     direction = agreed(each.direction for each in facts)
     argument = (argument_of(collective) if is_whole else None) or agreed(each.argument for each in facts)

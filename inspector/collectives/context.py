@@ -20,7 +20,8 @@ class AnalysisContext:
     `meshes` are the user's, over partition numbers; the first that explains a collective's groups names its axes.
     Empty groups stand for all `partitions`, whose `devices` are listed in their order unless they are fake or unknown.
     `partitioning` is None where the stages around the partitioner were not recorded. `differentiated` is whether any
-    operation of the program belongs to a backward pass. `partitioned` is the module out of the partitioner.
+    operation of the program belongs to a backward pass. `unpartitioned` and `partitioned` are
+    the modules that go into the partitioner and come out of it.
     """
 
     meshes: tuple[MeshSyntax, ...]
@@ -29,6 +30,7 @@ class AnalysisContext:
     differentiated: bool = False
     devices: tuple[Device, ...] = ()
     lowered: Lowered = field(default_factory=Lowered)
+    unpartitioned: ParsedStage | None = None
     partitioned: ParsedStage | None = None
 
 
@@ -51,6 +53,7 @@ def context_of(program: Program) -> AnalysisContext:
             tuple(output.path for output in program.capture.outputs),
             differentiated,
         ),
+        before,
         after,
     )
 

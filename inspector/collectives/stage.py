@@ -23,6 +23,7 @@ from ..report import WRITTEN, Collective, SourcePosition
 from .authors import module_of, with_authors
 from .context import AnalysisContext, context_of
 from .hlo import hlo_collectives
+from .requests import requests_served
 from .stablehlo import stablehlo_collectives
 from .twins import Twins, twins_in
 
@@ -63,7 +64,11 @@ def _twins(context: AnalysisContext) -> Twins | None:
 
 @derived
 def _twins_in(partitioned: ParsedStage, context: AnalysisContext) -> Twins:
-    return twins_in(partitioned, _as_spelled(partitioned, context))
+    found = _as_spelled(partitioned, context)
+    before, stablehlo = context.unpartitioned, context.lowered.stablehlo
+    if before is None or stablehlo is None:
+        return twins_in(partitioned, found, {})
+    return twins_in(partitioned, found, requests_served(partitioned, before, stablehlo, found))
 
 
 def _with_stack(collective: Collective, stage: ParsedStage, stablehlo: ParsedStage) -> Collective:

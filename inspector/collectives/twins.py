@@ -31,11 +31,15 @@ Members = frozenset[tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """A collective out of the partitioner; `near` are the numbers of the operations that its operand comes from."""
+    """A collective out of the partitioner; `near` are the numbers of the operations that its operand comes from.
+
+    `serves` are those of the constraints and reshards that it is there for.
+    """
 
     kind: Kind
     numbers: tuple[int, ...]
     near: frozenset[int]
+    serves: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -97,12 +101,13 @@ def _fitting(part: Part, twins: Iterable[Twin]) -> list[Twin]:
     return [twin for twin in twins if twin.kind == part.of.kind or (twin.kind, part.of.kind) in BECOMES]
 
 
-def twins_in(stage: ParsedStage, found: Iterable[Collective]) -> Twins:
-    """The collectives of the stage out of the partitioner, by their shapes."""
+def twins_in(stage: ParsedStage, found: Iterable[Collective], served: Mapping[str, tuple[int, ...]]) -> Twins:
+    """The collectives of the stage out of the partitioner, by their shapes; `served` are requests by their names."""
     twins: dict[Shape, list[Twin]] = {}
     for each in found:
+        numbers, serves = tags_in(stage, each.span), served.get(each.name, ())
         for index, (_, shape) in enumerate(typed_shapes_of(each)):
-            twins.setdefault(shape, []).append(Twin(each.kind, tags_in(stage, each.span), _near(stage, each, index)))
+            twins.setdefault(shape, []).append(Twin(each.kind, numbers, _near(stage, each, index), serves))
     return twins
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -65,6 +64,30 @@ def given(*spec):
     return jax.ShapeDtypeStruct((16, 16), "float32", sharding=NamedSharding(sharded, P(*spec)))
 
 asked_inputs = (given(None, "x"), given("x", None))
+
+whole = NamedSharding(sharded, P())
+
+def resharded(x, ws):
+    def layer(h, w):
+        h = jnp.tanh(jnp.dot(h, jax.sharding.reshard(w, whole)))  # moves a slice of ws
+        return h, None
+    return (
+        jax.lax.scan(layer, jnp.sin(x), ws)[0],
+        jax.sharding.reshard(x, whole),  # moves an argument
+    )
+
+resharded_inputs = (
+    given("x", None),
+    jax.ShapeDtypeStruct((3, 16, 16), "float32", sharding=NamedSharding(sharded, P(None, "x"))),
+)
+
+def constrained(x):
+    y = lax.with_sharding_constraint(jnp.sin(x), rows)
+    return jnp.cos(
+        lax.with_sharding_constraint(y, NamedSharding(mesh, P()))  # moves another line's value
+    )
+
+constrained_inputs = (jax.ShapeDtypeStruct((16, 16), "float32", sharding=rows),)
 
 def helped(params, x):
     x = jnp.tanh(project(x, params["layers"][0]["attention"]))
@@ -129,11 +152,26 @@ def test_authors_are_the_same_on_every_target(tmp_path: Path, target: str) -> No
 def test_what_explicit_axes_ask_for(tmp_path: Path) -> None:
     found = compiled(tmp_path, "asked")
     assert {each.kind for each in found} == {"all-gather", "all-reduce"}
-    origins = {each.kind: each.origin for each in found}
-    assert origins["all-reduce"] == "explicit"
-    # JAX 0.12 writes no more of the gather than the name of the argument.
-    if tuple(map(int, version("jax").split(".")[:2])) < (0, 12):
-        assert origins["all-gather"] == "explicit"
+    assert {each.origin for each in found} == {"explicit"}
+
+
+@pytest.mark.parametrize(
+    ("function", "origin", "comments"),
+    [
+        ("resharded", "explicit", ("moves a slice of ws", "moves an argument")),
+        ("constrained", "partitioner", ("moves another line's value",)),
+    ],
+)
+def test_what_moves_a_value_is_for_the_request(
+    tmp_path: Path, function: str, origin: str, comments: tuple[str, ...]
+) -> None:
+    """JAX 0.12 names a gather after the value that it moves, which another line made."""
+    found = [each for each in compiled(tmp_path, function) if each.kind == "all-gather"]
+    lines = PROGRAM.splitlines()
+    expected = {next(number for number, line in enumerate(lines, 1) if each in line) for each in comments}
+    assert {(each.origin, each.direction, each.source.line) for each in found} == {
+        (origin, "forward", line) for line in expected
+    }
 
 
 def test_modules_by_the_parameters(tmp_path: Path) -> None:
