@@ -23,6 +23,9 @@ MAX_TIMEOUT_S = 1 << 24
 MAX_BYTES = 4 << 20
 """Bytes of a file that is read."""
 
+Severity = Literal["error", "warning", "info"]
+"""Of findings; not imported from the report, as a capture begins before that is imported."""
+
 _T = TypeVar("_T")
 
 _Rules = Annotated[tuple[str, ...], Meta(description="a list of rules, as in ['SS01', 'psum-of-invariant']")]
@@ -47,9 +50,7 @@ class Configuration(Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
     ] = None
     select: _Rules | None = None
     ignore: _Rules = ()
-    fail_on: Annotated[Literal["error", "warning", "info"] | None, Meta(description="'error', 'warning' or 'info'")] = (
-        None
-    )
+    fail_on: Annotated[Severity | None, Meta(description="'error', 'warning' or 'info'")] = None
     strict: Annotated[bool, Meta(description="true or false")] = False
     verify: Annotated[bool, Meta(description="true or false")] = False
     per_path_ignores: Annotated[

@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from shardscope.configuration import Found
+from shardscope.configuration import Found, Severity
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import Capture, Failure
 from shardscope.inspector.capture.output_file import OutputError, written
 from shardscope.inspector.render.printable import without_commands
 from shardscope.inspector.render.renderers import SECTIONS, Kind, formats, renderer
-from shardscope.inspector.report import SEVERITIES
 from shardscope.terminal import say, write
 from shardscope.version import __version__
 
@@ -27,6 +26,9 @@ if TYPE_CHECKING:
 
 PIPED_WIDTH = 160
 """Columns of a text report that does not go to a terminal."""
+
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+"""Of findings, the worst first."""
 
 FAILED: dict[str, ExitCode] = {
     "usage": ExitCode.USAGE,

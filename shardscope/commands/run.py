@@ -23,7 +23,7 @@ from shardscope.commands.capturing import add_capture_options, request_of, setti
 from shardscope.commands.output import add_finding_options, add_output_options, verifies
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.protocol.request import Request
+from shardscope.inspector.capture.protocol.request import PROBES, Request
 from shardscope.inspector.capture.spawn import begin
 
 MAX_NUMBERS = 1000
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=_probe,
         default="collectives",
         metavar="WHAT",
-        help="record per-device values of: collectives, all, none, or equation ids such as 1.4,1.7",
+        help=f"record per-device values of: {', '.join(PROBES)}, or equation ids such as 1.4,1.7",
     )
     parser.add_argument(
         "--iterations",
@@ -126,8 +126,8 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
 
 
 def _probe(text: str) -> str:
-    if text not in ("collectives", "all", "none") and not re.fullmatch(r"\d+\.\d+(,\d+\.\d+)*", text.replace(" ", "")):
-        message = f"{text!r} is not collectives, all, none, or ids of equations as in 1.4,1.7"
+    if text not in PROBES and not re.fullmatch(r"\d+\.\d+(,\d+\.\d+)*", text.replace(" ", "")):
+        message = f"{text!r} is not {', '.join(PROBES)}, or ids of equations as in 1.4,1.7"
         raise argparse.ArgumentTypeError(message)
     return text
 

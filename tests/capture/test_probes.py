@@ -250,7 +250,7 @@ def test_backward_and_recomputed(captured: Captured) -> None:
 
 
 def test_constraint_of_a_jitted_function(captured: Captured) -> None:
-    (probe,) = probes(captured(NESTED, "constraint"), "sharding_constraint", "after")
+    (probe,) = probes(captured(NESTED, "constraint", probe="constraints"), "sharding_constraint", "after")
     assert held(probe) == [[0.0], [2.0], [4.0], [6.0]]
     assert [shard.part for shard in probe.shards] == ["0:1", "1:2", "2:3", "3:4"]
 
@@ -279,7 +279,8 @@ def test_shard_maps_in_one_another_over_explicit_axes(captured: Captured) -> Non
 
 
 def test_a_death_while_looking_loses_nothing_else(captured: Captured) -> None:
-    capture = captured("""
+    capture = captured(
+        """
         import itertools, os, signal, jax, numpy as np
         calls = itertools.count()
         def counted(x):
@@ -289,7 +290,9 @@ def test_a_death_while_looking_loses_nothing_else(captured: Captured) -> None:
         def fn(x):
             return jax.pure_callback(counted, jax.ShapeDtypeStruct((), np.float32), x)
         fn_inputs = (np.float32(1),)
-    """)
+    """,
+        reference=True,
+    )
     assert capture.complete
     assert capture.failure is None
     assert capture.execution is not None

@@ -8,6 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+PROBES = ("collectives", "constraints", "all", "none")
+"""Whose values are recorded: of collectives in shard_maps; of these and of sharding constraints; of all equations in
+shard_maps and of sharding constraints."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -24,8 +28,7 @@ class Request:
         python: the interpreter that captures; None for the one that runs shardscope.
         live: whether the compiled function is also run.
         seed: from which the values of abstract inputs are made.
-        probe: whose values are shown on each device: `collectives` (and sharding constraints), `all` equations inside
-            shard_maps, `none`, or equations by their ids, `3.1,3.4`.
+        probe: whose values are shown on each device: a word of `PROBES`, or equations by their ids, `3.1,3.4`.
         iterations: those of each loop whose values are kept, beside the last.
         window: where the recorded part of large arrays begins; the last dimensions of it if it is short.
         reference: whether the probed values are compared with those of a run on one device.

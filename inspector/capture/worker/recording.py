@@ -13,7 +13,7 @@ import jax
 from jax.extend.source_info_util import register_exclusion
 
 from ..protocol.events import Memory
-from ..protocol.request import Request, UsageError
+from ..protocol.request import PROBES, Request, UsageError
 from ..protocol.workspace import COMPILER_LOG, PROFILE, diverted
 from . import failures
 from .channel import Channel
@@ -147,7 +147,7 @@ def _refuse_unknown(probe: str, table: Table) -> None:
     Raises:
         UsageError: there is one.
     """
-    if probe in ("collectives", "all", "none"):
+    if probe in PROBES:
         return
     known = {f"{number}.{place}" for number, each in enumerate(table.jaxprs) for place in range(len(each["equations"]))}
     unknown = [name for part in probe.split(",") if (name := part.strip()) not in known]

@@ -108,7 +108,8 @@ def _copy(value: Any) -> Any:
     """A copy of its own buffers, for a run that may take them over, or write to them."""
     if holds(value):
         return ref_of(value[...])
-    return value.copy() if isinstance(value, jax.Array) else value
+    # Not by `copy`, which is a program to be compiled for each shape.
+    return jax.device_put(value, may_alias=False) if isinstance(value, jax.Array) else value
 
 
 def holds(value: Any) -> bool:

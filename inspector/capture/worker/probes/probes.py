@@ -33,6 +33,9 @@ MAX_BYTES = 1 << 26
 REPEAT_BELOW_S = 1.0
 """Seconds below which the run is repeated, without what the first one has to do once."""
 
+UNOPTIMIZED = {"xla_backend_optimization_level": 0}
+"""Most of the time to compile for CPUs is LLVM's, and a program that runs twice does not win it back."""
+
 MAX_DIFFERENCES = 1000
 MAX_DISTANCE = 1e300
 """Stands for distances that JSON has no number for."""
@@ -70,7 +73,7 @@ class Probed:
         available = available_bytes()
         if available is not None and size > available // 2:
             raise TooLargeError(f"they take {size / 1e9:.1f} GB; {available / 1e9:.1f} GB of memory are free")
-        probed = traced.lower().compile()
+        probed = traced.lower().compile(compiler_options=UNOPTIMIZED if jax.default_backend() == "cpu" else None)
         seconds = self._timed(probed, inputs)
         if seconds < REPEAT_BELOW_S:
             seconds = min(seconds, self._timed(probed, inputs))

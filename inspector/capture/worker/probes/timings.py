@@ -16,7 +16,7 @@ import jax
 from ....catalog.spellings import HLO_OPCODES
 from ...protocol.values import Timing
 
-RUNS = 5
+RUNS = 3
 TIMEOUT_S = 2.0
 """Seconds that the runs together may take; there is always one."""
 

@@ -19,7 +19,7 @@ from .reference import Alone
 
 
 class Chosen:
-    """Which equations' values are recorded: `collectives` (and sharding constraints), `all`, `none`, or their ids."""
+    """Which equations' values are recorded: a word of `PROBES`, or their ids."""
 
     def __init__(self, asked: str) -> None:
         self.asked = asked
@@ -29,11 +29,9 @@ class Chosen:
         """Whether an equation is one of them."""
         if name in self.ids:
             return True
-        if self.asked == "all":
-            return manual or equation.primitive.name in CONSTRAINTS
-        if self.asked != "collectives":
-            return False
-        return is_collective(equation) if manual else equation.primitive.name in CONSTRAINTS
+        if manual:
+            return self.asked == "all" or (self.asked in ("collectives", "constraints") and is_collective(equation))
+        return self.asked in ("constraints", "all") and equation.primitive.name in CONSTRAINTS
 
 
 class Program(NamedTuple):
@@ -63,7 +61,8 @@ def watch(request: Request, program: Program, channel: Channel, folder: Path) ->
     if problem := equations.probe():
         channel.tell("warning", problem)
         return
-    prober = Prober(program.table.indices, Chosen(request.probe), True, tuple(sorted(set(request.iterations))))
+    chosen = Chosen("constraints" if request.reference and request.probe == "collectives" else request.probe)
+    prober = Prober(program.table.indices, chosen, True, tuple(sorted(set(request.iterations))))
     probed = Probed(program.traced, program.compiled, prober, request.window)
     sides: tuple[tuple[Literal["argument", "output"], list[Any]], ...]
     sides = ("argument", program.inputs.leaves), ("output", program.outputs)
@@ -71,6 +70,8 @@ def watch(request: Request, program: Program, channel: Channel, folder: Path) ->
         for position, array in enumerate(arrays):
             for probe in probed.whole(when, position, array):
                 channel.send(probe)
+    if not request.reference and not prober.has_sites(program.traced.jaxpr, False):
+        return
     try:
         both = probed.run(program.inputs)
     except TooLargeError as error:
@@ -83,7 +84,7 @@ def watch(request: Request, program: Program, channel: Channel, folder: Path) ->
         channel.send(probe)
     channel.send(Differences(probed.differences()))
     if request.reference:
-        alone = Alone(program.table.indices, Chosen(request.probe), False, prober.iterations)
+        alone = Alone(program.table.indices, chosen, False, prober.iterations)
         try:
             found = probed.against(alone, program.inputs)
         except Exception as error:  # of JAX, which has no such collective among values of one device
