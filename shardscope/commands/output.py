@@ -74,11 +74,18 @@ def chosen_format(options: argparse.Namespace) -> str:
     return "tui" if is_on_screen and sys.stdout.isatty() and sys.stdin.isatty() else "text"
 
 
-def write_report(report: Report, format: str, options: argparse.Namespace) -> ExitCode:
-    """Write a report, and tell how its capture went."""
+def write_report(report: Report, format: str, options: argparse.Namespace, begun: Report | None = None) -> ExitCode:
+    """Write a report, and tell how its capture went; `begun` is what `write_beginning` wrote of it."""
     kind, render = renderer(format, "report", "reports")
-    write_rendered(render, report if kind == "report" else (report,), options)
+    write_rendered(render, report if kind == "report" else (report,), options, begun=begun)
     return exit_code(report.capture)
+
+
+def write_beginning(report: Report, options: argparse.Namespace) -> None:
+    """Write of a text report what is known while the function still runs."""
+    from shardscope.inspector.render.text import print_beginning
+
+    write_rendered(print_beginning, report, options)
 
 
 def write_comparison(comparison: Comparison, format: str, options: argparse.Namespace) -> ExitCode:
@@ -104,7 +111,7 @@ def exit_code(capture: Capture) -> ExitCode:
             return ExitCode.DONE if capture.damage is None else ExitCode.UNREADABLE_INPUT
 
 
-def write_rendered(render: Callable[..., Any], subject: object, options: argparse.Namespace) -> None:
+def write_rendered(render: Callable[..., Any], subject: object, options: argparse.Namespace, **given: object) -> None:
     """Write what a renderer makes of a subject; text in the terminal's colours, or plain in a file or a pipe.
 
     With `--quiet` only a file is written.
@@ -113,7 +120,11 @@ def write_rendered(render: Callable[..., Any], subject: object, options: argpars
     if options.quiet and output is None:
         return
     taken = signature(render).parameters
-    offered = {"version": __version__, **{name: getattr(options, name, None) for name in ("around", "details")}}
+    offered = {
+        "version": __version__,
+        **{name: getattr(options, name, None) for name in ("around", "details")},
+        **given,
+    }
     render_it = partial(render, subject, **{name: value for name, value in offered.items() if name in taken})
     if "console" not in taken:
         made = render_it()

@@ -15,6 +15,7 @@ from shardscope.commands.output import (
     failed,
     reported_last,
     verifies,
+    write_beginning,
     write_comparison,
     write_report,
 )
@@ -27,6 +28,7 @@ from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import CaptureHandle
 from shardscope.inspector.diff.targets import compare
 from shardscope.inspector.findings.policy import Policy
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
 from shardscope.inspector.trace_errors.explain import explained_or_verified
@@ -42,13 +44,35 @@ def one(begun: CaptureHandle, options: argparse.Namespace, settings: Found) -> E
 
         last = show_live(begun, policy, verify=verifies(options, settings))
     else:
-        last = watched(begun, quiet=options.quiet)
+        is_text = format == "text" and options.output in (None, "-") and not verifies(options, settings)
+        program, beginning = _analyzed(begun, policy, options, is_shown=is_text)
+        last = program.capture
     with ExitStack() as stack:
         _keep(last, options.save, stack)
         if format == "tui":
             return after_screen(last)
-        report = _report(last, begun.request, policy, options, settings)
-        return failed(write_report(report, format, options), report, options, settings)
+        report = _report(program, begun.request, policy, options, settings)
+        return failed(write_report(report, format, options, beginning), report, options, settings)
+
+
+def _analyzed(
+    begun: CaptureHandle, policy: Policy, options: argparse.Namespace, *, is_shown: bool
+) -> tuple[Program, Report | None]:
+    """What was captured, of which much is analyzed while the compiler and the function still run.
+
+    The report is that of the compiled program, whose beginning was written before the function was run; None where it
+    was not.
+    """
+    program, report = Program(Capture()), None
+    for phase in ("compile", "run"):
+        program = program.grown(watched(begun, quiet=options.quiet, until=phase))
+        if program.capture.complete or program.capture.failure is not None:
+            return program, None
+        with progress("analyzing", quiet=options.quiet):
+            report = inspect(program, policy)
+    if is_shown and report is not None:
+        write_beginning(report, options)
+    return program.grown(watched(begun, quiet=options.quiet)), report if is_shown else None
 
 
 def several(captures: Iterable[CaptureHandle], options: argparse.Namespace, settings: Found) -> ExitCode:
@@ -82,7 +106,9 @@ def _keep(last: Capture, path: str | Path | None, stack: ExitStack) -> None:
             save(last, path)
 
 
-def _report(last: Capture, request: Request, policy: Policy, options: argparse.Namespace, settings: Found) -> Report:
+def _report(
+    last: Capture | Program, request: Request, policy: Policy, options: argparse.Namespace, settings: Found
+) -> Report:
     """The report, with why the function does not trace, or with what came of trying fixes if that is wanted."""
     with progress("analyzing", quiet=options.quiet) as tell:
         report = inspect(last, policy)

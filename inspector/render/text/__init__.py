@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from io import StringIO
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -24,29 +25,62 @@ from ..tables.shardings import only_written, shardings
 from .opening import explanation, failure, subject_lines
 from .tables import data, table_section, text_of
 
+WIDTH = 1000
+"""Columns in which two states of a part are compared."""
+
 MAX_PROBLEMS = 4
 """Messages, and places that could not be read, in the short report."""
 
 
-def print_report(report: Report, console: Console, details: Collection[str] = ()) -> None:
-    """Print the overview, and the sections that are named: keys of `DETAILS`, or `all`."""
-    for line in subject_lines(report):
-        console.print(line)
-    if sent := nothing_sent(report):
-        console.print(data(sent))
-    is_short = bool(sent) and not details and not report.findings and report.capture.failure is None
-    for part in _parts(report, tuple(DETAILS) if "all" in details else tuple(details)):
-        if part is not None:
-            if not is_short:
+def print_report(report: Report, console: Console, details: Collection[str] = (), begun: Report | None = None) -> None:
+    """Print the overview, and the sections that are named: keys of `DETAILS`, or `all`.
+
+    `begun` is an earlier state of the report, whose beginning is printed already: what is still true of it is left out.
+    """
+    sections = tuple(DETAILS) if "all" in details else tuple(details)
+    printed = set() if begun is None else set(map(_plain, _beginning(begun, sections)))
+    is_short = bool(nothing_sent(report)) and not details and not report.findings and report.capture.failure is None
+    for number, part in enumerate(_parts(report, sections)):
+        if part is not None and _plain(part) not in printed:
+            if number and not is_short:
                 console.print()
             console.print(part)
 
 
+def print_beginning(report: Report, console: Console, details: Collection[str] = ()) -> None:
+    """Print what is known as soon as the program is compiled, for `print_report` to go on from."""
+    for number, part in enumerate(_beginning(report, tuple(DETAILS) if "all" in details else tuple(details))):
+        if number:
+            console.print()
+        console.print(part)
+
+
+def _beginning(report: Report, details: Collection[str]) -> Iterator[RenderableType]:
+    parts = (_head(report), _findings(report, details), table_section(communication(report)))
+    return (part for part in parts if part is not None)
+
+
+def _plain(part: RenderableType) -> str:
+    console = Console(file=StringIO(), width=WIDTH)
+    with console.capture() as captured:
+        console.print(part)
+    return captured.get()
+
+
+def _head(report: Report) -> RenderableType:
+    sent = nothing_sent(report)
+    return Group(*subject_lines(report), *([data(sent)] if sent else []))
+
+
+def _findings(report: Report, details: Collection[str]) -> RenderableType | None:
+    return None if "findings" in details else table_section(matters(report))
+
+
 def _parts(report: Report, details: Collection[str]) -> Iterator[RenderableType | None]:
+    yield _head(report)
     yield failure(report, in_full="messages" in details)
     yield explanation(report)
-    if "findings" not in details:
-        yield table_section(matters(report))
+    yield _findings(report, details)
     yield table_section(communication(report))
     if "messages" not in details:
         yield table_section(_worst(problems(report)))

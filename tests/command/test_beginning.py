@@ -1,0 +1,70 @@
+"""A text report begins before the function has run, and goes on where it stopped."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.text import print_beginning, print_report
+
+SampleCapture = Callable[[str], Capture]
+
+WAITS = """
+    import os, time
+    import jax, jax.numpy as jnp, numpy as np
+    from jax.sharding import PartitionSpec as P
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+
+    def waiting(x):
+        while not os.path.exists("go"):
+            time.sleep(0.05)
+        return x
+
+    @jax.shard_map(mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)
+    def fn(x):
+        return jax.lax.psum(jax.pure_callback(waiting, jax.ShapeDtypeStruct(x.shape, x.dtype), x), "x")
+    fn_inputs = (np.ones(8, np.float32),)
+"""
+
+
+@pytest.mark.cold
+def test_collectives_are_there_while_the_function_runs(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(textwrap.dedent(WAITS))
+    command = [sys.executable, "-m", "shardscope", "run", "script.py:fn", "--probe", "none", "--timeout", "100"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
+        assert process.stdout is not None
+        beginning = ""
+        while "all-reduce" not in beginning:
+            line = process.stdout.readline()
+            assert line, "it ended without its beginning, as the function waits for us"
+            beginning += line
+        (tmp_path / "go").touch()
+        rest = process.stdout.read()
+    assert process.returncode == 0
+    assert "ran " in rest
+    assert "all-reduce" not in rest
+
+
+@pytest.mark.parametrize("name", ["psum:psum", "missing_reduce_scatter:faulty", "unsound_invariance:faulty"])
+def test_both_parts_are_the_whole(sample: SampleCapture, name: str) -> None:
+    capture = sample(name)
+    before = replace(capture, execution=None, probes=(), compared=(), collective_times=(), probed=None)
+    begun, report = inspect(before), inspect(capture)
+    whole, parts = StringIO(), StringIO()
+    print_report(report, Console(file=whole, width=160))
+    print_beginning(begun, Console(file=parts, width=160))
+    print_report(report, Console(file=parts, width=160), begun=begun)
+    if begun.findings == report.findings:
+        assert parts.getvalue() == whole.getvalue()
+    else:  # what the run has shown comes after it
+        assert set(whole.getvalue().splitlines()) == set(parts.getvalue().splitlines())
