@@ -46,14 +46,7 @@ def run_traced(
     Raises:
         CaptureError: the command cannot be run. TargetError: there is no such target.
     """
-    target = parse_target(options.target)
-    topology = topology_of(target)
-    options = replace(options, topology="" if topology is None else json.dumps(topology))
-    environment = traced_environment(os.environ, folder, options)
-    if target.platform != "local":
-        faked = child_environment(environment, target, devices or target.devices)
-        faked.pop(CACHE_VARIABLE)
-        environment = faked | ({CACHE_VARIABLE: os.environ[CACHE_VARIABLE]} if CACHE_VARIABLE in os.environ else {})
+    environment = environment_on_target(folder, options, devices)
     started = time.monotonic()
     try:
         process = subprocess.Popen(command, env=environment, stdout=stdout)
@@ -68,9 +61,27 @@ def run_traced(
         raise
     finally:
         signal.signal(signal.SIGINT, before)
+    check_recorded(folder)
+    return finished
+
+
+def check_recorded(folder: Path) -> None:
+    """Raise CaptureError if the folder of a trace is gone."""
     if not (folder / SITE_FOLDER).is_dir():
         raise CaptureError(f"{folder} was removed while the command ran: nothing is recorded")
-    return finished
+
+
+def environment_on_target(folder: Path, options: TraceOptions, devices: int | None) -> dict[str, str]:
+    """The environment in which a command records, with fake devices where the target is not of this machine."""
+    target = parse_target(options.target)
+    topology = topology_of(target)
+    options = replace(options, topology="" if topology is None else json.dumps(topology))
+    environment = traced_environment(os.environ, folder, options)
+    if target.platform == "local":
+        return environment
+    faked = child_environment(environment, target, devices or target.devices)
+    faked.pop(CACHE_VARIABLE)
+    return faked | ({CACHE_VARIABLE: os.environ[CACHE_VARIABLE]} if CACHE_VARIABLE in os.environ else {})
 
 
 def traced_environment(environment: Mapping[str, str], folder: Path, options: TraceOptions) -> dict[str, str]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Literal
 
-Kind = Literal["report", "reports", "comparison", "diff", "verdicts", "trace"]
-"""A `Report`; several, or one, after each other; a `Comparison`; a `Diff`; the `Verdict`s of a check; a `Trace`."""
+Kind = Literal["report", "reports", "comparison", "diff", "verdicts", "trace", "ranks"]
+"""A `Report`; several, or one, after each other; a `Comparison`; a `Diff`; the `Verdict`s of a check; a `Trace`;
+a `Trace` with a `RankComparison`."""
 
 RENDERERS: Mapping[str, Mapping[Kind, str]] = {
     "text": {
@@ -16,6 +17,7 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
         "diff": "text.comparison:print_diff",
         "verdicts": "text.comparison:print_verdicts",
         "trace": "text.trace:print_trace",
+        "ranks": "text.ranks:print_ranks",
     },
     "json": {
         "report": "json:to_json",
@@ -23,6 +25,7 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
         "diff": "json.diff:diff_to_json",
         "verdicts": "json.diff:verdicts_to_json",
         "trace": "json.trace:trace_to_json",
+        "ranks": "json.ranks:ranks_to_json",
     },
     "markdown": {
         "reports": "markdown:to_markdown",

@@ -9,25 +9,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..capture import file
-from ..capture.events import decode
 from ..capture.model import CaptureError, Failure, Message
-from ..capture.protocol import wire
 from ..capture.protocol.events import Devices, Event
 from ..capture.protocol.trace import (
     CALLS_FILE,
     EVENTS_FILE,
     Backend,
+    Called,
     CompiledProgram,
     Inexact,
     Overhead,
     ProcessEnded,
     ProcessStarted,
+    ScriptEnded,
     capture_file,
 )
-from ..capture.protocol.wire import FrameError
 from ..collectives.context import context_of
 from ..collectives.stage import collectives_in_context
 from ..ir import program as ir
+from .event_file import EventFile
 from .trace import Process, Program, Trace
 
 
@@ -55,7 +55,7 @@ def read_trace(
 
 def _order(process: Process | None) -> tuple[int, float]:
     assert process is not None
-    return process.backend.process_index if process.backend else 0, process.started.started
+    return process.rank or 0, process.started.started
 
 
 def _rank(program: Program) -> tuple[bool, float, float]:
@@ -68,6 +68,7 @@ def _read_process(folder: Path) -> tuple[Process | None, list[CompiledProgram], 
     process: Process | None = None
     programs: list[CompiledProgram] = []
     inexact: set[int] = set()
+    called: list[Called] = []
     for event in _events(folder / EVENTS_FILE):
         match event:
             case ProcessStarted():
@@ -76,8 +77,13 @@ def _read_process(folder: Path) -> tuple[Process | None, list[CompiledProgram], 
                 programs.append(event)
             case Inexact(numbers):
                 inexact |= set(numbers)
+            case Called():
+                called.append(event)
         if process is not None:
             process = _with(process, event)
+    if process is not None:
+        is_known = not any(program.fingerprint and program.number in inexact for program in programs)
+        process = replace(process, called=tuple(called), is_order_known=is_known)
     return process, programs, inexact
 
 
@@ -87,6 +93,8 @@ def _with(process: Process, event: Event | None) -> Process:
             return replace(process, backend=event)
         case Overhead(listing, capturing):
             return replace(process, listing=listing, capturing=capturing)
+        case ScriptEnded():
+            return replace(process, has_ended=True)
         case ProcessEnded(seconds, stopped):
             return replace(process, seconds=seconds, stopped=stopped)
         case Devices(wanted):
@@ -99,12 +107,7 @@ def _with(process: Process, event: Event | None) -> Process:
 
 
 def _events(path: Path) -> Iterator[Event | None]:
-    with path.open("rb") as stream:
-        try:
-            for frame in wire.read(stream):
-                yield decode(frame)
-        except (FrameError, CaptureError):
-            return
+    yield from EventFile(path).read()
 
 
 def _program(process: int, compiled: CompiledProgram, folder: Path, inexact: set[int]) -> Program:

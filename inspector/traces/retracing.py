@@ -32,7 +32,7 @@ class Retraced:
 def retraced(trace: Trace) -> tuple[Retraced, ...]:
     """The user's functions that were compiled more than once; what cost most comes first."""
     groups: dict[object, list[Program]] = {}
-    for program in trace.programs:
+    for program in trace.merged:
         if not program.compiled.internal and not program.compiled.transformed:
             groups.setdefault((program.process, program.compiled.name, program.compiled.source), []).append(program)
     found = [_retraced(group) for group in groups.values() if len(group) > 1]

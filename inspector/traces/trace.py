@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..capture.model import Failure, Message
-from ..capture.protocol.trace import Backend, CompiledProgram, ProcessStarted
+from ..capture.protocol.trace import Backend, Called, CompiledProgram, ProcessStarted
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,8 @@ class Program:
 
     `calls` are None where the calls of one function's programs could not be told apart. `collectives` are those of the
     compiled program by kind, as its text has them; None where there is no such text. `wire_bytes` are what a device
-    sends in one call, None where that is not known. `reason` says what is not known, and why.
+    sends in one call, None where that is not known. `reason` says what is not known, and why. `on` are all processes
+    that have it, where a list is merged.
     """
 
     process: int
@@ -25,6 +26,7 @@ class Program:
     wire_bytes: int | None
     path: Path | None
     reason: str = ""
+    on: tuple[int, ...] = ()
 
     @property
     def total_wire(self) -> int | None:
@@ -42,6 +44,8 @@ class Process:
     """A process that JAX compiled in. `seconds` are None for one that did not come to its end.
 
     `listing` and `capturing` are what the recording took of them. `wanted_devices` are those without which it failed.
+    `called` are the calls of programs of several processes, in their order, up to the end of the script if it
+    `has_ended`; unless the order is known, some are missing.
     """
 
     started: ProcessStarted
@@ -53,11 +57,23 @@ class Process:
     failure: Failure | None = None
     wanted_devices: int | None = None
     messages: tuple[Message, ...] = ()
+    called: tuple[Called, ...] = ()
+    is_order_known: bool = True
+    has_ended: bool = False
+
+    @property
+    def rank(self) -> int | None:
+        """Its number among the processes of JAX."""
+        if self.backend is not None and self.backend.process_count > 1:
+            return self.backend.process_index
+        return self.started.rank
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
     """What was recorded of a command; `status` is its exit status, or a signal's number negated, where it is known.
+
+    `ended` says why shardscope ended it, if it did.
 
     `programs` are ranked: what communicates most in all calls comes first, then what took longest to compile.
     """
@@ -67,8 +83,39 @@ class Trace:
     programs: tuple[Program, ...]
     status: int | None = None
     seconds: float | None = None
+    ended: str = ""
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether its processes are those of one run of several."""
+        ranks = [process.rank for process in self.processes]
+        return len(ranks) > 1 and None not in ranks and len(set(ranks)) == len(ranks)
+
+    @property
+    def merged(self) -> tuple[Program, ...]:
+        """The programs, each once that several processes of one run have alike, as the first of them has it."""
+        if not self.is_distributed:
+            return self.programs
+        groups: dict[object, list[Program]] = {}
+        for program in self.programs:
+            groups.setdefault(_identity(program), []).append(program)
+        return tuple(
+            replace(min(group, key=lambda each: each.process), on=_processes(group)) for group in groups.values()
+        )
 
     def id_of(self, program: Program) -> str:
-        """The id of a program: with its process in front, where there are several."""
+        """The id of a program; with its process in front where there are several, but for the first rank."""
         compiled = program.compiled.id
-        return compiled if len(self.processes) == 1 else f"{program.process}/{compiled}"
+        is_plain = len(self.processes) == 1 or (self.is_distributed and program.process == 0)
+        return compiled if is_plain else f"{program.process}/{compiled}"
+
+
+def _identity(program: Program) -> object:
+    compiled = program.compiled
+    if compiled.fingerprint:
+        return compiled.fingerprint, compiled.id
+    return compiled.id, compiled.source, compiled.call, compiled.arguments, compiled.static
+
+
+def _processes(group: list[Program]) -> tuple[int, ...]:
+    return tuple(sorted(each.process for each in group))

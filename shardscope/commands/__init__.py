@@ -26,6 +26,7 @@ class Command:
 SUMMARIES = {
     "run": "capture a function and report how it is sharded",
     "trace": "run a script as it is, and list every program that JAX compiles",
+    "ranks": "run a script as several processes, and compare the programs that they run",
     "open": "show a saved capture or compiler dumps",
     "diff": "compare two lowerings: commits, JAX versions, targets or files",
     "check": "compare with golden files and budgets, for continuous integration",

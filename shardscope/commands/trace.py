@@ -43,14 +43,19 @@ from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.propagation import has_mesh, propagated
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, TraceOptions
 from shardscope.inspector.capture.scratch import Scratch
+from shardscope.inspector.capture.several import devices_of_each, output_file, run_processes
 from shardscope.inspector.capture.tags import tagged
 from shardscope.inspector.capture.tracing import run_traced
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.renderers import formats, renderer
+from shardscope.inspector.traces.rank_watch import RankWatch
 from shardscope.inspector.traces.read import read_trace
 from shardscope.inspector.traces.trace import Program, Trace
 from shardscope.policies import policy_of
+
+MAX_LINES = 12
+"""Of what a process printed that failed."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +63,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--match", metavar="PROGRAM", help="report this program in full: an id of the list, or step*")
     parser.add_argument("--steps", type=int, metavar="N", help="end the script after N calls of it")
     parser.add_argument("--no-run", action="store_true", help="end the script before its first call")
-    parser.add_argument("--devices", type=int, metavar="N", help="run on so many fake CPU devices")
+    parser.add_argument("--devices", type=int, metavar="N", help="run on so many fake CPU devices, of all processes")
+    parser.add_argument("--processes", type=int, metavar="N", help="run as so many processes of jax.distributed")
     parser.add_argument("--target", metavar="TARGET", help="compile it for this; the script runs on fake devices")
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
     parser.add_argument("--save", metavar="FOLDER", help="keep what is recorded, for `shardscope open`")
@@ -70,14 +76,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> ExitCode:
     """Run the script, and show what was recorded."""
-    command = _command(options)
+    command = command_of(options)
     if options.match is None and (options.steps is not None or options.no_run or options.target is not None):
         raise CaptureError("--steps, --no-run and --target are about one program: name it with --match")
-    target = options.target or ("local" if options.devices is None else "cpu")
+    is_local = options.devices is None and options.processes is None
+    target = options.target or ("local" if is_local else "cpu")
     recorded = TraceOptions(options.match, options.steps, not options.no_run, target)
     is_document = chosen_format(options) not in ("text", "tui") and options.output in (None, "-")
-    with _folder(options.save) as folder:
+    with folder_of(options.save) as folder:
         stdout = sys.stderr.buffer if is_document else None
+        if options.processes is not None:
+            trace = traced_as_processes(command, folder, recorded, options, stdout)
+            return max(_exit_code(trace), show(trace, options.match, options, command[0]))
         trace = _traced(command, folder, recorded, options.devices, stdout)
         if (wanted := _wanted_devices(trace, options)) is not None:
             print(f"shardscope: the script needs {wanted} devices: once more, on fake ones", file=sys.stderr)
@@ -92,6 +102,30 @@ def _traced(
 ) -> Trace:
     ended = run_traced(command, folder, recorded, devices, stdout)
     return read_trace(folder, command, ended.status, ended.seconds)
+
+
+def traced_as_processes(
+    command: Sequence[str],
+    folder: Path,
+    recorded: TraceOptions,
+    options: argparse.Namespace,
+    stdout: IO[bytes] | None,
+    *,
+    skew: float = 0.0,
+    at_rest: bool = True,
+    timeout: float | None = None,
+) -> Trace:
+    """Run a command as several processes, which end when they wait for each other; what others than the first print
+    is shown if it failed."""
+    devices = devices_of_each(options.processes, options.devices, recorded.target)
+    recorded = replace(recorded, processes=options.processes, compare=True, skew=skew)
+    watch = RankWatch(folder, at_rest=at_rest)
+    ended = run_processes(command, folder, recorded, devices, stdout, watch.why_to_end, timeout)
+    for rank, status in enumerate(ended.statuses):
+        if rank and status:
+            lines = output_file(folder, rank).read_text(errors="replace").splitlines()[-MAX_LINES:]
+            print(printable("\n".join((f"shardscope: process {rank} printed at last", *lines))), file=sys.stderr)
+    return replace(read_trace(folder, command, ended.status, ended.seconds), ended=ended.why)
 
 
 def _wanted_devices(trace: Trace, options: argparse.Namespace) -> int | None:
@@ -144,7 +178,7 @@ def _matching(trace: Trace, wanted: str) -> Sequence[Program]:
     """The programs that are captured, and whose name or id is wanted; those in full before the others."""
     found = [
         program
-        for program in trace.programs
+        for program in trace.merged
         if program.path is not None
         and any(fnmatchcase(name, wanted) for name in (trace.id_of(program), *_names(program)))
     ]
@@ -160,7 +194,8 @@ def _names(program: Program) -> Sequence[str]:
     return program.compiled.id, program.compiled.name
 
 
-def _command(options: argparse.Namespace) -> Sequence[str]:
+def command_of(options: argparse.Namespace) -> Sequence[str]:
+    """The command that the arguments name: a script, a module, or any after `--`."""
     settings = configuration_above(Path())
     python = options.python or settings.python or sys.executable
     if options.module is not None:
@@ -180,7 +215,7 @@ def _command(options: argparse.Namespace) -> Sequence[str]:
 
 
 @contextmanager
-def _folder(saved: str | None) -> Iterator[Path]:
+def folder_of(saved: str | None) -> Iterator[Path]:
     """The folder to record into: a new one of that name, or one that is removed afterwards."""
     if saved is not None:
         path = Path(saved)

@@ -41,6 +41,11 @@ class TraceOptions:
         run: whether these programs are executed; otherwise the script ends when the first of them is compiled.
         target: what these programs are compiled for, as `inspector/targets/target.py` reads it.
         topology: in JSON, the fields of the worker's Topology for it; empty for the devices that exist.
+        processes: how many processes run the script, each with these options and a `rank` of its own, from 0.
+        coordinator: the address at which JAX's processes meet; empty for those of the script.
+        compare: whether what processes do together is recorded in its order, for a comparison.
+        shallow: whether not even the programs that match are captured in full.
+        skew: seconds by which the clock of each process is ahead of that of the one before.
     """
 
     match: str | None = None
@@ -48,6 +53,12 @@ class TraceOptions:
     run: bool = True
     target: str = "local"
     topology: str = ""
+    processes: int = 1
+    rank: int = 0
+    coordinator: str = ""
+    compare: bool = False
+    shallow: bool = False
+    skew: float = 0.0
 
     def encode(self) -> str:
         """As JSON, for the environment."""
@@ -61,12 +72,13 @@ class TraceOptions:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStarted:
-    """The first event of a process; `started` is in seconds since the epoch."""
+    """The first event of a process; `started` is in seconds since the epoch, `rank` is that of one of several."""
 
     pid: int
     argv: tuple[str, ...]
     python: str
     started: float
+    rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +92,7 @@ class Backend:
     device_count: int
     process_index: int
     process_count: int
+    local_device_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +124,8 @@ class CompiledProgram:
     names of those that the call gave by name. A `transformed` program is what a transformation outside of jit, such as
     `jax.grad`, made of a jitted function. `context` are the axes of the mesh in the context. `cached` says that the
     persistent cache had it. `captured` is how much of it is in its capture file. `failure` is what its compilation
-    raised.
+    raised. A program that runs on the devices of several `processes` has a `fingerprint`, which is equal in all of them
+    if they run the same, and the numbers of all of its devices, in the order of its partitions.
     """
 
     number: int
@@ -132,6 +146,24 @@ class CompiledProgram:
     cached: bool = False
     captured: Literal["", "compiled", "full"] = ""
     failure: str | None = None
+    processes: int = 1
+    fingerprint: str = ""
+    device_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A program of several processes is called, from the user's line `call`; recorded before that where possible."""
+
+    number: int
+    call: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptEnded:
+    """The script came to its end, or was `stopped`: it calls nothing more. Its process may still wait for others."""
+
+    stopped: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,4 +189,4 @@ class ProcessEnded:
     stopped: str = ""
 
 
-TraceEvent = ProcessStarted | Backend | CompiledProgram | Inexact | Overhead | ProcessEnded
+TraceEvent = ProcessStarted | Backend | CompiledProgram | Called | ScriptEnded | Inexact | Overhead | ProcessEnded

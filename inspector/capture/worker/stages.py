@@ -24,6 +24,7 @@ from ..protocol.workspace import (
 from . import equation_numbers, tagging
 from .channel import Channel
 from .program import jaxpr_facts, values
+from .program.devices import devices_of
 from .program.jaxpr_facts import Table
 from .simulated.topology import Topology
 from .subject import KnownSubject, meshes_in_jaxpr, meshes_in_shardings
@@ -143,7 +144,7 @@ def _lower(program: TracedProgram, topology: Topology | None, channel: Channel) 
 def _compile_for(topology: Topology | None, lowered: Any, folder: str) -> tuple[Any, list[Any]]:
     if topology is None:
         compiled = lowered.compile(compiler_options=compiler_options(folder))
-        return compiled, list(compiled.runtime_executable().local_devices())
+        return compiled, devices_of(lowered, compiled.runtime_executable())
     # Not above: with JAX's own devices, what this file is about need not be there.
     from .simulated import cross_compile
 

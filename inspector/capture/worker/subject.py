@@ -53,7 +53,10 @@ class KnownSubject:
         found = described_meshes([*self._meshes, *meshes_in_namespace(namespace)], namespace)
         if topology is not None:
             ids = [int(device.id) for device in devices]
-            found = [replace(mesh, device_ids=tuple(ids[stand_in] for stand_in in mesh.device_ids)) for mesh in found]
+            found = [
+                replace(mesh, device_ids=tuple(ids[place] for place in topology.places(mesh.device_ids)))
+                for mesh in found
+            ]
         subject = Subject(
             function=split_function(self._request.function)[1],
             script=getattr(self._module, "__file__", None),

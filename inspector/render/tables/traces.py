@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from ...capture.protocol.trace import Place
+from ...traces.ranks import ranks_text
 from ...traces.retracing import Retraced, retraced, why
 from ...traces.trace import Program, Trace
 from ...units import format_bytes, format_seconds, plural
@@ -16,8 +17,8 @@ MAX_ROWS = 40
 
 def programs(trace: Trace) -> Table:
     """Programs, what communicates most in all calls first; helpers in one line."""
-    helpers = [program for program in trace.programs if program.is_helper]
-    shown = [program for program in trace.programs if not program.is_helper]
+    helpers = [program for program in trace.merged if program.is_helper]
+    shown = [program for program in trace.merged if not program.is_helper]
     return Table(
         id="programs",
         title="Programs",
@@ -54,7 +55,7 @@ def _row(program: Program, trace: Trace) -> Row:
             total,
             sent,
             calls,
-            (Piece(trace.id_of(program), "strong"), Piece(" transformed" if compiled.transformed else "", "aside")),
+            (Piece(trace.id_of(program), "strong"), Piece(_marks(program, trace), "aside")),
             _collectives(program),
             (seconds, cached) if compiled.cached else seconds,
             "" if compiled.internal else _place(compiled.source),
@@ -63,6 +64,14 @@ def _row(program: Program, trace: Trace) -> Row:
         program,
         program.is_helper,
     )
+
+
+def _marks(program: Program, trace: Trace) -> str:
+    """What is special about a program: its making, and the ranks that have it where others do not."""
+    made = " transformed" if program.compiled.transformed else ""
+    is_everywhere = len(program.on) in (0, len(trace.processes))
+    ranks = [rank for number in program.on if (rank := trace.processes[number].rank) is not None]
+    return made if is_everywhere else f"{made} on {ranks_text(ranks)}"
 
 
 def _bytes(count: int) -> Piece:

@@ -9,16 +9,18 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
+from ...traces.ranks import compare_ranks
 from ...traces.trace import Trace
 from ...units import format_seconds, plural
 from ..printable import printable
 from ..tables.traces import programs, retracings
+from .divergences import divergence_section
 from .tables import data, section, table_section
 
 
 def print_trace(trace: Trace, console: Console) -> None:
     """Print everything that has something to say."""
-    console.print(_headline(trace))
+    console.print(headline(trace))
     if not trace.processes:
         console.print("  no Python process imported JAX, or none could be recorded")
         return
@@ -28,6 +30,10 @@ def print_trace(trace: Trace, console: Console) -> None:
         hints = dict.fromkeys(f"hint: {failure.hint}" for failure in raised if failure.hint)
         console.print()
         console.print(section("The script raised", [*(data(each, "bold red") for each in messages), *map(data, hints)]))
+    found = compare_ranks(trace) if trace.is_distributed else None
+    for divergence in found.divergences if found is not None else ():
+        console.print()
+        console.print(divergence_section(divergence))
     for table in (programs(trace), retracings(trace)):
         if (shown := table_section(table)) is not None:
             console.print()
@@ -37,7 +43,8 @@ def print_trace(trace: Trace, console: Console) -> None:
         console.print(data(line, "dim"))
 
 
-def _headline(trace: Trace) -> Text:
+def headline(trace: Trace) -> Text:
+    """The command, what it ran on, and how it ended."""
     backends = dict.fromkeys(
         f"{backend.platform} × {backend.device_count}, jax {backend.jax}"
         for process in trace.processes
@@ -46,7 +53,7 @@ def _headline(trace: Trace) -> Text:
     parts = [shlex.join((os.path.basename(trace.command[0]), *trace.command[1:])) if trace.command else "trace"]
     if len(trace.processes) > 1:
         parts.append(plural(len(trace.processes), "process").replace("processs", "processes"))
-    parts += [*backends, plural(len(trace.programs), "program"), _ending(trace)]
+    parts += [*backends, plural(len(trace.merged), "program"), _ending(trace)]
     line = Text(printable("   ".join(filter(None, parts))))
     line.stylize("bold", 0, len(printable(parts[0])))
     return line
@@ -66,6 +73,8 @@ def _ending(trace: Trace) -> str:
 
 
 def _ends(trace: Trace) -> Iterator[str]:
+    if trace.ended:
+        yield f"Ended by shardscope: {trace.ended}."
     if trace.seconds is not None:
         listing = sum(process.listing for process in trace.processes)
         capturing = sum(process.capturing for process in trace.processes)

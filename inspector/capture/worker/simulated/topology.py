@@ -66,7 +66,14 @@ class Topology:
 
     def stand_for(self, devices: Iterable[Any]) -> list[Any]:
         """The devices that some stand-ins stand for."""
-        return [self.devices[device.id] for device in devices]
+        return [self.devices[place] for place in self.places(device.id for device in devices)]
+
+    def places(self, ids: Iterable[int]) -> list[int]:
+        """Where some stand-ins are in the order of `jax.devices()`; the ids of those of other processes have gaps."""
+        import jax
+
+        known = {device.id: place for place, device in enumerate(jax.devices())}
+        return [known.get(each, each) for each in ids]
 
     def watch_imports(self) -> None:
         """Have JAX ask about these devices from the moment at which the script imports it."""

@@ -88,9 +88,13 @@ class Calls:
         if communicates:
             self._communicating.add(number)
 
+    def number(self, replicated: Any) -> int | None:
+        """The program that `ExecuteReplicated` runs."""
+        return self._numbers.get(replicated)
+
     def executed(self, replicated: Any) -> int | None:
         """Count a call that did not go through C++; its program."""
-        number = self._numbers.get(replicated)
+        number = self.number(replicated)
         if number is None:
             return None
         self._counts[number] += 1

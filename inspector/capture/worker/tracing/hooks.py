@@ -36,6 +36,9 @@ class Listener(Protocol):
     def compile_module(self, truth: Callable[[], Any], module: Any) -> Any:
         """Compile a module."""
 
+    def begins(self, replicated: Any) -> None:
+        """A call that does not go through C++ begins."""
+
     def executed(self, replicated: Any) -> None:
         """A call that did not go through C++."""
 
@@ -79,6 +82,7 @@ def _change_lowering(module: Any, listener: Listener) -> None:
 
     @functools.wraps(call)
     def called(self: Any, *args: Any) -> Any:
+        listener.begins(self)
         result = call(self, *args)
         listener.executed(self)
         return result

@@ -22,11 +22,13 @@ from .. import failures, patches
 from ..channel import Channel
 from ..inputs.resolve import Resolved
 from ..program.avals import spec_text, type_text
+from ..program.devices import devices_of
 from ..stages import TracedProgram, memory_of, send_actual, send_compiled, send_traced
 from ..subject import KnownSubject, meshes_in_shardings
 from .files import CaptureFile
 from .lowering import Lowering
 from .origins import arguments_of, call_on_stack, context_axes, context_meshes, names_of, source_of, static_arguments_of
+from .sharing import Shared, shared
 from .wrapped import find_wrapped as find_wrapped
 
 CACHE_HIT = "/jax/compilation_cache/cache_hits"
@@ -65,6 +67,7 @@ def backend() -> Backend:
         len(devices),
         jax.process_index(),
         jax.process_count(),
+        jax.local_device_count(),
     )
 
 
@@ -97,9 +100,11 @@ def describe(
     source = source_of(lowering)
     internal = source is None or failures.is_internal(source.file)
     text = None if executable is None else _text(executable)
-    if text is not None and not lowering.captured and (not internal or COMMUNICATES.search(text)):
+    among = None if computation is None else shared(computation)
+    is_wanted = among is not None or (text is not None and (not internal or COMMUNICATES.search(text)))
+    if is_wanted and not lowering.captured:
         file = CaptureFile(path)
-        _send_compiled_alone(lowering, computation, executable, text, options, Channel(file.write))
+        _send_compiled_alone(lowering, computation, executable, text, among, options, Channel(file.write))
         file.close()
         lowering.captured = "compiled"
     return CompiledProgram(
@@ -115,30 +120,46 @@ def describe(
         tuple(sorted(lowering.caller.get("kwargs", {}))),
         lowering.caller.get("") == "call_impl_cache_miss",
         context_axes(arguments),
-        _device_count(executable),
+        _device_count(executable) if among is None else len(among.device_ids),
         round(lowering.seconds, 6),
         round(lowering.compile_seconds, 6),
         lowering.cached,
         lowering.captured,
+        None,
+        1 if among is None else among.processes,
+        "" if among is None else among.fingerprint,
+        () if among is None else among.device_ids,
     )
 
 
 def _send_compiled_alone(
-    lowering: Lowering, computation: Any, executable: Any, text: str, options: TraceOptions, channel: Channel
+    lowering: Lowering,
+    computation: Any,
+    executable: Any,
+    text: str | None,
+    among: Shared | None,
+    options: TraceOptions,
+    channel: Channel,
 ) -> None:
-    if lowering.lower is None:
-        channel.send(Stage("hlo", lowering.compile_seconds, text.encode()))
-        channel.send(End(channel.now()))
+    """Send the compiled program, and for one of several processes what these compare."""
+    if lowering.lower is not None:
+        program = _traced(lowering)
+        subject = _subject(lowering, program, options, channel)
+        channel.tell("info", f"stages are missing; trace --match {lowering.name} records all of them")
+        subject.add_meshes(meshes_in_shardings(program.leaves))
+    if among is not None:
+        channel.send(Stage("stablehlo", round(lowering.seconds, 6), among.stablehlo))
+    if text is None:
         return
-    program = _traced(lowering)
-    subject = _subject(lowering, program, options, channel)
-    channel.tell("info", f"only the compiled program was recorded; trace --match {lowering.name} records all stages")
-    subject.add_meshes(meshes_in_shardings(program.leaves))
-    compiled = _lowered(_Compiled(computation, executable), lowering).compile()
-    subject.set_devices(compiled.runtime_executable().local_devices())
-    send_actual(program.arguments, program.outputs, compiled, channel)
+    memory = None
+    if lowering.lower is not None:
+        lowered = _lowered(_Compiled(computation, executable), lowering)
+        compiled = lowered.compile()
+        subject.set_devices(devices_of(lowered, compiled.runtime_executable()))
+        send_actual(program.arguments, program.outputs, compiled, channel)
+        memory = memory_of(compiled)
     channel.send(Stage("hlo", round(lowering.compile_seconds, 6), text.encode()))
-    if (memory := memory_of(compiled)) is not None:
+    if memory is not None:
         channel.send(memory)
     channel.send(End(channel.now()))
 

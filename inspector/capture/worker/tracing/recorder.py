@@ -21,10 +21,12 @@ from typing import Any
 from ...protocol.events import Devices, Message
 from ...protocol.trace import (
     MAX_PROGRAMS,
+    Called,
     Inexact,
     Overhead,
     ProcessEnded,
     ProcessStarted,
+    ScriptEnded,
     TraceOptions,
     capture_file,
 )
@@ -87,6 +89,7 @@ class Recorder:
         self._steps = Steps(self.options.steps)
         self._listing = self._capturing = 0.0
         self._matched: set[int] = set()
+        self._shared: set[int] = set()
 
     @property
     def _is_idle(self) -> bool:
@@ -99,7 +102,8 @@ class Recorder:
         if self._files is None:
             self._files = ProcessFiles(self._trace)
             version = ".".join(map(str, sys.version_info[:3]))
-            self._files.write(ProcessStarted(os.getpid(), tuple(sys.orig_argv), version, self._started))
+            rank = self.options.rank if self.options.processes > 1 else None
+            self._files.write(ProcessStarted(os.getpid(), tuple(sys.orig_argv), version, self._started, rank))
         return self._files
 
     @property
@@ -124,6 +128,12 @@ class Recorder:
         """Import what needs JAX: it registers a lowering, after which JAX traces anew what it has traced before."""
         with self._own_work():
             programs()
+            if self.options.compare:
+                atexit.register(self._tell_end_of_script)  # after JAX's own, which waits for all processes: before it
+
+    def tell(self, text: str) -> None:
+        """Record what differs from a run of the script without us."""
+        self.files.write(Message("info", text, "run"))
 
     def complain(self, what: str) -> None:
         """Say that a private part of JAX has moved."""
@@ -198,6 +208,11 @@ class Recorder:
         if self._state.compiling and not self._state.busy:
             self._state.compiling[-1].cached = True
 
+    def begins(self, replicated: Any) -> None:
+        """A program is called, and not through C++; what several processes do may hang in the call."""
+        if self._shared and not self._is_idle and (number := self.calls.number(replicated)) in self._shared:
+            self.files.write(Called(number, programs().call_on_stack()))
+
     def executed(self, replicated: Any) -> None:
         """A program was called, and not through C++."""
         if self._is_idle:
@@ -217,6 +232,8 @@ class Recorder:
         except Exception as error:
             self._excuse(error)
             return
+        if number in self._shared:
+            self.files.write(Called(number, programs().call_on_stack()))
         if number in self._matched:
             self._steps.add()
 
@@ -262,10 +279,13 @@ class Recorder:
         if self._is_wanted(lowering):
             self._matched.add(lowering.number)
             started = time.perf_counter(), time.thread_time()
-            file = CaptureFile(self.files.folder / capture_file(lowering.number))
-            programs().capture(lowering, self.options, file, self.topology)
-            file.close()
-            lowering.captured = "full"
+            if (
+                self.options.rank == 0 and not self.options.shallow
+            ):  # of the same program in all processes, one is enough
+                file = CaptureFile(self.files.folder / capture_file(lowering.number))
+                programs().capture(lowering, self.options, file, self.topology)
+                file.close()
+                lowering.captured = "full"
             self._capturing += time.perf_counter() - started[0]
             self._listing -= time.thread_time() - started[1]
 
@@ -280,10 +300,15 @@ class Recorder:
         self._tell_backend()
         file = self.files.folder / capture_file(number)
         described = programs().describe(lowering, computation, executable, file, self.options)
+        if described.fingerprint and self.options.compare:
+            self._shared.add(number)
         self.files.write(replace(described, function=self._functions.of(function), failure=failure))
         self.files.write(Overhead(self._listing, self._capturing))
         lowering.arguments = {}
         lowering.caller = {}
+
+    def _tell_end_of_script(self) -> None:
+        self.files.write(ScriptEnded(self._steps.stopped))
 
     def _end(self) -> None:
         if self._files is not None:

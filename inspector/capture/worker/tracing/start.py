@@ -8,6 +8,7 @@ import sys
 
 from ...protocol.trace import FOLDER_VARIABLE, OPTIONS_VARIABLE, TraceOptions
 from .hooks import install
+from .joining import join, set_clock_ahead
 from .recorder import Recorder
 
 
@@ -28,5 +29,9 @@ def begin(folder: str, options: TraceOptions) -> Recorder:
     recorder = Recorder(os.path.abspath(folder), options)
     if recorder.topology is not None:
         recorder.topology.watch_imports()
+    if options.skew * options.rank:
+        set_clock_ahead(options.skew * options.rank)
+    if options.coordinator:
+        join(options, recorder.complain, recorder.tell)
     install(recorder)
     return recorder

@@ -1,0 +1,210 @@
+"""Runs a script as several processes of one machine, which stand for those of a cluster.
+
+The first has our standard input and output; what the others print is kept in the folder of the trace.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
+
+from ..targets.target import parse_target
+from .environment import DEFAULT_DEVICES
+from .model import CaptureError
+from .processor_time import processor_seconds
+from .protocol.trace import TraceOptions
+from .tracing import check_recorded, environment_on_target
+
+MAX_PROCESSES = 256
+
+POLL_S = 0.2
+FAILED_GRACE_S = 10.0
+"""Seconds that the other processes have to end after one has failed: they would wait for it."""
+
+STALLED_S = 60.0
+"""Seconds without a noteworthy use of the processor in any process, after which they wait for each other for ever."""
+
+STALLED_SHARE = 0.02
+"""Of a core: what processes use that wait."""
+
+RANK, PROCESSES = "{rank}", "{processes}"
+"""In arguments of the script, these are replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedProcesses:
+    """The exit statuses by rank, None for a process that was ended by us; `why` it was; seconds of all."""
+
+    statuses: tuple[int | None, ...]
+    why: str
+    seconds: float
+
+    @property
+    def status(self) -> int:
+        """The first status that is not 0."""
+        return next((status for status in self.statuses if status), 0)
+
+
+def devices_of_each(processes: int, devices: int | None, target: str) -> int:
+    """How many of the devices each process has.
+
+    Raises:
+        CaptureError: they cannot be divided among the processes.
+    """
+    if not 1 < processes <= MAX_PROCESSES:
+        raise CaptureError(f"--processes takes a number from 2 to {MAX_PROCESSES}")
+    total = devices or parse_target(target).devices or max(DEFAULT_DEVICES // processes, 1) * processes
+    if total % processes:
+        raise CaptureError(f"{total} devices cannot be divided among {processes} processes")
+    return total // processes
+
+
+def run_processes(
+    command: Sequence[str],
+    folder: Path,
+    options: TraceOptions,
+    devices: int,
+    stdout: IO[bytes] | int | None = None,
+    why_to_end: Callable[[], str] = str,
+    timeout: float | None = None,
+) -> FinishedProcesses:
+    """Run a command as `options.processes` processes with so many fake devices each, to their end.
+
+    They are ended when one has failed, when `why_to_end` gives a reason, when all wait, or after `timeout` seconds.
+
+    Raises:
+        CaptureError: the command cannot be run.
+    """
+    options = replace(options, coordinator=f"127.0.0.1:{_free_port()}")
+    started = time.monotonic()
+    running = _Running()
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        for rank in range(options.processes):
+            own = replace(options, rank=rank)
+            environment = {**environment_on_target(folder, own, devices), **_launcher_variables(own)}
+            log = output_file(folder, rank) if rank else None
+            running.begin(_filled_in(command, own), environment, stdout, log)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # not before: Ctrl-C is theirs
+        why = running.wait(why_to_end, None if timeout is None else started + timeout)
+    finally:
+        ended = running.end()
+        signal.signal(signal.SIGINT, before)
+    check_recorded(folder)
+    return FinishedProcesses(ended, why, time.monotonic() - started)
+
+
+def output_file(folder: Path, rank: int) -> Path:
+    """What a process other than the first has printed."""
+    return folder / f"output-{rank}.txt"
+
+
+@dataclass
+class _Running:
+    """The processes, by rank."""
+
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def begin(
+        self, command: Sequence[str], environment: Mapping[str, str], stdout: IO[bytes] | int | None, log: Path | None
+    ) -> None:
+        """Start one, with our standard input and output, or with none and a file to print to."""
+        try:
+            if log is None:
+                self.processes.append(subprocess.Popen(command, env=environment, stdout=stdout))
+                return
+            with log.open("wb") as opened:
+                self.processes.append(
+                    subprocess.Popen(
+                        command, env=environment, stdin=subprocess.DEVNULL, stdout=opened, stderr=subprocess.STDOUT
+                    )
+                )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise CaptureError(f"cannot run {command[0]}: {reason}") from error
+
+    def wait(self, why_to_end: Callable[[], str], deadline: float | None) -> str:
+        """Wait until all have ended, or there is a reason to end them, which it gives."""
+        failed_at = None
+        busy_at, used = time.monotonic(), 0.0
+        while any(process.poll() is None for process in self.processes):
+            time.sleep(POLL_S)
+            now = time.monotonic()
+            if (failure := self._failure()) and failed_at is None:
+                failed_at = now
+            if failed_at is not None and now - failed_at > FAILED_GRACE_S:
+                return f"{failure}, for which the others waited"
+            if now - busy_at > STALLED_S:
+                seconds = processor_seconds([process.pid for process in self.processes])
+                if seconds is not None and 0 <= seconds - used < STALLED_SHARE * (now - busy_at):
+                    return f"no process did anything for {STALLED_S:.0f} s: they waited for each other"
+                busy_at, used = now, seconds or 0.0
+            if deadline is not None and now > deadline:
+                return "the time given by --timeout was over"
+            if why := why_to_end():
+                return why
+        return ""
+
+    def _failure(self) -> str:
+        for rank, process in enumerate(self.processes):
+            if status := process.poll():
+                how = f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
+                return f"process {rank} {how}"
+        return ""
+
+    def end(self) -> tuple[int | None, ...]:
+        """End those that still run, which JAX would not let a SIGTERM do; the exit statuses of the others."""
+        statuses = tuple(process.poll() for process in self.processes)
+        for process in self.processes:
+            with suppress(OSError):
+                process.kill()
+            process.wait()
+        return statuses
+
+
+def _filled_in(command: Sequence[str], options: TraceOptions) -> list[str]:
+    own = {RANK: str(options.rank), PROCESSES: str(options.processes)}
+    return [own.get(part) or part.replace(RANK, own[RANK]).replace(PROCESSES, own[PROCESSES]) for part in command]
+
+
+def _launcher_variables(options: TraceOptions) -> dict[str, str]:
+    """What launchers tell the processes that they start, one on each host."""
+    rank, count = str(options.rank), str(options.processes)
+    address, _, port = options.coordinator.rpartition(":")
+    return {
+        "JAX_COORDINATOR_ADDRESS": options.coordinator,
+        "JAX_NUM_PROCESSES": count,
+        "JAX_PROCESS_COUNT": count,
+        "JAX_PROCESS_ID": rank,
+        "JAX_PROCESS_INDEX": rank,
+        "MASTER_ADDR": address,
+        "MASTER_PORT": port,
+        "RANK": rank,
+        "WORLD_SIZE": count,
+        "LOCAL_RANK": "0",
+        "NODE_RANK": rank,
+        "SLURM_PROCID": rank,
+        "SLURM_NTASKS": count,
+        "SLURM_LOCALID": "0",
+        "SLURM_NODEID": rank,
+        "OMPI_COMM_WORLD_RANK": rank,
+        "OMPI_COMM_WORLD_SIZE": count,
+        "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+        "TPU_WORKER_ID": rank,
+        "HOSTNAME": f"{socket.gethostname()}-{rank}",
+        **({"PYTHONHASHSEED": str(options.rank + 1)} if "PYTHONHASHSEED" not in os.environ else {}),
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

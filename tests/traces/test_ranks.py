@@ -1,0 +1,118 @@
+"""Processes that run different programs: what is said of them is what JAX's own texts differ in."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.model import CaptureError
+from shardscope.inspector.capture.protocol.trace import TraceOptions
+from shardscope.inspector.capture.several import devices_of_each, run_processes
+from shardscope.inspector.render.json.ranks import ranks_json_schema, ranks_to_json
+from shardscope.inspector.traces.rank_watch import RankWatch
+from shardscope.inspector.traces.ranks import compare_ranks, first_other_call, ranks_text
+from shardscope.inspector.traces.read import read_trace
+from shardscope.inspector.traces.trace import Trace
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("ranks")
+
+
+@pytest.fixture(scope="module")
+def trace(folder: Path) -> Trace:
+    """Two processes, in which most programs differ."""
+    command = (sys.executable, str(HERE / "diverging.py"), str(folder))
+    options = TraceOptions(processes=2, target="cpu", compare=True, skew=3600.0)
+    with (folder / "stdout").open("wb") as stdout:
+        ended = run_processes(command, folder / "trace", options, 2, stdout, RankWatch(folder / "trace").why_to_end)
+    assert ended.statuses == (0, 0)
+    return read_trace(folder / "trace", command, ended.status, ended.seconds)
+
+
+@pytest.fixture(scope="module")
+def sides(trace: Trace) -> dict[tuple[str, str], dict[tuple[int, ...], tuple[str, str]]]:
+    """By kind and program, what each group of ranks does, and the line of the script."""
+    lines = (HERE / "diverging.py").read_text().splitlines()
+    return {
+        (each.kind, each.program): {
+            side.ranks: (side.text, "" if side.place is None else lines[side.place.line - 1].strip())
+            for side in each.sides
+        }
+        for each in compare_ranks(trace, 2).divergences
+    }
+
+
+def test_what_diverges_is_found_and_nothing_else(sides: dict[tuple[str, str], object]) -> None:
+    differing = {("program", f"by_{what}") for what in ("index", "hash", "time", "shape", "devices")}
+    assert set(sides) == differing | {("missing", "only_first"), ("calls", "evaluate"), ("calls", "clean")} & set(sides)
+    assert {("missing", "only_first")} <= set(sides)
+    assert len([kind for kind, _ in sides if kind == "calls"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("by_index", "return y * jax.process_index()"),
+        ("by_hash", "x = x + number"),
+        ("by_time", "return jnp.sum(x) + int(time.time())"),
+    ],
+)
+def test_the_first_differing_operation_is_that_of_the_texts(
+    folder: Path, sides: dict[tuple[str, str], dict[tuple[int, ...], tuple[str, str]]], name: str, line: str
+) -> None:
+    texts = [json.loads((folder / f"{rank}.json").read_text())[name] for rank in range(2)]
+    first = next(pair for pair in zip_longest(*texts) if pair[0] != pair[1])
+    assert sides["program", name] == {(rank,): (first[rank].strip(), line) for rank in range(2)}
+
+
+def test_arguments_devices_and_calls(sides: dict[tuple[str, str], dict[tuple[int, ...], tuple[str, str]]]) -> None:
+    texts = {key: {ranks: text for ranks, (text, _) in each.items()} for key, each in sides.items()}
+    assert texts["program", "by_shape"] == {(0,): "x: f32[8,4] P('x')", (1,): "x: f32[16,4] P('x')"}
+    forwards, backwards = texts["program", "by_devices"].values()
+    assert forwards.removeprefix("devices ").split(", ") == backwards.removeprefix("devices ").split(", ")[::-1]
+    assert texts["missing", "only_first"] == {(0,): "compiles only_first", (1,): "does not"}
+    [calls] = [each for (kind, _), each in texts.items() if kind == "calls"]
+    assert calls == {(0,): "calls evaluate (1 all-reduce)", (1,): "calls clean (1 all-reduce)"}
+
+
+def test_one_list_of_all_processes(trace: Trace) -> None:
+    on = {trace.id_of(program): program.on for program in trace.merged if not program.compiled.internal}
+    assert on["clean"] == on["evaluate"] == (0, 1)
+    assert on["by_index"] == on["only_first"] == (0,)
+    assert on["1/by_index"] == (1,)
+    messages = {message.text for process in trace.processes for message in process.messages}
+    assert "jax.distributed.initialize(num_processes=64) was answered with 2" in messages
+
+
+def test_the_document_keeps_to_its_schema(trace: Trace) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((ROOT / "docs" / "ranks.schema.json").read_text())
+    assert schema == ranks_json_schema()
+    jsonschema.Draft202012Validator(schema).validate(json.loads(ranks_to_json((trace, compare_ranks(trace, 2)))))
+
+
+def test_calls_of_those_that_still_run() -> None:
+    """A rank that is only slower does not differ; one that has ended does, and so does another call."""
+    running, ended = {0: False, 1: False}, {0: False, 1: True}
+    assert first_other_call({0: "ab", 1: "a"}, running) is None
+    assert first_other_call({0: "ab", 1: "a"}, ended) == 1
+    assert first_other_call({0: "abc", 1: "acb"}, running) == 1
+    assert first_other_call({0: "", 1: ""}, ended) is None
+
+
+def test_words_and_numbers() -> None:
+    assert ranks_text((3,)) == "rank 3"
+    assert ranks_text((0, 1, 2, 5)) == "ranks 0–2, 5"
+    assert devices_of_each(4, None, "cpu") == 2
+    assert devices_of_each(2, 8, "local") == 4
+    assert devices_of_each(4, None, "tpu:v5p:2x2x2") == 2
+    with pytest.raises(CaptureError, match="8 devices cannot be divided among 3 processes"):
+        devices_of_each(3, 8, "cpu")
