@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -65,9 +65,9 @@ def _lines(stage: ParsedStage) -> list[tuple[str, int]]:
     return found
 
 
-def _common(lines: Sequence[str] | object) -> int:
+def _common(lines: Iterable[str]) -> int:
     """How many characters all begin with."""
-    least, *_, most = sorted(lines)  # type: ignore[call-overload]
+    least, *_, most = sorted(lines)
     return next((at for at, (a, b) in enumerate(zip(least, most, strict=False)) if a != b), min(len(least), len(most)))
 
 

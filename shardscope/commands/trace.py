@@ -87,14 +87,22 @@ def run(options: argparse.Namespace) -> ExitCode:
         stdout = sys.stderr.buffer if is_document else None
         if options.processes is not None:
             trace = traced_as_processes(command, folder, recorded, options, stdout)
-            return max(_exit_code(trace), show(trace, options.match, options, command[0]))
-        trace = _traced(command, folder, recorded, options.devices, stdout)
-        if (wanted := _wanted_devices(trace, options)) is not None:
-            print(f"shardscope: the script needs {wanted} devices: once more, on fake ones", file=sys.stderr)
-            for process in folder.glob(f"*/{EVENTS_FILE}"):
-                shutil.rmtree(process.parent)
-            trace = _traced(command, folder, replace(recorded, target="cpu"), wanted, stdout)
+        else:
+            trace = _with_enough_devices(command, folder, recorded, options, stdout)
         return max(_exit_code(trace), show(trace, options.match, options, python=command[0], foreign=False))
+
+
+def _with_enough_devices(
+    command: Sequence[str], folder: Path, recorded: TraceOptions, options: argparse.Namespace, stdout: IO[bytes] | None
+) -> Trace:
+    """Run a command; once more on fake devices, if it fails for want of devices."""
+    trace = _traced(command, folder, recorded, options.devices, stdout)
+    if (wanted := _wanted_devices(trace, options)) is None:
+        return trace
+    print(f"shardscope: the script needs {wanted} devices: once more, on fake ones", file=sys.stderr)
+    for process in folder.glob(f"*/{EVENTS_FILE}"):
+        shutil.rmtree(process.parent)
+    return _traced(command, folder, replace(recorded, target="cpu"), wanted, stdout)
 
 
 def _traced(
