@@ -7,14 +7,11 @@ moves the same bytes over the same axes, or is the only one of its kind that is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable
 
 from .outline import CollectiveSignature, Counted, Transfer
 from .pairing import Pair, Rule, Unambiguous, pair_up
 from .regrouping import Regrouping, regroup
-
-_DTYPE = re.compile(r"\w+\[")
 
 
 def _line(one: Transfer) -> Hashable:
@@ -56,7 +53,12 @@ def _other_kind(one: Transfer) -> Hashable:
 def _same_shapes(one: Transfer) -> Hashable:
     """Another dtype, on a line whose text changed."""
     work = one.work
-    return one.place.frames[0][0], one.place.direction, _kind(work), _axes(work), _DTYPE.sub("[", one.types)
+    return one.place.frames[0][0], one.place.direction, _kind(work), _axes(work), _sizes(one)
+
+
+def _sizes(one: Transfer) -> Hashable:
+    """How many elements each operand has before and after; where not all are known, its types."""
+    return tuple((each.elements_in, each.elements_out) for each in one.operands) or one.types
 
 
 def _in_another_pass(one: Transfer) -> Hashable:

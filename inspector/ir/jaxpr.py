@@ -72,6 +72,12 @@ class Equation:
     in_custom_vjp: bool = False
 
 
+def literal_in(operand: str) -> str | None:
+    """The value of an operand that is a literal, as it prints; None of a variable's name."""
+    value, is_literal, _ = operand.partition(":")
+    return value if is_literal else None
+
+
 @dataclass(frozen=True, slots=True)
 class Jaxpr:
     """`{ lambda constants ; inputs . let equations in outputs }`."""

@@ -55,9 +55,9 @@ def grid_lines(
         yield from _box(cells, names[0], names[1], width)
     if len(tiles) > MAX_GRIDS:
         yield f"and {len(tiles) - MAX_GRIDS} more"
-    whole = [labels[dim] for dim, parts in enumerate(placement.parts) if parts == 1 and dim not in (rows, columns)]
+    whole = [dim for dim, parts in enumerate(placement.parts) if parts == 1 and dim not in (rows, columns)]
     if whole:
-        yield f"unsharded: {', '.join(label.removesuffix('/1') for label in whole)}"
+        yield f"unsharded: {', '.join(f'axis {dim}: {shape[dim]}' for dim in whole)}"
 
 
 def _folded(parts: Sequence[int]) -> tuple[list[int], int | None, int | None]:

@@ -10,6 +10,7 @@ from ...parsers.source import Frame
 from ..capture.model import Failure
 from ..findings.fixes.calls import imports, name_of, nodes_of
 from ..findings.support.jaxpr_flow import Flow, flow_of
+from ..ir.jaxpr import literal_in
 from ..ir.jaxpr_text import EquationPlace
 from ..ir.program import Program
 from ..report import Report, SourcePosition, StoryStep, VariableVariance
@@ -140,7 +141,7 @@ def _back(
             text = f"{name}:{_typed(value)} = {equation.primitive} {' '.join(equation.inputs)}"
             yield StoryStep(text, flow.source(made))
         varying = [one for one in equation.inputs if one in values and axis in values[one].varying]
-        following = varying or [one for one in equation.inputs if ":" not in one and one not in values]
+        following = varying or [one for one in equation.inputs if literal_in(one) is None and one not in values]
         if not following:
             return
         name = following[0]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from ...catalog.spellings import rule_of
+from ...ir.jaxpr import literal_in
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Report
 from ...variance.held import Value
@@ -63,8 +64,8 @@ class Numbers:
         self.left -= 1
         if self.left < 0:
             return None
-        literal, is_literal, _ = at.name.partition(":")
-        if is_literal:
+        literal = literal_in(at.name)
+        if literal is not None:
             return _number(literal)
         made = self.flow.made.get((at.jaxpr, at.name))
         if made is not None:
@@ -184,7 +185,7 @@ def is_constant(flow: Flow, place: EquationPlace, position: int) -> bool:
             if equation.primitive == "axis_index":
                 return False  # without operands, and no constant
             found = [At(at.jaxpr, name, at.calls) for name in equation.inputs]
-        elif ":" not in at.name:
+        elif literal_in(at.name) is None:
             found = [flow.operand(at)]
         for each in found:
             if each is None:

@@ -13,10 +13,10 @@ from io import StringIO
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from ...report import Report
+from ...report import PlacedMessage, Report
 from ..finding_facts import notes_text
 from ..overview import attention, in_order, nothing_sent
-from ..table import Piece, Table
+from ..table import Table
 from ..tables import DETAILS
 from ..tables.captured import problems
 from ..tables.communication import communication
@@ -96,10 +96,14 @@ def _parts(report: Report, details: Collection[str]) -> Iterator[RenderableType 
 
 def _worst(table: Table) -> Table:
     """Errors and warnings alone."""
-    rows = tuple(row for row in table.rows if isinstance(row.cells[0], Piece) and row.cells[0].text != "info")
+    rows = tuple(row for row in table.rows if not _is_note(row.value))
     return replace(
         table, rows=rows, heading=table.heading if any(not row.minor for row in rows) else "", most=MAX_PROBLEMS
     )
+
+
+def _is_note(problem: object) -> bool:
+    return isinstance(problem, PlacedMessage) and problem.message.level == "info"
 
 
 def _state(report: Report) -> RenderableType | None:
