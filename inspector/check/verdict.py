@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..capture.model import CaptureError
 from ..diff.diff import Diff, compare_outlines
-from ..diff.outline import STAGES, Fingerprint, outline
+from ..diff.outline import COMPARABLE, Fingerprint, outline
 from ..report import Report
 from .budget import Broken, Budget, broken
 from .golden import comparable
@@ -41,7 +41,7 @@ def judge(name: str, report: Report, golden: Fingerprint | None, budgets: Sequen
     Raises:
         CaptureError: the report has no such stage.
     """
-    names = STAGES if golden is None else (golden.stage,)
+    names = COMPARABLE if golden is None else (golden.stage,)
     stage = next(filter(None, map(report.program.stage, names)), None)
     if stage is None:
         raise CaptureError(f"{name} has no text of {' or '.join(names)} to check")

@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
-from ..capture.model import CaptureError
+from ..capture.model import STAGES, CaptureError
 from ..collectives.origin import last_components
 from ..collectives.spelled import argument_of, types_text
 from ..collectives.stage import collectives_of
@@ -19,7 +19,7 @@ from ..ir.stage import ParsedStage
 from ..report import Collective, Kind, Origin, Pass, Report, ShardedValue
 from .keys import FindingKey, IntermediateSharding, Line, Lines, finding_keys, intermediate_shardings
 
-STAGES = ("hlo", "hlo-spmd", "hlo-before", "sdy", "stablehlo")
+COMPARABLE = tuple(name for name, dialect in reversed(STAGES.items()) if dialect != "jaxpr")
 """The stages that can be compared, that which is nearest to what runs first."""
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -149,7 +149,7 @@ def common_stages(before: Program, after: Program) -> tuple[ParsedStage, ParsedS
     Raises:
         CaptureError: no text of one is in a language of the other's.
     """
-    ones, others = ([stage for name in STAGES if (stage := side.stage(name))] for side in (before, after))
+    ones, others = ([stage for name in COMPARABLE if (stage := side.stage(name))] for side in (before, after))
     pairs = [(one, other) for one in ones for other in others if one.dialect == other.dialect]
     same = [pair for pair in pairs if pair[0].name == pair[1].name]
     if not pairs:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ...parsers.source import Frame
-from ..capture.model import Message
+from ..capture.model import STAGES, Message
 from ..collectives.source_from_users import users_with_positions
 from ..ir.derived import derived
 from ..ir.jaxpr_text import JaxprText
@@ -14,7 +14,7 @@ from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..report import PlacedMessage, SourcePosition
 
-STAGES = ("hlo-before", "hlo-spmd", "hlo")
+OF_HLO = tuple(name for name, dialect in STAGES.items() if dialect == "hlo")
 """Modules that a message of the compiler may be about, in the order in which they are asked."""
 
 MAX_MESSAGES = 64
@@ -53,7 +53,7 @@ def _placed(program: Program, message: Message) -> PlacedMessage:
         return PlacedMessage(message)
     instruction = _INSTRUCTION.search(message.text)
     named = instruction[1] if instruction else None
-    for name in STAGES:
+    for name in OF_HLO:
         stage = program.stage(name)
         found = None if stage is None else _place_in(stage, named, about)
         if found is not None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from ....parsers.source import Frame
-from ...report import Finding, FindingPlace, Report, SourcePosition
+from ...report import Finding, FindingPlace, Report, SourcePosition, file_and_line
 from ..rule import Rule, advice, finding
 
 
@@ -18,7 +17,7 @@ def check(report: Report) -> Iterator[Finding]:
         yield finding(
             RULE,
             FindingPlace(f"ignore{named}", place),
-            f"ignore{named} in {os.path.basename(each.file)}, line {each.line}, suppresses nothing: {each.problem}",
+            f"ignore{named} in {file_and_line(each.file, each.line)} suppresses nothing: {each.problem}",
             confidence="proved",
             fixes=advice("remove the comment" if each.rules else "name the rule, as the finding names it"),
         )

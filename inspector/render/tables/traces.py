@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 
 from ...capture.protocol.trace import Place
+from ...report import file_and_line
 from ...traces.ranks import ranks_text
 from ...traces.retracing import Retraced, retraced, why
 from ...traces.trace import Program, Trace
@@ -86,7 +86,7 @@ def _collectives(program: Program) -> Cell:
 
 
 def _place(place: Place | None) -> Cell:
-    return "" if place is None else f"{os.path.basename(place.file)}:{place.line}"
+    return "" if place is None else file_and_line(place.file, place.line)
 
 
 def _notes(helpers: Sequence[Program], shown: Sequence[Program]) -> Iterable[Cell]:
