@@ -74,7 +74,7 @@ def _of_one(source: Source, place: Span) -> Capture:
     if place != Span(0, len(data)):
         source = Source(source.name, b"\n" * data.count(b"\n", 0, place.start) + data[place.start : place.end])
     name = stage_of(source.data, source.name)
-    return Capture(stages=(Stage(name, STAGES[name], source),), complete=True, foreign=True)
+    return Capture(stages=(Stage(name, STAGES[name].dialect, source),), complete=True, foreign=True)
 
 
 def _lines_between(data: bytes, found: Sequence[Part]) -> int:

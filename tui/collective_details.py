@@ -15,7 +15,7 @@ from ..parsers.sharding_syntax.mesh import MeshSyntax
 from .mesh_grid import Picture, Traffic, draw, traffic_of
 from .painted import axes_content, data, fact, folded, title
 from .palette import axis_hues
-from .stage_pane import LABELS
+from .stage_pane import label_of
 
 MAX_CAUSES = 4
 """Operations of a merged collective that are told of."""
@@ -34,7 +34,7 @@ def collective_details(
     hues = axis_hues(report.meshes)
     over = Content.assemble(" over ", axes_content(collective.axes, hues)) if collective.axes else ""
     yield from folded(Content.assemble((kind_text(collective), "bold"), over), width)
-    yield from folded(data(f"{collective.name} · {LABELS.get(collective.stage, collective.stage)}", "$aside"), width)
+    yield from folded(data(f"{collective.name} · {label_of(collective.stage)}", "$aside"), width)
     yield Content("")
     traffic = traffic_of(collective)
     yield title(_heading(collective, traffic))

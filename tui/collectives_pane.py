@@ -11,6 +11,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
+from ..inspector.capture.model import STAGES
 from ..inspector.render.table import Table
 from ..inspector.render.tables.collectives import FOLLOWS, Key, collectives, key_of, programs
 from ..inspector.report import Collective, Report
@@ -19,13 +20,6 @@ from ..inspector.units import format_seconds
 from .painted import columns_of, rows_of
 from .palette import axis_hues
 from .row_table import RowTable
-
-PROGRAMS = {
-    "hlo": "compiled program",
-    "hlo-spmd": "partitioned program",
-    "stablehlo": "StableHLO, as written",
-    "hlo-before": "HLO before partitioning",
-}
 
 
 class CollectivesPane(Vertical):
@@ -118,7 +112,11 @@ class CollectivesPane(Vertical):
 
 def _summary(report: Report, program: str, shown: Table) -> Content:
     others = [name for name in programs(report) if name != program]
-    hint = Content.assemble("   ", ("w ", "$aside"), (f"show {PROGRAMS[others[0]]}", "$text-muted")) if others else ""
+    hint = (
+        Content.assemble("   ", ("w ", "$aside"), (f"show {STAGES[others[0]].program}", "$text-muted"))
+        if others
+        else ""
+    )
     words = shown.heading if shown.rows else f"{shown.heading}: {shown.empty_text}"
     return Content.assemble(words, _cost(report, program) if shown.rows else "", hint)
 

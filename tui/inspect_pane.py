@@ -23,7 +23,7 @@ from .device_details import Window, device_details
 from .entry_details import Selected, entry_details, explanation_details, finding_details
 from .painted import data, folded, title
 from .sharding_details import sharding_details
-from .stage_pane import LABELS
+from .stage_pane import label_of
 
 MAX_CHARACTERS = 1200
 """Characters of a line that are shown."""
@@ -45,7 +45,7 @@ def place_details(linked: Selection, text: str, width: int) -> Iterator[Content]
         case SourceLine(file, line):
             yield data(file_and_line(file, line), "bold")
         case StagePlace(stage):
-            yield Content.styled(f"a line of {LABELS.get(stage, stage)}", "bold")
+            yield Content.styled(f"a line of {label_of(stage)}", "bold")
     yield from line_text(text, width)
     if isinstance(linked.place, StagePlace):
         yield from _stack(linked.stack, "exact" if linked.stack else "none", width)
@@ -84,7 +84,7 @@ def _stack(stack: Sequence[Frame], confidence: Confidence, width: int) -> Iterat
 
 
 def _collective(collective: Collective) -> Content:
-    stage = LABELS.get(collective.stage, collective.stage)
+    stage = label_of(collective.stage)
     return Content.assemble(data(f"{kind_text(collective)} {axes_text(collective)}"), (f"  {stage}", "$aside"))
 
 

@@ -21,23 +21,18 @@ from .palette import collective_hue
 from .tab_strip import State, Tab, TabStrip
 from .text_view import TextView
 
-LABELS = {
-    "jaxpr": "jaxpr",
-    "stablehlo": "StableHLO",
-    "sdy": "sdy",
-    "hlo-before": "pre-SPMD",
-    "hlo-spmd": "post-SPMD",
-    "hlo": "HLO",
-}
-"""What the tabs are called: `sdy` is after propagation, and the HLO before and after the SPMD partitioner."""
+
+def label_of(stage: str) -> str:
+    """What a stage is called in short; by its name, if it is none that captures have."""
+    return STAGES[stage].label if stage in STAGES else stage
 
 
 def stage_tabs(capture: Capture) -> tuple[Tab, ...]:
     """All stages, whether they were reached or not."""
     missing: State = "failed" if capture.failure is not None else "waiting"
     return tuple(
-        Tab(name, LABELS[name], str(number), state="ready" if capture.stage(name) is not None else missing)
-        for number, name in enumerate(STAGES, 1)
+        Tab(name, kind.label, str(number), state="ready" if capture.stage(name) is not None else missing)
+        for number, (name, kind) in enumerate(STAGES.items(), 1)
     )
 
 
@@ -103,7 +98,7 @@ class StagePane(Vertical):
     def show(self, stage: str, source: Source) -> None:
         """Show the text of a stage; which one is chosen, this pane may be told only after it."""
         if self.view.source is not source:
-            self.view.show(source, of_dialect(STAGES[stage]))
+            self.view.show(source, of_dialect(STAGES[stage].dialect))
 
     def mark(self, collectives: tuple[Collective, ...], hues: Mapping[str, str]) -> None:
         """Mark the lines in which the collectives stand."""

@@ -148,7 +148,7 @@ def capture_of(modules: Modules, wanted: str | None, where: str) -> Capture:
     note = f"this is {chosen}; --module opens another: {_list(others)}"
     stages = sorted(modules[chosen].items(), key=lambda item: list(STAGES).index(item[0]))
     return Capture(
-        stages=tuple(Stage(name, STAGES[name], text.read()) for name, text in stages),
+        stages=tuple(Stage(name, STAGES[name].dialect, text.read()) for name, text in stages),
         messages=(Message("info", note, "start"),) if others else (),
         complete=True,
         foreign=True,

@@ -124,7 +124,7 @@ def _timed(capture: Capture, now: float) -> Capture:
 
 
 def _with_stage(capture: Capture, event: sent.Stage) -> Capture:
-    dialect = STAGES[event.name]
+    dialect = STAGES[event.name].dialect
     text, tags = untagged(event.text) if dialect != "jaxpr" else (event.text, b"")
     stage = Stage(event.name, dialect, Source(event.name, text), event.seconds, tags)
     order = list(STAGES)

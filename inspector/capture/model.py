@@ -26,15 +26,36 @@ from .protocol.values import Compared, Gradients, Probe, Probed, Reference, Timi
 
 Dialect = Literal["jaxpr", "mlir", "hlo"]
 
-STAGES: dict[str, Dialect] = {
-    "jaxpr": "jaxpr",
-    "stablehlo": "mlir",
-    "sdy": "mlir",
-    "hlo-before": "hlo",
-    "hlo-spmd": "hlo",
-    "hlo": "hlo",
+
+@dataclass(frozen=True, slots=True)
+class StageKind:
+    """What a stage is: its language, its short `label`, and its `program` in words, where its collectives are listed.
+
+    `title` is what stands above these.
+    """
+
+    dialect: Dialect
+    label: str
+    program: str = ""
+    title: str = ""
+
+
+STAGES: dict[str, StageKind] = {
+    "jaxpr": StageKind("jaxpr", "jaxpr"),
+    "stablehlo": StageKind(
+        "mlir", "StableHLO", "StableHLO, as written", "Collectives in StableHLO, before partitioning"
+    ),
+    "sdy": StageKind("mlir", "sdy"),
+    "hlo-before": StageKind("hlo", "pre-SPMD", "HLO before partitioning", "Collectives in HLO, before partitioning"),
+    "hlo-spmd": StageKind(
+        "hlo",
+        "post-SPMD",
+        "partitioned program",
+        "Collectives after partitioning, before the backend compiles them",
+    ),
+    "hlo": StageKind("hlo", "HLO", "compiled program", "Collectives in the compiled program"),
 }
-"""The stages that a compile goes through, in order, and the language of each.
+"""The stages that a compile goes through, in order.
 
 `sdy` is after propagation, `hlo-before` goes into the partitioner, `hlo-spmd` comes out of it,
 `hlo` is optimized and scheduled.

@@ -19,7 +19,7 @@ from ..ir.stage import ParsedStage
 from ..report import Collective, Kind, Origin, Pass, Report, ShardedValue
 from .keys import FindingKey, IntermediateSharding, Line, Lines, finding_keys, intermediate_shardings
 
-COMPARABLE = tuple(name for name, dialect in reversed(STAGES.items()) if dialect != "jaxpr")
+COMPARABLE = tuple(name for name, kind in reversed(STAGES.items()) if kind.dialect != "jaxpr")
 """The stages that can be compared, that which is nearest to what runs first."""
 
 _INDEX = re.compile(r"\[\d+\]")

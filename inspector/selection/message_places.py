@@ -14,7 +14,7 @@ from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..report import PlacedMessage, SourcePosition
 
-OF_HLO = tuple(name for name, dialect in STAGES.items() if dialect == "hlo")
+OF_HLO = tuple(name for name, kind in STAGES.items() if kind.dialect == "hlo")
 """Modules that a message of the compiler may be about, in the order in which they are asked."""
 
 MAX_MESSAGES = 64

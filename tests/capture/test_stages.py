@@ -23,7 +23,7 @@ def names(capture: Capture) -> list[str]:
 def test_all_stages_of_sharded_programs(program: Captured, function: str) -> None:
     capture = program(f"kinds.py:{function}")
     assert names(capture) == ALL
-    assert all(stage.dialect == STAGES[stage.name] for stage in capture.stages)
+    assert all(stage.dialect == STAGES[stage.name].dialect for stage in capture.stages)
     assert capture.progress is None
     assert {"import", "trace", "lower", "compile", "run"} <= set(capture.timings)
 

@@ -71,6 +71,6 @@ def test_steps(stepped: str, start: int, direction: str, bound: int, rounds: int
     for word, value in words.items():
         text = text.replace(word, str(value))
     source = Source("stablehlo", text.encode())
-    report = inspect(Capture(stages=(Stage("stablehlo", STAGES["stablehlo"], source),), complete=True))
+    report = inspect(Capture(stages=(Stage("stablehlo", STAGES["stablehlo"].dialect, source),), complete=True))
     (found,) = report.collectives
     assert found.executions == rounds

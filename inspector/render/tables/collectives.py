@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ...capture.model import STAGES
 from ...pipeline import communicating_stages
 from ...report import WRITTEN, Collective, Report, UncountedCommunication
 from ...shardings.collective_causes import causes_of
@@ -11,14 +12,6 @@ from ...units import format_bytes, format_seconds
 from ..collective_rows import CollectiveRow, rows_of, share_text, total_seconds, total_wire
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, titled
 from ..why_lines import cause_line, remedy_line
-
-TITLES = {
-    "hlo": "Collectives in the compiled program",
-    "hlo-spmd": "Collectives after partitioning, before the backend compiles them",
-    "stablehlo": "Collectives in StableHLO, before partitioning",
-    "hlo-before": "Collectives in HLO, before partitioning",
-}
-"""The stages whose collectives are listed, the preferred one first."""
 
 UNPARTITIONED = ("stablehlo", "hlo-before")
 
@@ -37,9 +30,10 @@ def key_of(collective: Collective) -> Key:
 
 
 def programs(report: Report) -> list[str]:
-    """The stages whose collectives are listed."""
+    """The stages whose collectives are listed, the preferred one first."""
     there = {stage.name for stage in communicating_stages(report.program)}
-    return [stage for stage in TITLES if stage in there]
+    partitioned = [name for name in reversed(STAGES) if name not in UNPARTITIONED]
+    return [name for name in (*partitioned, *UNPARTITIONED) if STAGES[name].title and name in there]
 
 
 def collectives(
@@ -116,12 +110,12 @@ def _heading(report: Report, stage: str | None, groups: Collection[CollectiveRow
         return "Collectives" if report.capture.stages else ""
     others = f"; not counted: {_uncounted(report)}" if report.uncounted else ""
     if not groups:
-        return TITLES[stage]
+        return STAGES[stage].title
     count = sum(group.count for group in groups)
     total = sum(group.total_wire or 0 for group in groups)
     is_known = report.could_be_read(stage) and all(group.total_wire is not None for group in groups)
     at_least = "" if is_known else "at least "
-    return f"{TITLES[stage]}: {count:,}, sent per device per step: {at_least}{format_bytes(total)}{others}"
+    return f"{STAGES[stage].title}: {count:,}, sent per device per step: {at_least}{format_bytes(total)}{others}"
 
 
 def _empty(report: Report, stage: str | None) -> str:
