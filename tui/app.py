@@ -22,6 +22,7 @@ from ..inspector.render.printable import printable
 from ..inspector.report import Report
 from ..inspector.trace_errors.explain import explained_or_verified
 from .diff_screen import DiffScreen
+from .edit_loop import EditLoop
 from .feed import Feed
 from .main_screen import MainScreen
 from .palette import DARK, LIGHT, variables
@@ -36,15 +37,18 @@ def show(captured: Capture, policy: Policy = EVERYTHING) -> None:
     ShardscopeApp((captured,), policy=policy).run()
 
 
-def show_live(begun: CaptureHandle, policy: Policy = EVERYTHING, *, verify: bool = False) -> Capture:
+def show_live(
+    begun: CaptureHandle, policy: Policy = EVERYTHING, *, verify: bool = False, watch: bool = False
+) -> Capture:
     """Show a capture as it grows, until the user leaves; that ends the capture too. Gives what there is of it.
 
-    A function that does not trace is explained; `verify` tries the fixes of findings.
+    A function that does not trace is explained; `verify` tries the fixes of findings. With `watch` it is captured again
+    whenever a file of it is saved.
     """
     feed = Feed(begun.captures, begun.cancellation.cancel)
     improve = partial(explained_or_verified, request=begun.request, policy=policy, verify=verify)
     try:
-        ShardscopeApp(feed, policy=policy, improve=improve).run()
+        ShardscopeApp(feed, policy=policy, improve=improve, loop=EditLoop(begun.request, watch)).run()
     finally:
         last = feed.stop()
     return last
@@ -103,7 +107,6 @@ class ShardscopeApp(ThemedApp):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "next_target", "next target"),
         Binding("T", "side_by_side", "side by side"),
-        Binding("d", "diff", "what differs"),
     ]
 
     def __init__(
@@ -113,7 +116,9 @@ class ShardscopeApp(ThemedApp):
         others: Sequence[Feed] = (),
         policy: Policy = EVERYTHING,
         improve: Callable[[Report], Report] | None = None,
+        loop: EditLoop | None = None,
     ) -> None:
+        self._edit_loop = loop
         self.feed = captures if isinstance(captures, Feed) else Feed(captures, cancel)
         self.feeds = (self.feed, *others)
         self._policy = policy
@@ -125,7 +130,7 @@ class ShardscopeApp(ThemedApp):
                 self.add_mode(_mode(number), partial(MainScreen, feed, self._policy))
 
     def get_default_screen(self) -> Screen[None]:
-        return MainScreen(self.feed, self._policy, self._improve) if len(self.feeds) == 1 else Screen()
+        return MainScreen(self.feed, self._policy, self._improve, self._edit_loop) if len(self.feeds) == 1 else Screen()
 
     async def on_mount(self) -> None:
         for feed in self.feeds[1:]:

@@ -18,7 +18,7 @@ from .palette import axis_hues
 from .stage_pane import label_of
 
 MAX_CAUSES = 4
-"""Operations of a merged collective that are told of."""
+"""Operations of a merged collective that are listed."""
 
 MAX_GROUPS = 32
 """Groups that are spelled out."""
@@ -35,6 +35,10 @@ def collective_details(
     over = Content.assemble(" over ", axes_content(collective.axes, hues)) if collective.axes else ""
     yield from folded(Content.assemble((kind_text(collective), "bold"), over), width)
     yield from folded(data(f"{collective.name} · {label_of(collective.stage)}", "$aside"), width)
+    yield from _strategy(report, collective, width)
+    yield from _causes(report, causes, width)
+    yield Content("")
+    yield from _amounts(collective, width)
     yield Content("")
     traffic = traffic_of(collective)
     yield title(_heading(collective, traffic))
@@ -47,7 +51,6 @@ def collective_details(
         yield from folded(_groups(traffic, devices), width)
     yield Content("")
     yield from _facts(collective, width)
-    yield from _causes(report, causes, width)
 
 
 def mesh_of(collective: Collective, report: Report) -> MeshSyntax:
@@ -58,22 +61,36 @@ def mesh_of(collective: Collective, report: Report) -> MeshSyntax:
     return next(iter(fitting or whole), MeshSyntax((("device", report.partitions),)))
 
 
+def _strategy(report: Report, collective: Collective, width: int) -> Iterator[Content]:
+    """What it is one of, with the total of these in a step."""
+    found = next((total for total in report.communication if collective in total.collectives), None)
+    if found is not None:
+        these = f"{plural(len(found.collectives), found.kind)}, {format_bytes(found.wire_bytes)} per step"
+        yield from folded(data(f"{found.strategy}: {these}", "$text-muted"), width)
+
+
+def _amounts(collective: Collective, width: int) -> Iterator[Content]:
+    """What it sends and takes, and how often."""
+    loops = f", in {' in '.join(collective.loops)}" if collective.loops else ""
+    sends = Content.assemble((format_bytes(collective.wire_bytes), "bold"), " per execution")
+    yield from fact("sends", sends, width)
+    yield from fact("runs", f"{executions_text(collective)} per step{loops}", width)
+    if collective.estimate is not None:
+        seconds = format_seconds(collective.estimate.seconds)
+        yield from fact("est.", Content.assemble((seconds, "bold"), " per execution (cost model)"), width)
+
+
 def _facts(collective: Collective, width: int) -> Iterator[Content]:
     words = {"user": "you", "explicit": "your reshard or out_sharding", "autodiff": "autodiff"}
     words |= {"partitioner": "the partitioner", "compiler": "the compiler", "mixed": "several"}
     by = ", ".join(
         filter(None, (words.get(collective.origin), collective.direction if collective.direction != "unknown" else ""))
     )
-    loops = f", in {' in '.join(collective.loops)}" if collective.loops else ""
     sizes = f"{format_bytes(collective.bytes_in)} → {format_bytes(collective.bytes_out)}"
     yield from fact("device", types_text(collective), width)
     yield from fact("bytes", sizes, width)
-    yield from fact("sends", Content.assemble((format_bytes(collective.wire_bytes), "bold"), " a time"), width)
-    yield from fact("runs", f"{executions_text(collective)}×{loops}", width)
     if collective.estimate is not None:
-        seconds = format_seconds(collective.estimate.seconds)
-        yield from fact("takes", Content.assemble((seconds, "bold"), " a time, by a model"), width)
-        yield from fact("", f"{collective.estimate.link}: {collective.estimate.formula}", width)
+        yield from fact("model", f"{collective.estimate.link}: {collective.estimate.formula}", width)
         yield from fact("", ", ".join(map(term_text, collective.estimate.terms)), width)
     yield from fact("by", by, width)
     form = filter(None, (collective.fused_form, "async" if collective.is_async else ""))
@@ -87,7 +104,7 @@ def _causes(report: Report, causes: Sequence[CollectiveCause], width: int) -> It
     for number, cause in enumerate(causes[:MAX_CAUSES]):
         yield Content("")
         if number == 0:
-            yield title("what for")
+            yield title("why it is here")
         yield from folded(data(cause_line(cause, report)), width)
         yield from folded(data(remedy_line(cause, report), "$text-muted"), width)
 

@@ -23,18 +23,17 @@ from .row_table import RowTable
 
 
 class CollectivesPane(Vertical):
-    """Those that differ in nothing are one row until it is unfolded."""
+    """Those that differ in nothing are one row until it is unfolded; those that send most come first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "fold", "unfold", show=False),
-        Binding("b", "order", "order", show=False),
-        Binding("w", "program", "written or compiled", show=False),
+        Binding("space", "fold", "unfold"),
+        Binding("F", "program", "filter", tooltip="list the collectives of the compiled program, or as written"),
     ]
 
     report: reactive[Report | None] = reactive(None)
     linked: reactive[Selection | None] = reactive(None)
+    waiting: reactive[str] = reactive("")
     wanted: reactive[str] = reactive("")
-    by_bytes: reactive[bool] = reactive(False)
     unfolded: reactive[frozenset[Key]] = reactive(frozenset())
     count = reactive(0)
 
@@ -51,11 +50,6 @@ class CollectivesPane(Vertical):
     def table(self) -> RowTable:
         """The rows."""
         return self.query_one(RowTable)
-
-    @property
-    def first(self) -> Collective | None:
-        """The one in the first row."""
-        return self._rows[0][0] if self._rows else None
 
     def collective(self, key: object) -> Collective | None:
         """The one that a row is about."""
@@ -77,11 +71,9 @@ class CollectivesPane(Vertical):
             return
         while number and self.table.rows[number].cells[0].plain == FOLLOWS:
             number -= 1
-        self.unfolded ^= {key_of(self._rows[number][0])}
-
-    def action_order(self) -> None:
-        """Order by bytes, or as in the text."""
-        self.by_bytes = not self.by_bytes
+        key = self.table.rows[number].key
+        if isinstance(key, tuple):
+            self.unfolded ^= {key}
 
     def action_program(self) -> None:
         """List what runs, or what was written."""
@@ -95,33 +87,33 @@ class CollectivesPane(Vertical):
 
     def _fill(self) -> None:
         report, program = self.report, self._program
-        if report is None or program is None:
+        if report is None or (program is None and self.waiting):
+            self.query_one("#collectives-summary", Static).update(f"{self.waiting} …" if self.waiting else "")
             return
-        shown = collectives(report, program, self.unfolded, self.by_bytes)
+        shown = collectives(report, program, self.unfolded)
         self._rows = tuple(row.value for row in shown.rows if isinstance(row.value, tuple))
         keys = [key_of(row[0]) for row in self._rows]
         self._row_of = {key_of(one): key for key, row in zip(keys, self._rows, strict=True) for one in row}
-        self.query_one("#collectives-summary", Static).update(_summary(report, program, shown))
+        self.query_one("#collectives-summary", Static).update(_summary(report, program, shown, self.waiting))
         self.table.columns = columns_of(shown)
         self.table.show(rows_of(shown, axis_hues(report.meshes), keys))
         self.count = len(self._row_of)
         self.watch_linked()
 
-    watch_report = watch_wanted = watch_by_bytes = watch_unfolded = _fill
+    watch_report = watch_wanted = watch_unfolded = watch_waiting = _fill
 
 
-def _summary(report: Report, program: str, shown: Table) -> Content:
+def _summary(report: Report, program: str | None, shown: Table, waiting: str) -> Content:
     others = [name for name in programs(report) if name != program]
-    hint = (
-        Content.assemble("   ", ("w ", "$aside"), (f"show {STAGES[others[0]].program}", "$text-muted"))
-        if others
-        else ""
-    )
-    words = shown.heading if shown.rows else f"{shown.heading}: {shown.empty_text}"
-    return Content.assemble(words, _cost(report, program) if shown.rows else "", hint)
+    shows = (("F ", "$aside"), (f"show {STAGES[others[0]].program}", "$text-muted")) if others else ()
+    hint = Content.assemble("   ", *shows)
+    if not shown.rows:
+        return Content.assemble(f"{shown.heading}: {f'{waiting} …' if waiting else shown.empty_text}", hint)
+    more = (f"   {waiting} …", "$warning") if waiting else ""
+    return Content.assemble(shown.heading, _cost(report, program), more, hint)
 
 
-def _cost(report: Report, program: str) -> Content:
+def _cost(report: Report, program: str | None) -> Content:
     """The roofline of the whole function, beside what runs."""
     cost = report.cost
     if cost is None or program != "hlo":

@@ -1,10 +1,18 @@
-"""A view of lines or rows, of which only those in view are drawn, with a cursor on one of them."""
+"""Views of lines or rows, of which only those in view are drawn, with a cursor on one of them."""
 
 from __future__ import annotations
 
-from textual.binding import Binding
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
+from textual.strip import Strip
 
 
 def cursor_bindings(unit: str) -> tuple[Binding, ...]:
@@ -12,10 +20,13 @@ def cursor_bindings(unit: str) -> tuple[Binding, ...]:
     return (
         Binding("up,k", "move(-1)", f"{unit} up", show=False),
         Binding("down,j", "move(1)", f"{unit} down", show=False),
-        Binding("pageup", "page(-1)", "page up", show=False),
-        Binding("pagedown", "page(1)", "page down", show=False),
+        Binding("pageup,ctrl+b", "page(-1)", "page up", show=False),
+        Binding("pagedown,ctrl+f", "page(1)", "page down", show=False),
+        Binding("ctrl+u", "page(-0.5)", "half a page up", show=False),
+        Binding("ctrl+d", "page(0.5)", "half a page down", show=False),
+        Binding("g", "twice", f"gg: first {unit}", show=False),
         Binding("home", "edge(-1)", f"first {unit}", show=False),
-        Binding("end", "edge(1)", f"last {unit}", show=False),
+        Binding("end,G", "edge(1)", f"last {unit}", show=False),
     )
 
 
@@ -23,11 +34,17 @@ class CursorView(ScrollView, can_focus=True):
     """What moves the cursor; the lines or rows count from 0."""
 
     cursor = reactive(0)
+    _pressed_g = False
 
     @property
     def count(self) -> int:
         """The number of lines, or rows."""
         raise NotImplementedError
+
+    @property
+    def sign(self) -> str:
+        """What stands before the line of the cursor: filled where the keys go."""
+        return "▶" if self.has_focus else "▷"
 
     def move_to(self, position: int) -> None:
         """Put the cursor on a line or row, as the user does it."""
@@ -37,6 +54,7 @@ class CursorView(ScrollView, can_focus=True):
         return min(max(position, 0), max(self.count - 1, 0))
 
     def watch_cursor(self) -> None:
+        self._pressed_g = False
         self.refresh()
 
     watch_linked = watch_cursor
@@ -48,3 +66,91 @@ class CursorView(ScrollView, can_focus=True):
     def action_edge(self, end: int) -> None:
         """Move the cursor to the first or the last line or row."""
         self.move_to(0 if end < 0 else self.count - 1)
+
+    def action_twice(self) -> None:
+        """Move the cursor to the first line or row when the key is pressed a second time."""
+        if self._pressed_g:
+            self.action_edge(-1)
+        self._pressed_g = not self._pressed_g
+
+
+class EntryView(CursorView):
+    """A list of entries, each with a key; says which one the user moves to, or wants to see more of."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "row-table--head",
+        "row-table--cursor",
+        "row-table--linked",
+    }
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *cursor_bindings("row"),
+        Binding("enter", "open", "open"),
+    ]
+
+    @dataclass
+    class Moved(Message):
+        """The user moved the cursor to another entry."""
+
+        table: EntryView
+        key: Hashable
+
+        @property
+        def control(self) -> EntryView:
+            """The list in which it happened."""
+            return self.table
+
+    class Opened(Moved):
+        """The user wants to see more of an entry: Enter, or a double click."""
+
+    @property
+    def keys(self) -> list[Hashable]:
+        """The key of each entry."""
+        raise NotImplementedError
+
+    def go_to(self, position: int) -> None:
+        """Put the cursor on an entry and bring it into view; nobody is told."""
+        raise NotImplementedError
+
+    def find(self, needle: str) -> tuple[int, ...]:
+        """The entries that hold a text, in capitals or not."""
+        raise NotImplementedError
+
+    @property
+    def count(self) -> int:
+        return len(self.keys)
+
+    def move_to(self, position: int) -> None:
+        self.go_to(position)
+        if self.count:
+            self.post_message(self.Moved(self, self.keys[self.cursor]))
+
+    def action_page(self, pages: float) -> None:
+        """Move the cursor by views, or parts of one."""
+        self.move_to(self.cursor + round(pages * max(self.scrollable_content_region.height - 2, 1)))
+
+    def action_open(self) -> None:
+        """See more of the entry under the cursor."""
+        if self.count:
+            self.post_message(self.Opened(self, self.keys[self.cursor]))
+
+    def reveal(self, top: int, bottom: int, head: int = 0) -> None:
+        """Scroll so that the lines from `top` to `bottom` are in view, below so many lines that do not scroll."""
+        height = max(self.scrollable_content_region.height - head, 1)
+        if top < self.scroll_offset.y or bottom - top >= height:
+            self.scroll_to(y=top, animate=False, immediate=True, force=True)
+        elif bottom >= self.scroll_offset.y + height:
+            self.scroll_to(y=bottom - height + 1, animate=False, immediate=True, force=True)
+
+    def drawn(self, line: Content, component: str | None) -> Strip:
+        """A line in the style of a component."""
+        style, width = self.visual_style, self.scrollable_content_region.width
+        if component is not None:
+            style += self.get_visual_style(component, partial=True)
+        pieces = line.render(style, end="", parse_style=self.app.stylesheet.parse_style)
+        strip = Strip([Segment(text, piece.rich_style) for text, piece in pieces])
+        return strip.adjust_cell_length(width, style.rich_style)
+
+    def blank(self) -> Strip:
+        """A line with nothing on it."""
+        return Strip.blank(self.scrollable_content_region.width, self.rich_style)

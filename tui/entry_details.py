@@ -1,66 +1,103 @@
-"""An entry of a table in full: a value, a live result, a finding, something that went wrong."""
+"""An entry of a table in full: its cells, and the details that its table has for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from textual.content import Content
 
-from ..inspector.capture.model import Failure, Message, OutputSummary, Value
+from ..inspector.capture.model import Failure, OutputSummary, Value
 from ..inspector.findings.fixes.apply import diff_of
-from ..inspector.render.finding_facts import evidence, fix_facts, fixes_shown, suppressed_by, verdict
+from ..inspector.render.finding_facts import fixes_shown, verdict
+from ..inspector.render.table import Detail, Row, Table, plain_text
+from ..inspector.render.tables.captured import arguments, problems
+from ..inspector.render.tables.execution import live
+from ..inspector.render.tables.findings import findings
 from ..inspector.report import Finding, PlacedMessage, Report
 from ..inspector.selection.selection import Place
 from ..parsers.errors import Problem
-from .painted import data, fact, folded, severity_style, title
-from .stage_pane import failure_content
+from .painted import content, data, fact, folded, title
+from .palette import axis_hues
 
 Entry = Value | OutputSummary | PlacedMessage | Failure | Problem
 
 Selected = Place | Entry
 
+TABLE_OF: Mapping[type, Callable[[Report], Table]] = {
+    Finding: findings,
+    Value: arguments,
+    OutputSummary: live,
+    PlacedMessage: problems,
+    Failure: problems,
+    Problem: problems,
+}
+"""The table that lists an entry."""
 
-MAX_DIFF_LINES = 60
-"""Lines of a diff that are shown."""
+MAX_CODE_LINES = 400
+"""Lines of a diff, of values or of a message that are shown."""
+
+BESIDE = 2
+"""Lines of a cell that stand beside its label; what is longer stands under it."""
 
 SIGNS = {"+": "$success", "-": "$error", "@": "$aside"}
 
 
-def finding_details(report: Report, found: Finding, width: int) -> Iterator[Content]:
-    """The lines of the inspect pane."""
-    yield Content.assemble(
-        (f"{found.rule} ", severity_style(found.severity)), (found.slug, "bold"), (f"  {found.confidence}", "$aside")
-    )
-    known = next((each.by for each in report.suppressed if each.finding == found), None)
-    if known is not None:
-        yield from folded(data(f"suppressed {suppressed_by(known)}", "$aside"), width)
+def entry_details(report: Report, entry: Entry | Finding, width: int) -> Iterator[Content]:
+    """The row of an entry, column by column, and under it what else is known."""
+    table = TABLE_OF[type(entry)](report)
+    row = next((row for row in table.rows if table.selection(row.value) == entry), None)
+    details = [*(table.details(row.value) if row is not None and row.value != entry else ()), *table.details(entry)]
+    if row is not None:
+        yield from _cells(table, row, report, {detail.label for detail in details}, width)
+    for detail in details:
+        if detail.text:
+            yield Content("")
+            yield from _detail(detail, width)
+
+
+def _cells(table: Table, row: Row, report: Report, told: set[str], width: int) -> Iterator[Content]:
+    """On one line what is most important, and what has no title; then all else that the details do not say."""
+    hues = axis_hues(report.meshes)
+    named = [(column, cell) for column, cell in zip(table.columns, row.cells, strict=True) if plain_text(cell)]
+    most = max(named, key=lambda each: each[0].importance)[0]
+    head = [content(cell, hues) for column, cell in named if not column.title or column is most]
+    yield from folded(Content("  ").join(head).stylize("bold"), width)
     yield Content("")
-    yield from folded(data(found.message), width)
-    yield from _labelled(fix_facts(found), width)
-    diff = diff_of(report.program, found.proposal)
-    if diff:
-        yield Content("")
-        yield title("the change")
-        for line in diff[:MAX_DIFF_LINES]:
-            yield from folded(data(line, SIGNS.get(line[:1], "")), width)
-        if len(diff) > MAX_DIFF_LINES:
-            yield Content.styled(f"and {len(diff) - MAX_DIFF_LINES} more lines", "$aside")
-    yield from _labelled(evidence(found), width)
+    for column, cell in named:
+        if not column.title or column is most or column.title in told:
+            continue
+        lines = list(fact(column.title, content(cell, hues), width))
+        if len(lines) <= BESIDE:
+            yield from lines
+        else:
+            yield Content("")
+            yield from folded(content(cell, hues), width)
 
 
-def _labelled(facts: Iterable[tuple[str, str]], width: int) -> Iterator[Content]:
-    for label, text in facts:
-        yield Content("")
-        yield title(label)
-        yield from folded(data(text), width)
+def _detail(detail: Detail, width: int) -> Iterator[Content]:
+    if detail.label:
+        yield title(detail.label)
+    if not detail.is_code:
+        yield from folded(data(detail.text), width)
+        return
+    yield from code_lines(detail.text, width)
+
+
+def code_lines(text: str, width: int) -> Iterator[Content]:
+    """A diff in colours, or other lines as they are."""
+    lines = text.splitlines()
+    for line in lines[:MAX_CODE_LINES]:
+        yield from folded(data(line, SIGNS.get(line[:1], "")), width)
+    if (more := len(lines) - MAX_CODE_LINES) > 0:
+        yield Content.styled(f"and {more:,} more lines", "$aside")
 
 
 def explanation_details(report: Report, width: int) -> Iterator[Content]:
-    """The lines of the inspect pane; none where nothing is known."""
+    """Why a function does not trace, step by step, and each fix with its change; nothing where that is not known."""
     found = report.explanation
     if found is None:
         return
-    yield title("why it does not trace")
+    yield title("why tracing fails")
     yield from folded(data(found.title), width)
     for number, step in enumerate(found.steps, 1):
         yield from folded(data(f"{number}. {step.what}   {step.source.text()}".rstrip()), width)
@@ -68,53 +105,5 @@ def explanation_details(report: Report, width: int) -> Iterator[Content]:
         yield Content("")
         yield from folded(data(verdict(fix), "bold $success" if fix.verified else "$warning"), width)
         yield from folded(data(fix.title), width)
-        for line in diff_of(report.program, fix)[2:]:
-            yield from folded(data(line, SIGNS.get(line[:1], "")), width)
+        yield from code_lines("\n".join(diff_of(report.program, fix)[2:]), width)
     yield Content("")
-
-
-MAX_CHARACTERS = 20_000
-"""Characters of a message, or of values, that are shown."""
-
-
-def entry_details(entry: Entry, width: int) -> Iterator[Content]:
-    """The lines of the inspect pane."""
-    match entry:
-        case Value(path, type_, spec, donated):
-            yield data(path, "bold")
-            yield Content("")
-            yield from fact("type", type_, width)
-            yield from fact("request", spec or "unconstrained", width)
-            yield from fact("donated", "yes" if donated else "", width)
-        case OutputSummary(path, type_, spec):
-            yield data(path, "bold")
-            yield Content("")
-            yield from fact("type", type_, width)
-            yield from fact("sharding", spec or "", width)
-            yield from _statistics(entry, width)
-        case PlacedMessage(Message(level, text, phase, location), about, source):
-            yield Content.styled(level, {"error": "bold $error", "warning": "bold $warning"}.get(level, "bold"))
-            yield from fact("while", phase, width)
-            yield from fact("said at", location or "", width)
-            yield from fact("about", about or "", width)
-            yield from fact("line", source.text(), width)
-            yield Content("")
-            yield from folded(data(text[:MAX_CHARACTERS]), width)
-        case Failure():
-            yield from folded(failure_content(entry), width)
-        case Problem():
-            yield Content.styled("could not be read", "bold $error")
-            yield Content("")
-            yield from folded(data(str(entry)[:MAX_CHARACTERS]), width)
-
-
-def _statistics(output: OutputSummary, width: int) -> Iterator[Content]:
-    for name, number in (("min", output.minimum), ("mean", output.mean), ("max", output.maximum)):
-        if number is not None:
-            yield from fact(name, f"{number:.6g}", width)
-    if output.non_finite:
-        yield from fact("broken", Content.styled(f"{output.non_finite:,} not finite", "bold $error"), width)
-    if output.values is not None:
-        yield Content("")
-        yield title("values")
-        yield from folded(data(output.values[:MAX_CHARACTERS]), width)

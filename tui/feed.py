@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from textual.message import Message
 
-from ..inspector.capture.model import Capture
+from ..inspector.capture.model import PHASES, Capture
+from ..inspector.capture.spawn import CaptureHandle
 from ..inspector.ir.program import Program
 
 STOP_TIMEOUT_S = 5.0
@@ -17,17 +19,25 @@ STOP_TIMEOUT_S = 5.0
 class Feed:
     """Of the captures that have come since the screen last looked it gets only the latest.
 
-    What is read of one is kept for those that grow out of it.
+    What is read of one is kept for those that grow out of it. `runs` counts how often a capture was begun.
     """
 
     class Arrived(Message):
         """There is something to be taken."""
+
+    @dataclass
+    class Rerunning(Message):
+        """How far a capture is that takes the place of the one that is shown."""
+
+        phase: str
 
     def __init__(self, captures: Iterable[Capture], cancel: Callable[[], None]) -> None:
         self._captures = captures
         self._cancel = cancel
         self._latest = Program(Capture())
         self._announced = False
+        self._over = False
+        self.runs = 1
         self._post: Callable[[Message], object] = lambda message: None
         self._thread = threading.Thread(target=self._run, name="shardscope-feed", daemon=True)
 
@@ -50,8 +60,18 @@ class Feed:
         self._announced = False
         return self._latest
 
+    def rerun(self, begin: Callable[[], CaptureHandle]) -> None:
+        """Capture again. What is shown stays until the new capture has ended, whichever way."""
+        self._cancel()
+        before = self._thread
+        self._thread = threading.Thread(
+            target=self._run_again, args=(begin, before), name="shardscope-feed", daemon=True
+        )
+        self._thread.start()
+
     def stop(self) -> Capture:
         """End the capture if it is still going on, and give what there is of it."""
+        self._over = True
         self._cancel()
         if self._thread.ident is not None:
             self._thread.join(STOP_TIMEOUT_S)
@@ -60,6 +80,24 @@ class Feed:
     def _run(self) -> None:
         for capture in self._captures:
             self._latest = self._latest.grown(capture)
-            if not self._announced:
-                self._announced = True
-                self._post(self.Arrived())
+            self._announce()
+
+    def _run_again(self, begin: Callable[[], CaptureHandle], before: threading.Thread) -> None:
+        before.join()
+        handle = begin()
+        self._cancel = handle.cancellation.cancel
+        if self._over:
+            self._cancel()
+        last = None
+        for last in handle.captures:
+            if last.progress is not None:
+                self._post(self.Rerunning(PHASES[last.progress.phase]))
+        if last is not None and last.progress is None:
+            self._latest = Program(last)
+            self.runs += 1
+            self._announce()
+
+    def _announce(self) -> None:
+        if not self._announced:
+            self._announced = True
+            self._post(self.Arrived())

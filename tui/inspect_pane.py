@@ -13,14 +13,15 @@ from textual.reactive import reactive
 from textual.style import Style
 from textual.widgets import Static
 
-from ..inspector.capture.model import Failure
+from ..inspector.capture.model import Failure, OutputSummary, Value
 from ..inspector.collectives.spelled import axes_text, kind_text
-from ..inspector.report import Collective, Confidence, Finding, Report, ShardedValue, file_and_line
+from ..inspector.report import Collective, Confidence, Finding, PlacedMessage, Report, ShardedValue, file_and_line
 from ..inspector.selection.selection import ProbePlace, Selection, SourceLine, StagePlace
+from ..parsers.errors import Problem
 from ..parsers.source import Frame
 from .collective_details import collective_details
 from .device_details import Window, device_details
-from .entry_details import Selected, entry_details, explanation_details, finding_details
+from .entry_details import Selected, entry_details, explanation_details
 from .painted import data, folded, title
 from .sharding_details import sharding_details
 from .stage_pane import label_of
@@ -107,6 +108,7 @@ class InspectPane(VerticalScroll, can_focus=True):
     report: reactive[Report | None] = reactive(None)
     selected: reactive[Selected | None] = reactive(None)
     linked: reactive[Selection | None] = reactive(None)
+    waiting: reactive[str] = reactive("")
     line: reactive[str] = reactive("")
 
     def __init__(self) -> None:
@@ -131,7 +133,7 @@ class InspectPane(VerticalScroll, can_focus=True):
         width = max(self.scrollable_content_region.width, NARROWEST)
         self.query_one("#inspect-text", Static).update(Content("\n").join(self._lines(width)))
 
-    watch_linked = watch_line = on_resize = draw
+    watch_linked = watch_line = watch_report = watch_waiting = on_resize = draw
 
     def _lines(self, width: int) -> Iterator[Content]:
         report, selected = self.report, self.selected
@@ -139,7 +141,8 @@ class InspectPane(VerticalScroll, can_focus=True):
         stack = () if linked is None else linked.stack
         match selected:
             case None:
-                yield Content.styled("Select a line or a collective.", "$aside")
+                words = f"{self.waiting} …" if self.waiting else "Nothing is selected."
+                yield Content.styled(words, "$aside")
             case Collective() | SourceLine() | StagePlace():
                 if linked is not None and linked.collective is None:
                     yield from place_details(linked, self.line, width)
@@ -157,12 +160,10 @@ class InspectPane(VerticalScroll, can_focus=True):
                 yield from sharding_details(report, selected, linked, width)
                 yield from _stack(stack, "exact", width) if stack else ()
             case Finding() if report is not None:
-                yield from finding_details(report, selected, width)
+                yield from entry_details(report, selected, width)
                 yield from _stack(stack, selected.place.source.confidence, width) if stack else ()
-            case ShardedValue() | Finding():
-                return
             case Failure() if report is not None:
                 yield from explanation_details(report, width)
-                yield from entry_details(selected, width)
-            case entry:
-                yield from entry_details(entry, width)
+                yield from entry_details(report, selected, width)
+            case Value() | OutputSummary() | PlacedMessage() | Problem() if report is not None:
+                yield from entry_details(report, selected, width)

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Container
 from textual.reactive import reactive
+from textual.widget import Widget
 from textual.widgets import Footer
 
 from ..inspector.capture.model import STAGES, Capture
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, Report, ShardedValue
-from ..inspector.selection.selection import Place, ProbePlace, Selection, SourceLine, StagePlace
+from ..inspector.selection.selection import Place, ProbePlace, SourceLine, StagePlace
 from .analyst import Analyst, View
+from .arrivals import analysed, merged, same_entry, waiting_for
 from .collectives_pane import CollectivesPane
+from .edit_loop import EditLoop
+from .edit_screen import EditScreen
 from .entry_details import Selected
 from .feed import Feed
 from .help import Help
 from .inspect_pane import InspectPane
+from .jumps import Jumps, Stop
+from .overview_pane import OverviewPane
 from .palette import axis_hues
 from .prompt import Prompt, PromptedScreen
 from .row_table import RowTable
@@ -36,9 +41,10 @@ from .text_view import TextView
 from .title_bar import TitleBar
 
 
-class MainScreen(PromptedScreen):
-    """Source, stage and details above, tables below. Whatever is selected in one pane, the others show what belongs
-    to it; long work is done by the analyst, and what it answers is shown if it is still wanted."""
+class MainScreen(EditScreen):
+    """Overview and tables above with what is selected beside them, code below. Whatever is selected in one pane, the
+    others show what belongs to it; long work is done by the analyst, and what it answers is shown if it is still
+    wanted."""
 
     # Textual does not declare these as class variables.
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-normal"), (170, "-wide")]  # noqa: RUF012
@@ -47,45 +53,70 @@ class MainScreen(PromptedScreen):
     PANES = (SourcePane, StagePane, InspectPane, TablesPane)
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(str(number), f"stage('{name}')", name, show=False) for number, name in enumerate(STAGES, 1)),
-        Binding("0", "source", "source", tooltip="the source"),
         *(Binding(key, f"table('{name}')", label, show=False) for name, (label, key) in TABS.items()),
+        Binding("tab", "pane(1)", "pane", tooltip="next pane"),
+        Binding("shift+tab", "pane(-1)", "pane before", show=False),
+        Binding("less_than_sign", "next_stage(-1)", "stage before", show=False),
+        Binding("greater_than_sign", "next_stage(1)", "next stage", show=False),
+        Binding("left_square_bracket", "frame(-1)", "inner frame", show=False, tooltip="the frame that was called"),
+        Binding("right_square_bracket", "frame(1)", "outer frame", show=False, tooltip="the caller's frame"),
+        Binding("c", "next_collective", "next collective", show=False, tooltip="the next collective of this line"),
+        Binding("ctrl+o,alt+left", "jump(-1)", "jump back", show=False),
+        Binding("ctrl+i,alt+right", "jump(1)", "jump forward", show=False, tooltip="forward, after a jump back"),
         PromptedScreen.ZOOM,
-        Binding("s", "save", "save"),
+        Binding("s", "save", "save", show=False),
         *PromptedScreen.LAST,
     ]
 
     capture: reactive[Capture] = reactive(Capture())
-    report: reactive[Report | None] = reactive(None)
+    waiting: reactive[str] = reactive(waiting_for(Capture(), None))
     stage = reactive("")
-    selected: reactive[Selected | None] = reactive(None)
-    linked: reactive[Selection | None] = reactive(None)
 
     def __init__(
-        self, feed: Feed, policy: Policy = EVERYTHING, improve: Callable[[Report], Report] | None = None
+        self,
+        feed: Feed,
+        policy: Policy = EVERYTHING,
+        improve: Callable[[Report], Report] | None = None,
+        loop: EditLoop | None = None,
     ) -> None:
-        super().__init__()
-        self._feed = feed
+        super().__init__(feed, policy, loop)
         self._program = feed.latest
         self._analyst = Analyst(self.post_message, policy, improve)
+        self._reported: Capture | None = None
         self._stage_chosen = False
         self._place_chosen = False
         self._place_to_show: StagePlace | None = None
+        self._frame = 0
+        self._jumps = Jumps()
 
     def compose(self) -> ComposeResult:
-        yield TitleBar().data_bind(MainScreen.capture, MainScreen.report)
-        with Horizontal(id="upper"):
+        yield TitleBar().data_bind(
+            MainScreen.capture, MainScreen.waiting, report=EditScreen.report, changed=EditScreen.changed
+        )
+        yield TabStrip(id="tabs")
+        with Container(id="upper"):
+            yield TablesPane().data_bind(
+                MainScreen.capture, MainScreen.waiting, report=EditScreen.report, linked=EditScreen.linked
+            )
+            yield InspectPane().data_bind(
+                MainScreen.waiting,
+                report=EditScreen.report,
+                selected=EditScreen.selected,
+                linked=EditScreen.linked,
+            )
+        with Container(id="lower"):
             yield SourcePane()
-            yield StagePane().data_bind(MainScreen.capture, MainScreen.stage, MainScreen.linked)
-            yield InspectPane().data_bind(MainScreen.report, MainScreen.selected, MainScreen.linked)
-        yield TablesPane().data_bind(MainScreen.capture, MainScreen.report, MainScreen.linked)
+            yield StagePane().data_bind(MainScreen.capture, MainScreen.stage, linked=EditScreen.linked)
         yield Prompt()
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         self._analyst.start()
         self._feed.start(self.post_message)
-        self.query_one("#collectives-table").focus()
+        tables = self.query_one(TablesPane)
+        self.watch(tables, "tabs", self._show_tabs)
+        self.watch(tables, "chosen", self._show_tabs)
+        self.query_one(OverviewPane).focus()
 
     def on_unmount(self) -> None:
         self._analyst.stop()
@@ -95,28 +126,31 @@ class MainScreen(PromptedScreen):
     @on(Feed.Arrived)
     def _arrived(self) -> None:
         before, self._program = self.capture, self._feed.take()
+        if self.took_another_run() and self._program.capture.failure is not None:
+            self._place_chosen = False
         self.capture = self._program.capture
-        if self._program.script is not None and before.script_text is None:
+        if self._program.script is not None and before.script_text is not self.capture.script_text:
             self.query_one(SourcePane).show(self._program.script, captured=True)
         if not self._stage_chosen and self.capture.stages:
             self.stage = self.capture.stages[-1].name
-        if _analysed(self.capture) != _analysed(before) or self.report is None:
-            self.query_one(TitleBar).analysing = True
+        if analysed(self.capture) != analysed(before) or self.report is None:
             self._analyst.report(self._program)
+        self.settle()
+
+    def settle(self) -> None:
+        self.waiting = self.rerunning or waiting_for(self.capture, self._reported)
 
     @on(Analyst.Reported)
-    def _reported(self, event: Analyst.Reported) -> None:
-        self.report = event.report
-        is_last = event.whole and _analysed(event.report.capture) == _analysed(self.capture)
-        self.query_one(TitleBar).analysing = not is_last
-        self.query_one(SourcePane).mark(event.report.collectives, self._hues)
-        if isinstance(self.selected, Finding):
-            before = self.selected
-            same = (f for f in event.report.findings if (f.rule, f.place) == (before.rule, before.place))
-            self.selected = next(same, before)
-        if not self._place_chosen and event.report.explanation is not None:
-            self.selected = event.report.capture.failure
-        elif not self._place_chosen and (first := self.query_one(CollectivesPane).first) is not None:
+    def _take_report(self, event: Analyst.Reported) -> None:
+        if event.whole:
+            self._reported = event.report.capture
+        self.report = merged(self.report, event.report, whole=event.whole)
+        self.settle()
+        if event.whole:
+            self.tell_what_changed(self.report)
+        self.query_one(SourcePane).mark(self.report.collectives, self._hues)
+        self.selected = same_entry(self.selected, self.report)
+        if not self._place_chosen and (first := self.query_one(OverviewPane).first) is not None:
             self.selected = first
         self._ask()
 
@@ -141,7 +175,8 @@ class MainScreen(PromptedScreen):
 
     @on(Analyst.Broke)
     def _broke(self, event: Analyst.Broke) -> None:
-        self.query_one(TitleBar).analysing = False
+        self._reported = self.capture
+        self.settle()
         words = f"{event.what}\nThe texts are still there."
         self.notify(words, title="an analysis failed", severity="error", markup=False)
 
@@ -154,31 +189,43 @@ class MainScreen(PromptedScreen):
     @on(TextView.Moved, "#stage-text")
     def _stage_moved(self, event: TextView.Moved) -> None:
         self._place_to_show = None
-        self._select(StagePlace(self.stage, _first_byte(event.view, event.line)))
+        self._select(StagePlace(self.stage, event.view.first_byte(event.line)))
 
     @on(TablesPane.Picked)
     def _picked(self, event: TablesPane.Picked) -> None:
         self._place_to_show = event.what if isinstance(event.what, StagePlace) else None
         self._select(event.what)
         if event.opened:
-            match event.what:
-                case Collective(stage=stage) | StagePlace(stage=stage) | ShardedValue(stage=stage):
-                    self.action_stage(stage)
-                case ProbePlace():
-                    self.action_stage("jaxpr")
-                case Finding(place=FindingPlace(stage=str(stage))):
-                    self.action_stage(stage)
-                case Finding():
-                    self.action_source()
-                case PlacedMessage(source=source) if source.frame is not None:
-                    self._select(SourceLine(source.frame.file, source.frame.line))
-                    self.action_source()
+            self._jumps.leave(self._here)
+            if isinstance(event.what, Finding):
+                self.read(event.what)
+            else:
+                self.show_code(event.what)
 
-    @on(TabStrip.Picked, "#stages")
-    def _stage_picked(self, event: TabStrip.Picked) -> None:
-        self.action_stage(event.tab)
+    def show_code(self, what: Selected) -> None:
+        self._select(what)
+        match what:
+            case Collective(stage=stage) | StagePlace(stage=stage) | ShardedValue(stage=stage):
+                self.action_stage(stage)
+            case ProbePlace():
+                self.action_stage("jaxpr")
+            case Finding(place=FindingPlace(stage=str(stage))):
+                self.action_stage(stage)
+            case Finding():
+                self.action_source()
+            case PlacedMessage(source=source) if source.frame is not None:
+                self._select(SourceLine(source.frame.file, source.frame.line))
+                self.action_source()
+
+    @on(TabStrip.Picked)
+    def _tab_picked(self, event: TabStrip.Picked) -> None:
+        if event.strip.id == "tabs":
+            self.action_table(event.tab)
+        else:
+            self.action_stage(event.tab)
 
     def watch_selected(self, selected: Selected | None) -> None:
+        self._frame = 0
         self.query_one(InspectPane).line = self._line_of(selected)
 
     def watch_stage(self, stage: str) -> None:
@@ -188,19 +235,19 @@ class MainScreen(PromptedScreen):
         self._ask()
 
     def on_descendant_focus(self) -> None:
-        """On a narrow screen, the source takes the place of the stage while it has the focus."""
-        if self.query_one(SourcePane).has_focus_within:
-            self.add_class("-source")
-        elif self.query_one(StagePane).has_focus_within:
-            self.remove_class("-source")
+        """On a narrow screen the code takes the place of the tables, one text at a time, while it has the focus."""
+        in_source = self.query_one(SourcePane).has_focus_within
+        in_stage = self.query_one(StagePane).has_focus_within
+        if in_source or in_stage:
+            self.set_class(in_source, "-source")
+        if not isinstance(self.focused, Widget) or not self.query_one(Prompt).has_focus_within:
+            self.set_class(in_source or in_stage, "-code")
 
     def _select(self, what: Selected) -> None:
         self._place_chosen = True
         self.selected = what
         if isinstance(what, Place):
             self._ask()
-        else:
-            self.linked = None
 
     def _ask(self) -> None:
         """Ask the analyst for what is wanted now."""
@@ -220,6 +267,10 @@ class MainScreen(PromptedScreen):
 
     # What is shown
 
+    def _show_tabs(self) -> None:
+        strip, tables = self.query_one("#tabs", TabStrip), self.query_one(TablesPane)
+        strip.tabs, strip.chosen = tables.tabs, tables.chosen
+
     def _show_source(self, view: View) -> None:
         if view.linked is None:
             return
@@ -236,24 +287,76 @@ class MainScreen(PromptedScreen):
 
     # What the keys do
 
+    @property
+    def _here(self) -> Stop:
+        focus = None if self.focused is None else self.focused.id
+        return Stop(self.query_one(TablesPane).chosen, self.stage, self.selected, focus)
+
+    def action_jump(self, direction: int) -> None:
+        """Go back to where one was before a jump, or forward again."""
+        stop = self._jumps.back(self._here) if direction < 0 else self._jumps.forward(self._here)
+        if stop is None:
+            return
+        self.query_one(TablesPane).chosen = stop.tab
+        self.stage = stop.stage
+        if stop.selected is not None:
+            self._place_to_show = stop.selected if isinstance(stop.selected, StagePlace) else None
+            self._select(stop.selected)
+        if stop.focus is not None:
+            self._focus(self.query_one(f"#{stop.focus}"))
+
     def action_stage(self, name: str) -> None:
         """Show a stage."""
         self._stage_chosen = True
         self.remove_class("-source")
         self.stage = name
         if self.query_one(StagePane).view.display:
-            self.query_one(StagePane).view.focus()
+            self._focus(self.query_one(StagePane).view)
+
+    def action_next_stage(self, direction: int) -> None:
+        """Show the stage after the one that is shown, or before it."""
+        names = list(STAGES)
+        here = names.index(self.stage) if self.stage in names else 0
+        self._stage_chosen = True
+        self.stage = names[(here + direction) % len(names)]
 
     def action_source(self) -> None:
         """Go to the source."""
         self.add_class("-source")
-        self.query_one(SourcePane).view.focus()
+        self._focus(self.query_one(SourcePane).view)
 
     def action_table(self, name: str) -> None:
-        """Show a table."""
+        """Show a table, and select what its cursor is on."""
         pane = self.query_one(TablesPane)
+        self._jumps.leave(self._here)
         pane.chosen = name
-        pane.shown.focus()
+        self._focus(pane.shown)
+        pane.select()
+
+    def action_pane(self, direction: int) -> None:
+        """Go to the next pane."""
+        source, stage = self.query_one(SourcePane).view, self.query_one(StagePane)
+        code = stage.view if stage.view.display else stage.notice_view
+        order: list[Widget] = [self.query_one(TablesPane).shown, self.query_one(InspectPane), source, code]
+        here = next((number for number, one in enumerate(order) if one.has_focus), -1 if direction > 0 else 0)
+        there = order[(here + direction) % len(order)]
+        self.set_class(there is source, "-source")
+        self._focus(there)
+
+    def _focus(self, widget: Widget) -> None:
+        """Give a pane the focus; what a narrow screen hides must be shown first."""
+        code = widget in self.query_one("#lower").walk_children()
+        self.set_class(code, "-code")
+        if self.maximized is not None and self.maximized not in widget.ancestors_with_self:
+            self.minimize()
+        widget.focus()
+
+    def action_frame(self, direction: int) -> None:
+        """Show the line that called, or that was called."""
+        stack = self.linked.stack if self.linked is not None else ()
+        if stack:
+            self._frame = min(max(self._frame + direction, 0), len(stack) - 1)
+            self.action_show_frame(self._frame)
 
     def action_show_frame(self, number: int) -> None:
         """Show the file and the line of one frame of the selected stack."""
@@ -265,17 +368,32 @@ class MainScreen(PromptedScreen):
         else:
             self.notify("The file is not there.", severity="warning")
 
+    def action_next_collective(self) -> None:
+        """Select the next of the collectives that share the line of what is selected."""
+        linked = self.linked
+        if linked is None or not linked.collectives:
+            self.notify("No collective is linked to this line.")
+            return
+        found = linked.collectives
+        here = found.index(linked.collective) if linked.collective in found else -1
+        self._jumps.leave(self._here)
+        self._select(found[(here + 1) % len(found)])
+
     def action_help(self) -> None:
         """Show what the keys do."""
         sections = (
-            ("everywhere", (*PromptedScreen.BINDINGS, *MainScreen.BINDINGS)),
+            ("everywhere", (*PromptedScreen.BINDINGS, *EditScreen.BINDINGS, *MainScreen.BINDINGS)),
             ("in a text", TextView.BINDINGS),
-            ("in a table", RowTable.BINDINGS),
+            ("in a table", (*RowTable.BINDINGS, *OverviewPane.BINDINGS)),
             ("in the collectives", CollectivesPane.BINDINGS),
             ("in what is selected", InspectPane.BINDINGS),
             ("in the shardings", ShardingsPane.BINDINGS),
         )
         self.app.push_screen(Help(sections))
+
+    @property
+    def line(self) -> str:
+        return self.query_one(InspectPane).line
 
     def action_save(self) -> None:
         """Ask for a file to keep the capture in."""
@@ -284,15 +402,3 @@ class MainScreen(PromptedScreen):
     @property
     def usual_pane(self) -> Searchable:
         return self.query_one(StagePane).view
-
-
-def _analysed(capture: Capture) -> Capture:
-    """A capture without what no report depends on."""
-    return replace(capture, progress=None, stdout="", stderr="", timings={}, complete=False)
-
-
-def _first_byte(view: TextView, line: int) -> int:
-    """Where the first word of a line begins."""
-    start, end = view.index.span(line)
-    text = view.source.data[start:end]
-    return start + len(text) - len(text.lstrip())

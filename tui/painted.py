@@ -39,8 +39,9 @@ def fact(label: str, value: Content | str, width: int) -> Iterable[Content]:
     content = data(value) if isinstance(value, str) else value
     if not content.plain:
         return
-    for number, line in enumerate(folded(content, width - LABEL)):
-        yield Content.assemble((f"{'' if number else label:<{LABEL}}", "$aside"), line)
+    indent = max(LABEL, len(label) + 1)
+    for number, line in enumerate(folded(content, width - indent)):
+        yield Content.assemble((f"{'' if number else label:<{indent}}", "$aside"), line)
 
 
 def folded(content: Content, width: int) -> list[Content]:

@@ -1,4 +1,4 @@
-"""The line at the bottom where a word, a line number or a file name is typed, and the screens that have it."""
+"""The line at the bottom where a word or a file name is typed, and the screens that have it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from textual.widgets import Input, Static
 
 from ..inspector.capture.file import save
 from ..inspector.capture.model import Capture, CaptureError
+from .commands import Actions, Lines
 from .search import Search, Searchable
 from .text_view import TextView
 
-Purpose = Literal["search", "go to", "save"]
+Purpose = Literal["search", "save"]
 
-QUESTIONS: dict[Purpose, str] = {"search": "/", "go to": "line", "save": "save as"}
+QUESTIONS: dict[Purpose, str] = {"search": "/", "save": "save as"}
 
 
 class Prompt(Horizontal):
@@ -44,10 +45,6 @@ class Prompt(Horizontal):
         """Ask what to search for in a pane."""
         self._ask("search", target, self._search.needle if self._search is not None else "")
         self._search = Search(target, "")
-
-    def go_to(self, target: Searchable) -> None:
-        """Ask for the number of a line to go to."""
-        self._ask("go to", target)
 
     def save(self, target: Searchable, capture: Capture) -> None:
         """Ask for a file to keep a capture in."""
@@ -101,8 +98,6 @@ class Prompt(Horizontal):
                 if self._target is not None:
                     self._target.focus()
                 return
-            case "go to" if text.isdecimal() and isinstance(self._target, TextView):
-                self._target.move_to(int(text) - 1)
             case "save" if text:
                 self._save(os.path.expanduser(text))
         self._give_back()
@@ -125,13 +120,15 @@ class Prompt(Horizontal):
 class PromptedScreen(Screen[None]):
     """A screen that has a Prompt at the bottom. `PANES` are what can be shown alone."""
 
+    COMMANDS = {*Screen.COMMANDS, Actions, Lines}  # noqa: RUF012 (as Textual declares it)
+
     PANES: ClassVar[tuple[type[Widget], ...]] = ()
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "search", "search"),
         Binding("n", "step(1)", "next match", show=False),
         Binding("N", "step(-1)", "match before", show=False),
-        Binding("g", "go_to", "go to line"),
+        Binding("colon", "app.command_palette", "command", tooltip="every action, stage, finding; a number is a line"),
     ]
 
     ZOOM = Binding("z", "zoom", "zoom", tooltip="one pane on the whole screen, and back")
@@ -159,10 +156,6 @@ class PromptedScreen(Screen[None]):
     def action_step(self, direction: int) -> None:
         """Go to another match."""
         self.query_one(Prompt).step(direction)
-
-    def action_go_to(self) -> None:
-        """Ask for a line's number, in the text that has the focus."""
-        self.query_one(Prompt).go_to(self.focused_pane)
 
     def action_zoom(self) -> None:
         """One pane on the whole screen, or all of them again."""

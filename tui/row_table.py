@@ -4,46 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import ClassVar
 
-from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.geometry import Size
-from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
 from ..inspector.render.table import Column
-from .cursor_view import CursorView, cursor_bindings
-
-BETWEEN = 2
-"""Blank columns between two of a table."""
-
-
-def fitted(columns: Sequence[Column], natural: Sequence[int], width: int) -> tuple[tuple[int, int], ...]:
-    """The columns that are shown, as pairs of index and width. `natural` is the width that each would need.
-
-    The more important a column is, the sooner it gets what it needs; those that are equally important share.
-    """
-    least = [min(need, column.least) for column, need in zip(columns, natural, strict=True)]
-    by_importance = sorted(range(len(columns)), key=lambda index: -columns[index].importance)
-    shown = list(by_importance)
-    while len(shown) > 1 and sum(least[index] + BETWEEN for index in shown) - BETWEEN > width:
-        shown.pop()
-    left = width + BETWEEN - sum(least[index] + BETWEEN for index in shown)
-    widths = {index: least[index] for index in shown}
-    for _, equals in groupby(shown, key=lambda index: columns[index].importance):
-        # Who needs least comes first, so that what it does not take is left for the others.
-        waiting = sorted(equals, key=lambda index: natural[index] - widths[index])
-        for place, index in enumerate(waiting):
-            more = min(natural[index] - widths[index], max(left, 0) // (len(waiting) - place))
-            widths[index] += more
-            left -= more
-    return tuple(sorted(widths.items()))
-
+from .columns import SORTED, Grid, grid_of
+from .cursor_view import EntryView
+from .sorting import sort_key
 
 MEASURED = 2000
 """Rows that decide how wide the columns are."""
@@ -60,69 +33,55 @@ class Row:
     cells: tuple[Content, ...]
 
 
-class RowTable(CursorView):
+class RowTable(EntryView):
     """Rows with a cursor. Columns are cut, and the less important ones left out, where there is no room for them."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "row-table--head",
-        "row-table--cursor",
-        "row-table--linked",
-        "row-table--sign",
-    }
-
     BINDINGS: ClassVar[list[BindingType]] = [
-        *cursor_bindings("row"),
-        Binding("enter", "open", "open", show=False),
+        Binding("b", "sort", "sort", tooltip="sort by the next column; a click on its title does the same"),
     ]
 
     linked: reactive[frozenset[Hashable]] = reactive(frozenset())
     nothing = reactive("")
     """What is said where there are no rows."""
 
-    @dataclass
-    class Moved(Message):
-        """The user moved the cursor to another row."""
-
-        table: RowTable
-        key: Hashable
-
-        @property
-        def control(self) -> RowTable:
-            """The table in which it happened."""
-            return self.table
-
-    class Opened(Moved):
-        """The user wants to see more of a row: Enter, or a double click."""
-
     def __init__(self, columns: Sequence[Column], *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.columns = tuple(columns)
         self.rows: tuple[Row, ...] = ()
-        self._natural: tuple[int, ...] = ()
+        self.sorted_by: int | None = None
+        self._given: tuple[Row, ...] = ()
+        self._grid = Grid()
 
     def show(self, rows: Sequence[Row]) -> None:
         """Show other rows; the cursor stays on the row of the same key, if it is still there."""
+        self._given = tuple(rows)
+        if self.sorted_by is not None and self.sorted_by >= len(self.columns):
+            self.sorted_by = None
+        self._grid = grid_of(self.columns, (row.cells for row in self._given[:MEASURED]))
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Put the rows in their order."""
         key = self.rows[self.cursor].key if self.cursor < len(self.rows) else None
-        self.rows = tuple(rows)
-        measured = self.rows[:MEASURED]
-        self._natural = tuple(
-            max([len(column.title), *(row.cells[index].cell_length for row in measured)])
-            for index, column in enumerate(self.columns)
-        )
+        self.rows = self._given
+        if (column := self.sorted_by) is not None:
+            self.rows = tuple(sorted(self._given, key=lambda row: sort_key(row.cells[column].plain)))
         self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) + 1)
-        keys = [row.key for row in self.rows]
+        keys = self.keys
         self.go_to(keys.index(key) if key in keys else 0)
         self.refresh()
 
-    def go_to(self, row: int) -> None:
-        """Put the cursor on a row and bring it into view; nobody is told."""
-        self.cursor = row
-        height = max(self.scrollable_content_region.height - 1, 1)
-        top = self.scroll_offset.y
-        if self.cursor < top:
-            self.scroll_to(y=self.cursor, animate=False, immediate=True, force=True)
-        elif self.cursor >= top + height:
-            self.scroll_to(y=self.cursor - height + 1, animate=False, immediate=True, force=True)
+    @property
+    def keys(self) -> list[Hashable]:
+        return [row.key for row in self.rows]
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    def go_to(self, position: int) -> None:
+        self.cursor = position
+        self.reveal(self.cursor, self.cursor, head=1)
 
     def go_to_key(self, keys: Sequence[Hashable]) -> None:
         """Put the cursor on the first row with one of these keys, unless it is on one of them."""
@@ -134,69 +93,54 @@ class RowTable(CursorView):
                 return
 
     def find(self, needle: str) -> tuple[int, ...]:
-        """The rows that hold a text, in capitals or not."""
         texts = (" ".join(cell.plain for cell in row.cells).lower() for row in self.rows)
         return tuple(number for number, text in enumerate(texts) if needle.lower() in text)
 
-    @property
-    def count(self) -> int:
-        return len(self.rows)
+    def sort(self, column: int | None) -> None:
+        """Sort by a column, the largest numbers first; None is the order in which the rows came."""
+        self.sorted_by = column
+        self._arrange()
+        if self.rows:
+            self.move_to(0)
+
+    def action_sort(self) -> None:
+        """Sort by the next column that has a title, at last by none."""
+        titled = [None, *(number for number, column in enumerate(self.columns) if column.title)]
+        self.sort(titled[(titled.index(self.sorted_by) + 1) % len(titled)])
 
     def on_resize(self) -> None:
         self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) + 1)
 
     def on_click(self, event: events.Click) -> None:
         row = event.y - 1 + self.scroll_offset.y
-        if event.button == 1 and event.y > 0 and row < len(self.rows):
+        if event.button != 1:
+            return
+        if event.y == 0:
+            column = self._grid.column_at(event.x - SIGNS, self.scrollable_content_region.width - SIGNS)
+            if column is not None and self.columns[column].title:
+                self.sort(None if column == self.sorted_by else column)
+        elif row < len(self.rows):
             self.move_to(row)
             if event.chain == 2:
                 self.action_open()
-
-    def move_to(self, position: int) -> None:
-        self.go_to(position)
-        if self.rows:
-            self.post_message(self.Moved(self, self.rows[self.cursor].key))
-
-    def action_page(self, pages: int) -> None:
-        """Move the cursor by whole views."""
-        self.move_to(self.cursor + pages * max(self.scrollable_content_region.height - 2, 1))
-
-    def action_open(self) -> None:
-        """See more of the row under the cursor."""
-        if self.rows:
-            self.post_message(self.Opened(self, self.rows[self.cursor].key))
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         number = y - 1 + self.scroll_offset.y
         if y == 0:
-            titles = [Content(column.title) for column in self.columns]
-            line = self._line(titles, width) if self.rows else Content(self.nothing)
-            return self._strip(" ", line, "row-table--head", width)
+            signs = [SORTED if index == self.sorted_by else "" for index in range(len(self.columns))]
+            titles = [Content(f"{column.title}{sign}") for column, sign in zip(self.columns, signs, strict=True)]
+            line = self._grid.line(titles, width - SIGNS) if self.rows else Content(self.nothing)
+            return self._strip(" ", line, "row-table--head")
         if number >= len(self.rows):
-            return Strip.blank(width, self.rich_style)
+            return self.blank()
         row = self.rows[number]
-        line = self._line(row.cells, width)
+        line = self._grid.line(row.cells, width - SIGNS)
         if number == self.cursor:
-            return self._strip("▶", line, "row-table--cursor", width)
+            return self._strip(self.sign, line, "row-table--cursor")
         if row.key in self.linked:
-            return self._strip("┃", line, "row-table--linked", width)
-        return self._strip(" ", line, None, width)
+            return self._strip("┃", line, "row-table--linked")
+        return self._strip(" ", line, None)
 
-    def _line(self, cells: Sequence[Content], width: int) -> Content:
-        shown = fitted(self.columns, self._natural, width - SIGNS)
-        return Content(" " * BETWEEN).join(self._cell(cells[index], index, size) for index, size in shown)
-
-    def _strip(self, sign: str, line: Content, component: str | None, width: int) -> Strip:
-        style = self.visual_style
-        if component is not None:
-            style += self.get_visual_style(component, partial=True)
-        line = Content.styled(f"{sign:<{SIGNS}}", self.get_visual_style("row-table--sign", partial=True)) + line
-        pieces = line.render(style, end="", parse_style=self.app.stylesheet.parse_style)
-        strip = Strip([Segment(text, piece.rich_style) for text, piece in pieces])
-        return strip.adjust_cell_length(width, style.rich_style)
-
-    def _cell(self, cell: Content, index: int, width: int) -> Content:
-        cell = cell.truncate(width, ellipsis=True)
-        blank = width - cell.cell_length
-        return cell.pad_left(blank) if self.columns[index].align == "right" else cell.pad_right(blank)
+    def _strip(self, sign: str, line: Content, component: str | None) -> Strip:
+        return self.drawn(Content.styled(f"{sign:<{SIGNS}}", "$primary") + line, component)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from .row_table import RowTable
+from .cursor_view import EntryView
 from .text_index import MAX_MATCHES, Matches, find
 from .text_view import TextView
 
-Searchable = TextView | RowTable
+Searchable = TextView | EntryView
 
 
 class Search:

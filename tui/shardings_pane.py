@@ -32,12 +32,16 @@ T = TypeVar("T")
 
 IN_CONFLICT = "in conflict"
 
+REPLICATED = "replicated"
+"""Those that take memory for copies, the most first."""
+
 FILTERS: Mapping[str, Callable[[ShardedValue], bool]] = {
     "all values": lambda value: True,
     "arguments and outputs": lambda value: value.role in ("argument", "output"),
     "constraints and shard_maps": lambda value: value.role in ("constraint", "shard_map input", "shard_map output"),
     "intermediate values": lambda value: value.role == "value",
-    "differing": lambda value: value.agrees is False,
+    "differing from requested": lambda value: value.agrees is False,
+    REPLICATED: lambda value: bool(value.replicated_bytes),
     IN_CONFLICT: lambda value: True,
 }
 """What can be listed, in the order in which the key goes through it; conflicts are looked for when they are wanted."""
@@ -48,7 +52,6 @@ class Choice:
     """What is listed and how: `step` is that of the replay, None for what propagation ended with."""
 
     shown: str = "all values"
-    by_bytes: bool = False
     step: int | None = None
 
 
@@ -58,7 +61,7 @@ def chosen(
     """The values that are listed, with their numbers among all; `met` are the numbers of those in conflict."""
     wanted, all_values = FILTERS[choice.shown], choice.shown != IN_CONFLICT
     listed = [(n, value) for n, value in enumerate(found) if wanted(value) and (all_values or n in met)]
-    if choice.by_bytes:
+    if choice.shown == REPLICATED:
         listed.sort(key=lambda item: -(item[1].replicated_bytes or 0))
     return listed
 
@@ -90,14 +93,14 @@ class ShardingsPane(Vertical):
     """Arguments, outputs and constraints are there at once; all other values follow when they have been read."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("b", "order", "order by replicated bytes", show=False),
-        Binding("f", "filter", "which values", show=False),
-        Binding("full_stop", "step(1)", "the next step of the propagation", show=False),
-        Binding("comma", "step(-1)", "the step before", show=False),
+        Binding("F", "filter", "filter", tooltip="list other values"),
+        Binding("full_stop", "step(1)", "next step", show=False, tooltip="the next step of the propagation"),
+        Binding("comma", "step(-1)", "step before", show=False, tooltip="the step of the propagation before"),
         Binding("equals_sign", "end", "the end of the propagation", show=False),
     ]
 
     report: reactive[Report | None] = reactive(None)
+    waiting: reactive[str] = reactive("")
     choice: reactive[Choice] = reactive(Choice())
     count = reactive(0)
 
@@ -157,10 +160,6 @@ class ShardingsPane(Vertical):
             self._met = numbers
             self._fill()
 
-    def action_order(self) -> None:
-        """Order by replicated bytes, or as in the program."""
-        self.choice = replace(self.choice, by_bytes=not self.choice.by_bytes)
-
     def action_filter(self) -> None:
         """List other values."""
         names = list(FILTERS)
@@ -208,23 +207,21 @@ class ShardingsPane(Vertical):
         table.columns = columns_of(shown)
         table.show(rows_of(shown, {}, [number for number, _ in listed[:MAX_ROWS]]))
 
-    watch_choice = _fill
+    watch_choice = watch_waiting = _fill
 
     def _summary(self, report: Report, choice: Choice, count: int) -> Content:
         if not self._values:
-            return Content(EMPTY)
-        order = "by replicated bytes" if choice.by_bytes else "in the order of the program"
-        keys = Content.assemble(
-            "   ", ("f ", "$aside"), ("others", "$text-muted"), ("  b ", "$aside"), ("order", "$text-muted")
-        )
+            return Content(f"{self.waiting} …" if self.waiting else EMPTY)
+        order = "largest copies first" if choice.shown == REPLICATED else "program order"
+        keys = Content.assemble("   ", ("F ", "$aside"), ("filter", "$text-muted"))
         if choice.shown == IN_CONFLICT and self._met is None:
             return Content("looking for conflicts …")
         if self._reads_steps:
             return Content("reading the steps of the propagation …")
         if choice.step is None:
-            replay = Content.assemble(("  , . ", "$aside"), ("replay", "$text-muted"))
-            cut = f", the first {MAX_ROWS:,} of" if count > MAX_ROWS else ","
-            return Content.assemble(f"{choice.shown}{cut} {count:,}, {order}", keys, replay)
+            replay = Content.assemble(("  , . ", "$aside"), ("step through propagation", "$text-muted"))
+            cut = f", the first {MAX_ROWS:,} of" if count > MAX_ROWS else ":"
+            return Content.assemble(f"{choice.shown}{cut} {count:,} · {order}", keys, replay)
         return Content.assemble(
             data(self._told(choice.step), "bold"),
             ("  , . ", "$aside"),

@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.reactive import reactive
+from textual.widget import Widget
 from textual.widgets import Static
 
 from ..inspector.capture.model import PHASES, STAGES, Capture, Failure
@@ -31,8 +32,8 @@ def stage_tabs(capture: Capture) -> tuple[Tab, ...]:
     """All stages, whether they were reached or not."""
     missing: State = "failed" if capture.failure is not None else "waiting"
     return tuple(
-        Tab(name, kind.label, str(number), state="ready" if capture.stage(name) is not None else missing)
-        for number, (name, kind) in enumerate(STAGES.items(), 1)
+        Tab(name, kind.label, state="ready" if capture.stage(name) is not None else missing)
+        for name, kind in STAGES.items()
     )
 
 
@@ -78,13 +79,18 @@ class StagePane(Vertical):
     def compose(self) -> ComposeResult:
         yield TabStrip(id="stages")
         yield TextView(id="stage-text")
-        with VerticalScroll(id="stage-notice"):
+        with VerticalScroll(id="stage-notice", can_focus=True):
             yield Static(id="stage-notice-text")
 
     @property
     def view(self) -> TextView:
         """The text."""
         return self.query_one("#stage-text", TextView)
+
+    @property
+    def notice_view(self) -> Widget:
+        """What is shown in the place of the text while it is not there."""
+        return self.query_one("#stage-notice")
 
     def watch_linked(self, linked: Selection | None) -> None:
         """Show which lines belong to what is selected, and bring the first one into view."""

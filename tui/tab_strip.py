@@ -11,6 +11,9 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
+LEAST = 4
+"""Letters of a name that are kept before its count is."""
+
 State = Literal["ready", "waiting", "failed"]
 
 
@@ -66,14 +69,17 @@ class TabStrip(Widget):
         return None
 
     def _all_drawn(self) -> list[Content]:
-        """The tabs, with as much of each as there is room for: without counts, then only the keys of all but one."""
-        for counted, named in ((True, True), (False, True), (False, False)):
-            drawn = [self._drawn(tab, counted, named or tab.id == self.chosen or not tab.key) for tab in self.tabs]
+        """The tabs, with as much of each as there is room for: shorter names, then no counts, then both."""
+        longest = max((len(tab.label) for tab in self.tabs), default=0)
+        attempts = [(length, True) for length in range(longest, LEAST - 1, -1)]
+        attempts += [(length, False) for length in range(longest, 1, -1)]
+        for length, counted in attempts:
+            drawn = [self._drawn(tab, counted, length) for tab in self.tabs]
             if sum(one.cell_length for one in drawn) <= self.size.width:
-                break
-        return drawn
+                return drawn
+        return [self._drawn(tab, False, 1) for tab in self.tabs]
 
-    def _drawn(self, tab: Tab, counted: bool, named: bool) -> Content:
+    def _drawn(self, tab: Tab, counted: bool, length: int) -> Content:
         style = "$text-muted"
         match tab.state:
             case "waiting":
@@ -85,7 +91,10 @@ class TabStrip(Widget):
         elif tab.id == self.hovered:
             style = "$foreground on $panel"
         key = (tab.key, "$aside") if tab.key else ""
-        label = f"{f' {tab.label}' if named else ''}{'✗' if tab.state == 'failed' else ''} "
+        name = tab.label if tab.id == self.chosen and length >= LEAST else tab.label[:length]
+        label = f" {name}{'✗' if tab.state == 'failed' else ''}"
         shown = counted and tab.count is not None
-        count = (f"{tab.count:,} ", "$aside" if tab.id != self.chosen else "") if shown else ""
-        return Content.assemble(" " if key else "", key, label, count).stylize_before(style)
+        count = (f" {tab.count:,}", "$aside" if tab.id != self.chosen else "") if shown else ""
+        return Content.assemble(
+            " " if key else "", key, label, count, " " if tab.id == self.chosen else ""
+        ).stylize_before(style)

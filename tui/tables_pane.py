@@ -1,4 +1,4 @@
-"""The tables at the bottom, one at a time, with tabs above them."""
+"""The overview and the tables, one at a time; the tabs above them are the screen's."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ from ..inspector.report import Report
 from ..inspector.selection.selection import Selection
 from ..parsers.source import Source
 from .collectives_pane import CollectivesPane
+from .cursor_view import EntryView
 from .entry_details import Selected
+from .overview_pane import OverviewPane
 from .painted import columns_of, rows_of
 from .palette import axis_hues
 from .row_table import RowTable
 from .shardings_pane import ShardingsPane
-from .tab_strip import Tab, TabStrip
+from .tab_strip import Tab
 from .text_view import TextView
 
 NOTHING = Report(Program(Capture()))
@@ -34,10 +36,18 @@ NOTHING = Report(Program(Capture()))
 PANES = ("collectives", "shardings", "live")
 """The tables that have more than rows."""
 
-ON_SCREEN = {table.id: (make, table) for make in TABLES if (table := make(NOTHING)).key}
+ON_SCREEN = {
+    table.id: (make, table)
+    for make, table in sorted(((make, make(NOTHING)) for make in TABLES), key=lambda each: each[1].key)
+    if table.key
+}
 
-TABS = {name: (table.title, table.key) for name, (_, table) in ON_SCREEN.items()} | {"log": ("Log", "o")}
-"""What the tabs are called, and the keys that choose them."""
+TABS = {
+    "overview": ("Overview", "1"),
+    **{name: (table.title, table.key) for name, (_, table) in ON_SCREEN.items()},
+    "log": ("Log", "0"),
+}
+"""What the tabs are called, and the digits that choose them."""
 
 
 class TablesPane(Vertical):
@@ -47,12 +57,15 @@ class TablesPane(Vertical):
 
     capture: reactive[Capture] = reactive(Capture())
     report: reactive[Report | None] = reactive(None)
+    waiting: reactive[str] = reactive("")
+    """What is going on, of which more may come; until it is over, nothing is said not to be there."""
     linked: reactive[Selection | None] = reactive(None)
-    chosen: reactive[str] = reactive("collectives")
+    chosen: reactive[str] = reactive("overview")
+    tabs: reactive[tuple[Tab, ...]] = reactive(())
 
     @dataclass
     class Picked(Message):
-        """A row was selected; `opened` if more of it is wanted."""
+        """An entry was selected; `opened` if more of it is wanted."""
 
         what: Selected
         opened: bool = False
@@ -62,10 +75,10 @@ class TablesPane(Vertical):
         self._tables = {name: table for name, (_, table) in ON_SCREEN.items()}
 
     def compose(self) -> ComposeResult:
-        yield TabStrip(id="tables-strip")
-        with ContentSwitcher(initial="collectives"):
-            yield CollectivesPane(id="collectives").data_bind(TablesPane.report, TablesPane.linked)
-            yield ShardingsPane(id="shardings").data_bind(TablesPane.report)
+        with ContentSwitcher(initial="overview"):
+            yield OverviewPane(id="overview").data_bind(TablesPane.report, TablesPane.waiting)
+            yield CollectivesPane(id="collectives").data_bind(TablesPane.report, TablesPane.linked, TablesPane.waiting)
+            yield ShardingsPane(id="shardings").data_bind(TablesPane.report, TablesPane.waiting)
             with Vertical(id="live"):
                 yield Static(id="live-summary", classes="summary")
                 yield RowTable((), id="live-table")
@@ -82,28 +95,33 @@ class TablesPane(Vertical):
     def shown(self) -> Widget:
         """The table, or the text, that takes the keys."""
         pane = self.query_one(f"#{self.chosen}")
-        return pane if isinstance(pane, RowTable | TextView) else pane.query_one(RowTable)
+        return pane if isinstance(pane, EntryView | TextView) else pane.query_one(RowTable)
 
     def watch_chosen(self, chosen: str) -> None:
         self.query_one(ContentSwitcher).current = chosen
-        self.query_one(TabStrip).chosen = chosen
-        if chosen == "findings":  # which one has come to see, and not to go on looking at something else
-            findings = self.query_one("#findings", RowTable)
-            findings.move_to(findings.cursor)
+
+    def select(self) -> None:
+        """Select the entry under the cursor of the table that is shown."""
+        if isinstance(shown := self.shown, EntryView):
+            shown.move_to(shown.cursor)
 
     def watch_capture(self, before: Capture, capture: Capture) -> None:
         self._show_tables(early=True)
         if (capture.stdout, capture.stderr) != (before.stdout, before.stderr):
             parts = [f"{name}\n{text.rstrip()}\n" for name, text in self._printed(capture) if text.strip()]
             self.query_one("#log", TextView).show(Source("log", "\n".join(parts).encode("utf-8", "replace")))
-        self._explain_no_rows()
         self._count()
 
     def watch_report(self, report: Report | None) -> None:
         if report is not None:
             self._show_tables(early=False)
-        self._explain_no_rows()
         self._count()
+
+    def watch_waiting(self) -> None:
+        """Say why tables have no rows; not while some may still come."""
+        for name, table in self._tables.items():
+            if name not in ("collectives", "shardings"):
+                self._row_table(name).nothing = f"{self.waiting} …" if self.waiting else table.empty_text
 
     def _show_tables(self, *, early: bool) -> None:
         """Fill the tables of what is known; only the early ones while the capture is not analysed."""
@@ -115,6 +133,7 @@ class TablesPane(Vertical):
                 rows.columns = columns_of(shown)
                 rows.show(rows_of(shown, axis_hues(report.meshes)))
         self.query_one("#live-summary", Static).update(Content(self._tables["live"].heading))
+        self.watch_waiting()
 
     @property
     def _latest(self) -> Report:
@@ -128,21 +147,18 @@ class TablesPane(Vertical):
     def _row_table(self, name: str) -> RowTable:
         return self.query_one("#live-table" if name == "live" else f"#{name}", RowTable)
 
-    @on(TabStrip.Picked)
-    def _choose(self, event: TabStrip.Picked) -> None:
-        event.stop()
-        self.chosen = event.tab
-
-    @on(RowTable.Moved)
-    def _moved(self, event: RowTable.Moved) -> None:
+    @on(EntryView.Moved)
+    def _moved(self, event: EntryView.Moved) -> None:
         event.stop()
         what = self._entry(event.table.id, event.key)
         if what is not None:
-            self.post_message(self.Picked(what, isinstance(event, RowTable.Opened)))
+            self.post_message(self.Picked(what, isinstance(event, EntryView.Opened)))
 
     def _entry(self, table: str | None, key: object) -> Selected | None:
-        """What a row is about."""
+        """What an entry is about."""
         match table, key:
+            case "overview", _:
+                return self.query_one(OverviewPane).entry(key)
             case "collectives-table", _:
                 return self.query_one(CollectivesPane).collective(key)
             case "shardings-table", _:
@@ -151,13 +167,6 @@ class TablesPane(Vertical):
                 shown = self._tables[name.removesuffix("-table")]
                 return cast("Selected | None", shown.selection(shown.rows[number].value))
         return None
-
-    def _explain_no_rows(self) -> None:
-        """Say why tables have no rows; not while some may still come, or where the line above says it."""
-        for name, table in self._tables.items():
-            if name not in ("collectives", "shardings"):
-                waits = self.report is None or self.capture.progress is not None
-                self._row_table(name).nothing = "" if waits else table.empty_text
 
     @staticmethod
     def _printed(capture: Capture) -> tuple[tuple[str, str], ...]:
@@ -168,7 +177,7 @@ class TablesPane(Vertical):
         counts["collectives"] = self.query_one(CollectivesPane).count
         counts["shardings"] = self.query_one(ShardingsPane).count
         failed = self.capture.failure is not None
-        self.query_one(TabStrip).tabs = tuple(
+        self.tabs = tuple(
             Tab(name, label, key, counts.get(name) or None, "failed" if name == "problems" and failed else "ready")
             for name, (label, key) in TABS.items()
         )

@@ -53,9 +53,8 @@ class TextView(CursorView):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *cursor_bindings("line"),
-        Binding("left,H", "sideways(-1)", "scroll left", show=False),
-        Binding("right,L", "sideways(1)", "scroll right", show=False),
-        Binding("y", "copy_line", "copy the line", show=False),
+        Binding("left,h,H", "sideways(-1)", "scroll left", show=False),
+        Binding("right,l,L", "sideways(1)", "scroll right", show=False),
     ]
 
     linked: reactive[frozenset[int]] = reactive(frozenset())
@@ -83,7 +82,8 @@ class TextView(CursorView):
         self._strips: LRUCache[tuple[object, ...], Strip] = LRUCache(512)
 
     def show(self, source: Source, highlight: Highlighter = plain) -> None:
-        """Show a text from its beginning."""
+        """Show a text from its beginning; another version of the one that is shown, where one was in it."""
+        before, there, cursor = self.source.name, self.scroll_offset, self.cursor
         self.source = source
         self.index = LineIndex(source.data)
         self._highlight = highlight
@@ -93,10 +93,21 @@ class TextView(CursorView):
         self.set_reactive(TextView.marks, {})
         self._changed()
         self.scroll_to(0, 0, animate=False, immediate=True, force=True)
+        if source.name == before:
+            self.scroll_to(there.x, there.y, animate=False, immediate=True, force=True)
+            self.cursor = cursor
+
+    def first_byte(self, line: int) -> int:
+        """Where the first word of a line begins."""
+        start, end = self.index.span(line)
+        text = self.source.data[start:end]
+        return start + len(text) - len(text.lstrip())
 
     def go_to(self, line: int) -> None:
-        """Put the cursor on a line and bring it into view; nobody is told."""
+        """Put the cursor on a line and bring its beginning into view; nobody is told."""
         self.cursor = line
+        if self.scroll_offset.x:
+            self.scroll_to(x=0, animate=False, immediate=True, force=True)
         height = max(self.scrollable_content_region.height, 1)
         top = self.scroll_offset.y
         if not top <= self.cursor < top + height:
@@ -142,9 +153,9 @@ class TextView(CursorView):
         if event.button == 1 and line < self.index.count:
             self.move_to(line)
 
-    def action_page(self, pages: int) -> None:
-        """Move the cursor by whole views, and the view with it."""
-        height = max(self.scrollable_content_region.height - 1, 1) * pages
+    def action_page(self, pages: float) -> None:
+        """Move the cursor by views, or parts of one, and the view with it."""
+        height = round(max(self.scrollable_content_region.height - 1, 1) * pages)
         self.scroll_to(y=self.scroll_offset.y + height, animate=False, immediate=True, force=True)
         self.move_to(self.cursor + height)
 
@@ -153,15 +164,11 @@ class TextView(CursorView):
         half = max((self.scrollable_content_region.width - self.margin_width) // 2, 1)
         self.scroll_to(x=self.scroll_offset.x + half * direction, animate=False, immediate=True, force=True)
 
-    def action_copy_line(self) -> None:
-        """Copy the line under the cursor."""
-        text = self.text_of(self.cursor)
-        self.app.copy_to_clipboard(text)
-        self.notify(f"copied line {self.cursor + 1}: {len(text):,} characters")
-
     def move_to(self, position: int) -> None:
-        before = self.cursor
+        before, left = self.cursor, self.scroll_offset.x
         self.go_to(position)
+        if left:  # who has scrolled a text to the side reads on there
+            self.scroll_to(x=left, animate=False, immediate=True, force=True)
         if self.cursor != before or not self.linked:
             self.post_message(self.Moved(self, self.cursor))
 
@@ -208,7 +215,7 @@ class TextView(CursorView):
     def _drawn(self, line: int, x: int, width: int) -> Strip:
         row = self._row_style(line)
         number = row + self.get_component_rich_style("text-view--number", partial=True)
-        sign = "▶" if line == self.cursor else "┃" if line in self.linked else " "
+        sign = self.sign if line == self.cursor else "┃" if line in self.linked else " "
         mark = self.marks.get(line)
         gutter = [
             Segment(sign, row + self.get_component_rich_style("text-view--keyword", partial=True)),

@@ -7,6 +7,7 @@ import time
 
 from textual.content import Content
 from textual.reactive import reactive
+from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
@@ -27,22 +28,29 @@ class TitleBar(Widget):
 
     capture: reactive[Capture] = reactive(Capture())
     report: reactive[Report | None] = reactive(None)
-    analysing = reactive(False)
+    waiting: reactive[str] = reactive("")
+    changed: reactive[str | None] = reactive(None)
 
     def on_mount(self) -> None:
         self._began = time.monotonic()
         self._timer: Timer = self.set_interval(PERIOD, self.refresh, pause=True)
 
+    def watch_waiting(self, before: str) -> None:
+        """Count the seconds from the beginning of what is waited for."""
+        if self.waiting and not before:
+            self._began = time.monotonic()
+        self._tick()
+
     def _tick(self) -> None:
         if not self.is_mounted:
             return
-        if self.capture.progress is not None or self.analysing:
+        if self.waiting:
             self._timer.resume()
         else:
             self._timer.pause()
             self.refresh()
 
-    watch_capture = watch_analysing = _tick
+    watch_capture = _tick
 
     def render(self) -> Content:
         state = self._state()
@@ -72,20 +80,22 @@ class TitleBar(Widget):
         if subject is not None:
             parts.append(data(f"{subject.target} × {subject.device_count}"))
             if self.report is not None and self.report.findings:
-                parts.append(Content.styled(counted(self.report), severity_style(self.report.findings[0].severity)))
+                found = Content.styled(counted(self.report), severity_style(self.report.findings[0].severity))
+                parts.append(found.stylize(Style.from_meta({"@click": "screen.table('findings')"})))
             parts += [data(f"jax {subject.jax}", "$aside")] if subject.jax else []
         return parts
 
     def _state(self) -> Content:
         capture = self.capture
         picture = SPINNER[int(time.monotonic() / PERIOD) % len(SPINNER)]
-        if capture.progress is not None:
+        if self.waiting:
             elapsed = f"{time.monotonic() - self._began:.1f} s"
-            return Content.assemble((f"{picture} {PHASES[capture.progress.phase]} ", "$warning"), (elapsed, "$aside"))
+            return Content.assemble((f"{picture} {self.waiting} ", "$warning"), (elapsed, "$aside"))
+        if self.changed is not None:
+            name = os.path.basename(self.changed)
+            return Content.assemble(data(f"{name} changed ", "$warning"), ("r reruns", "$aside"))
         if capture.failure is not None:
             return Content.styled(f"✗ stopped while {PHASES[capture.failure.phase]}", "bold $error")
-        if self.analysing:
-            return Content.styled(f"{picture} analysing", "$warning")
         if capture.damage is not None:
             return Content.styled("✗ damaged", "bold $error")
         total = sum(capture.timings.values())

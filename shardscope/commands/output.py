@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -71,6 +72,7 @@ def chosen_format(options: argparse.Namespace) -> str:
     if options.format is not None:
         return str(options.format)
     is_on_screen = options.output is None and not options.quiet and not getattr(options, "details", ())
+    is_on_screen = is_on_screen and os.environ.get("TERM") not in ("dumb", "unknown")
     return "tui" if is_on_screen and sys.stdout.isatty() and sys.stdin.isatty() else "text"
 
 

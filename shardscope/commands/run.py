@@ -86,6 +86,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="apply each fix to a copy of the source, capture again and compare",
     )
+    parser.add_argument(
+        "--watch", action="store_true", help="on the screen: capture again whenever a file of the program is saved"
+    )
     parser.add_argument("--save", metavar="FILE", help="save the capture, for `shardscope open`")
     add_output_options(parser, "report", "reports")
     add_finding_options(parser)

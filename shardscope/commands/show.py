@@ -42,7 +42,7 @@ def one(begun: CaptureHandle, options: argparse.Namespace, settings: Found) -> E
     if format == "tui":
         from shardscope.tui.app import show_live
 
-        last = show_live(begun, policy, verify=verifies(options, settings))
+        last = show_live(begun, policy, verify=verifies(options, settings), watch=options.watch)
     else:
         is_text = format == "text" and options.output in (None, "-") and not verifies(options, settings)
         program, beginning = _analyzed(begun, policy, options, is_shown=is_text)

@@ -9,6 +9,8 @@ import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.main_screen import MainScreen
+from shardscope.tui.source_pane import SourcePane
+from shardscope.tui.stage_pane import StagePane
 from textual.pilot import Pilot
 
 IDLE_WAIT_S = 300
@@ -42,6 +44,20 @@ class Driver:
                 return
             await self.pilot.pause(0.1)
         raise AssertionError(f"never came about; the screen is\n{self.text}")
+
+    async def ready(self) -> None:
+        """Wait until what was first selected is shown everywhere."""
+        await self.until(lambda: not self.screen.waiting and self.screen.linked is not None)
+
+    async def stage(self, name: str) -> None:
+        """Go to a stage, as the palette does it."""
+        self.screen.action_stage(name)
+        await self.until(lambda: self.screen.query_one(StagePane).view.has_focus)
+
+    async def source(self) -> None:
+        """Go to the source."""
+        self.screen.action_source()
+        await self.until(lambda: self.screen.query_one(SourcePane).view.has_focus)
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)

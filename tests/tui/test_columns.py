@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.render.table import Column
-from shardscope.tui.row_table import BETWEEN, fitted
+from shardscope.tui.columns import BETWEEN, fitted
 
 TABLES = st.lists(st.tuples(st.integers(1, 30), st.integers(0, 3), st.integers(1, 60)), min_size=1, max_size=8)
 

@@ -30,7 +30,7 @@ def pipeline() -> Capture:
 async def test_before_and_after_device_by_device(opened: Opened) -> None:
     async with opened(ran("psum:psum"), size=(170, 60)) as driver:
         await driver.until(lambda: driver.screen.report is not None and driver.screen.report.probes)
-        await driver.press("e")
+        await driver.press("7")
         table = driver.screen.query_one("#devices", RowTable)
         await driver.until(lambda: len(table.rows) == 4)
         assert [row.cells[0].plain for row in table.rows] == ["argument", "output", "before", "after"]
@@ -45,7 +45,7 @@ async def test_before_and_after_device_by_device(opened: Opened) -> None:
 async def test_from_a_value_to_its_equation_and_line(pipeline: Capture, opened: Opened) -> None:
     async with opened(pipeline) as driver:
         await driver.until(lambda: driver.screen.report is not None and driver.screen.report.probes)
-        await driver.press("e")
+        await driver.press("7")
         report = driver.screen.report
         assert report is not None
         number = next(n for n, v in enumerate(report.probes) if v.primitive == "ppermute" and v.probe.iteration == (3,))

@@ -55,7 +55,7 @@ async def test_search_and_zoom(sample: SampleCapture) -> None:
         await driver.press("escape", "2", "home", "slash", *"ENTRY")
         await driver.until(lambda: "1 of 1" in driver.text)
         assert "ENTRY" in after.text_of(after.cursor)
-        await driver.press("enter", "escape", "g", *"3", "enter")
+        await driver.press("enter", "escape", "g", "g", "down", "down")
         assert after.cursor == 2
         await driver.press("z")
         assert after.size.width > 140

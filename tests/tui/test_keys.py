@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.load import load
 from shardscope.tui.help import Help
+from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.row_table import RowTable
 from shardscope.tui.source_pane import SourcePane
 from shardscope.tui.stage_pane import StagePane
 from shardscope.tui.tables_pane import TABS, TablesPane
+from textual.widget import Widget
 
 from ..conftest import SampleCapture
 from .conftest import Opened
@@ -21,9 +23,10 @@ async def test_search_in_a_text(sample: SampleCapture, opened: Opened) -> None:
     text = capture.stages[-1].source.text().splitlines()
     wanted = [number for number, line in enumerate(text) if "reduce-scatter(" in line]
     async with opened(capture) as driver:
-        await driver.until(lambda: driver.screen.linked is not None)
+        await driver.ready()
         view = driver.screen.query_one(StagePane).view
-        await driver.press("6", "home", "slash", *"reduce-scatter(")
+        await driver.stage("hlo")
+        await driver.press("home", "slash", *"reduce-scatter(")
         await driver.until(lambda: view.cursor == wanted[0])
         await driver.until(lambda: f"1 of {len(wanted)}" in driver.text)
         await driver.press("enter", "n")
@@ -39,8 +42,9 @@ async def test_search_in_a_text(sample: SampleCapture, opened: Opened) -> None:
 
 async def test_search_ignores_capitals_unless_there_are_some(sample: SampleCapture, opened: Opened) -> None:
     async with opened(sample("fsdp_tp:loss")) as driver:
-        await driver.until(lambda: driver.screen.linked is not None)
-        await driver.press("6", "home", "slash", *"entry")
+        await driver.ready()
+        await driver.stage("hlo")
+        await driver.press("home", "slash", *"entry")
         await driver.until(lambda: " of " in driver.text)
         view = driver.screen.query_one(StagePane).view
         assert "entry" in view.text_of(view.cursor).lower()
@@ -50,9 +54,9 @@ async def test_search_ignores_capitals_unless_there_are_some(sample: SampleCaptu
 
 async def test_search_in_a_table(sample: SampleCapture, opened: Opened) -> None:
     async with opened(sample("fsdp_tp:grad")) as driver:
-        await driver.until(lambda: driver.screen.linked is not None)
+        await driver.ready()
         table = driver.screen.query_one("#collectives-table", RowTable)
-        await driver.press("slash", *"reduce-sc", "enter")
+        await driver.press("3", "slash", *"reduce-sc", "enter")
         await driver.until(lambda: table.rows[table.cursor].cells[1].plain == "reduce-scatter")
         first = table.cursor
         await driver.press("n")
@@ -62,17 +66,19 @@ async def test_search_in_a_table(sample: SampleCapture, opened: Opened) -> None:
 
 async def test_go_to_a_line(sample: SampleCapture, opened: Opened) -> None:
     async with opened(sample("fsdp_tp:loss")) as driver:
-        await driver.until(lambda: driver.screen.linked is not None)
-        await driver.press("0", "g", *"12", "enter")
-        assert driver.screen.query_one(SourcePane).view.cursor == 11
-        await driver.press("g", *"999999", "enter")
+        await driver.ready()
+        await driver.source()
         view = driver.screen.query_one(SourcePane).view
-        assert view.cursor == view.index.count - 1
+        for typed, line in (("12", 11), ("999999", view.index.count - 1)):
+            await driver.press("colon", *typed)
+            await driver.until(lambda typed=typed: f"line {typed} of" in driver.text)
+            await driver.press("down", "enter")
+            await driver.until(lambda line=line: view.cursor == line)
 
 
 async def test_every_table_opens(sample: SampleCapture, opened: Opened) -> None:
     async with opened(sample("fsdp_tp:loss")) as driver:
-        await driver.until(lambda: driver.screen.linked is not None)
+        await driver.ready()
         for name, (_, key) in TABS.items():
             await driver.press(key)
             pane = driver.screen.query_one(TablesPane)
@@ -83,16 +89,16 @@ async def test_every_table_opens(sample: SampleCapture, opened: Opened) -> None:
 
 async def test_an_argument_in_full(sample: SampleCapture, opened: Opened) -> None:
     async with opened(sample("fsdp_tp:loss")) as driver:
-        await driver.until(lambda: driver.screen.linked is not None)
-        await driver.press("a", "down")
+        await driver.ready()
+        await driver.press("5", "down")
         assert "params[0][1]" in driver.text
-        await driver.until(lambda: "request  P(('feats', 'batch'))" in driver.text)
+        await driver.until(lambda: "sharding P(('feats', 'batch'))" in driver.text)
 
 
 async def test_a_variance_row_leads_to_its_equation(sample: SampleCapture, opened: Opened) -> None:
     async with opened(sample("fsdp_tp:loss")) as driver:
-        await driver.until(lambda: driver.screen.linked is not None)
-        await driver.press("v", "down", "enter")
+        await driver.ready()
+        await driver.press("6", "down", "enter")
         assert driver.screen.stage == "jaxpr"
         assert driver.screen.query_one(StagePane).view.has_focus
         view = driver.screen.query_one(StagePane).view
@@ -107,13 +113,23 @@ async def test_a_variance_row_leads_to_its_equation(sample: SampleCapture, opene
         assert equation not in view.text_of(view.cursor)
 
 
-async def test_zoom_and_back(sample: SampleCapture, opened: Opened) -> None:
-    async with opened(sample("fsdp_tp:loss"), size=(100, 30)) as driver:
-        await driver.until(lambda: driver.screen.linked is not None)
-        await driver.press("6", "z")
-        assert driver.screen.query_one(StagePane).size.width >= 98
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+@pytest.mark.parametrize("pane", MainScreen.PANES)
+async def test_zoom_fills_the_screen(
+    sample: SampleCapture, opened: Opened, size: tuple[int, int], pane: type[Widget]
+) -> None:
+    async with opened(sample("fsdp_tp:loss"), size=size) as driver:
+        await driver.ready()
+        for _ in MainScreen.PANES:
+            if driver.screen.query_one(pane).has_focus_within or driver.screen.query_one(pane).has_focus:
+                break
+            await driver.press("tab")
+        before = driver.screen.query_one(pane).region
         await driver.press("z")
-        assert driver.screen.query_one(StagePane).size.width < 80
+        region = driver.screen.query_one(pane).region
+        assert (region.width, region.height) == (size[0], size[1] - 1)  # the footer stays
+        await driver.press("escape")
+        await driver.until(lambda: driver.screen.query_one(pane).region == before)
 
 
 @pytest.mark.parametrize("close", ["escape", "q", "question_mark"])
@@ -121,7 +137,7 @@ async def test_help_names_the_keys(sample: SampleCapture, opened: Opened, close:
     async with opened(sample("fsdp_tp:loss"), size=(150, 90)) as driver:
         await driver.press("question_mark")
         assert isinstance(driver.app.screen, Help)
-        for words in ("next match", "unfold", "line up", "one pane on the whole screen", "the source"):
+        for words in ("next match", "unfold", "line up", "one pane on the whole screen", "next pane"):
             assert words in driver.text
         await driver.press(close)
         assert not isinstance(driver.app.screen, Help)
@@ -131,7 +147,7 @@ async def test_save(sample: SampleCapture, opened: Opened, tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     capture = sample("fsdp_tp:loss")
     async with opened(capture) as driver:
-        await driver.until(lambda: driver.screen.linked is not None)
+        await driver.ready()
         await driver.press("s", "enter")
         await driver.pilot.pause()
         kept = load(str(tmp_path / "loss.shardscope"), None)
@@ -142,12 +158,14 @@ async def test_save(sample: SampleCapture, opened: Opened, tmp_path: Path, monke
 
 async def test_narrow_screens_show_the_source_in_place_of_the_stage(sample: SampleCapture, opened: Opened) -> None:
     async with opened(sample("fsdp_tp:loss"), size=(80, 24)) as driver:
-        await driver.until(lambda: driver.screen.linked is not None)
-        assert not driver.screen.query_one(SourcePane).display
-        await driver.press("0")
+        await driver.ready()
+        assert not driver.screen.query_one("#lower").display
+        await driver.source()
         assert driver.screen.query_one(SourcePane).display
         assert not driver.screen.query_one(StagePane).display
         assert "lax.all_gather" in driver.text
-        await driver.press("6")
+        await driver.press("tab", "tab")
+        assert driver.screen.query_one("#upper").display
+        await driver.stage("hlo")
         assert driver.screen.query_one(StagePane).display
         assert all(len(line) <= 80 for line in driver.text.splitlines())

@@ -1,55 +1,134 @@
-"""How the screen looks, over a capture that was kept: it is also the oldest file that has to stay readable."""
+"""How the screens look, over a capture that was kept: it is also the oldest file that has to stay readable.
+
+What is compared is the text; `pytest tests/tui/test_looks.py --snapshot-update` writes it anew, to be looked at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib.metadata import version
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.file import load
-from shardscope.tui.app import ShardscopeApp
+from shardscope.inspector.capture.model import Capture, Failure, Stage
+from shardscope.inspector.diff.diff import diff
+from shardscope.inspector.pipeline import inspect
+from shardscope.parsers.source import Source
+from shardscope.tui.app import DiffApp, ShardscopeApp, ThemedApp
 from shardscope.tui.main_screen import MainScreen
-from shardscope.tui.palette import DARK, LIGHT
-from shardscope.tui.stage_pane import StagePane
-from textual.pilot import Pilot
 
-KEPT = Path(__file__).parent / "looks" / "fsdp_tp.capture"
+from .conftest import Driver
 
-Compare = Callable[..., bool]
+LOOKS = Path(__file__).parent / "looks"
+KEPT = LOOKS / "fsdp_tp.capture"
 
-TAKEN_WITH = "8.2.8"
-"""The version of Textual that the pictures are of; others draw some lines in other pieces."""
+SIZES = [(80, 24), (120, 40)]
 
-pytestmark = pytest.mark.skipif(version("textual") != TAKEN_WITH, reason=f"the pictures are of Textual {TAKEN_WITH}")
+SCREENS = {
+    "overview": ("1",),
+    "findings": ("2",),
+    "collectives": ("3",),
+    "copying": ("3", "y"),
+    "shardings": ("escape", "4"),
+    "inputs": ("5", "end"),
+    "variance": ("6",),
+    "values": ("7",),
+    "messages": ("9",),
+    "code": ("3", "enter"),
+    "source": ("shift+tab",),
+    "help": ("question_mark",),
+}
+"""The keys that lead from each screen to the next."""
 
-
-@pytest.mark.parametrize(
-    ("size", "theme", "keys"),
-    [
-        ((150, 45), DARK.name, ("6",)),
-        ((150, 45), LIGHT.name, ("1", "v")),
-        ((80, 24), DARK.name, ("0",)),
-        ((200, 50), DARK.name, ("2", "a")),
-    ],
-    ids=["collectives", "variance-on-light", "narrow", "wide"],
+FAILED = Failure(
+    "function",
+    "ValueError: operand has shape (8, 3)",
+    "trace",
+    details='Traceback:\n  File "script.py", line 3, in fn\nValueError: operand has shape (8, 3)',
+    hint="give --arg a shape that fits",
 )
-def test_screen(snap_compare: Compare, size: tuple[int, int], theme: str, keys: tuple[str, ...]) -> None:
-    app = ShardscopeApp((load(KEPT),))
-    app.theme = theme
 
-    async def everything_is_there(pilot: Pilot[None]) -> None:
-        screen = app.screen
-        assert isinstance(screen, MainScreen)
-        while screen.linked is None:
-            await pilot.pause(0.05)
-        view = screen.query_one(StagePane).view
-        for key in keys:
-            await pilot.press(key)
-            while not (view.linked and view.source.name == screen.stage):
-                await pilot.pause(0.05)
-        seen = ""
-        while seen != (seen := app.export_screenshot()):
-            await pilot.pause(0.5)
+GROUPS = ",".join("{" + ",".join(str(16 * row + column) for column in range(16)) + "}" for row in range(16))
+LARGE_MESH = f"""HloModule m, num_partitions=256
 
-    assert snap_compare(app, terminal_size=size, run_before=everything_is_there)
+%add (a: f32[], b: f32[]) -> f32[] {{
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}}
+
+ENTRY %main (x: f32[64]) -> f32[64] {{
+  %x = f32[64]{{0}} parameter(0)
+  ROOT %r = f32[64]{{0}} all-reduce(%x), replica_groups={{{GROUPS}}}, use_global_device_ids=true, \
+channel_id=1, to_apply=%add
+}}
+"""
+
+
+def kept() -> Capture:
+    return load(KEPT)
+
+
+def of_text(text: str) -> Capture:
+    return Capture(stages=(Stage("hlo", "hlo", Source("m.hlo", text.encode())),), complete=True)
+
+
+@asynccontextmanager
+async def opened(app: ThemedApp, size: tuple[int, int]) -> AsyncIterator[Driver]:
+    async with app.run_test(size=size) as pilot:
+        driver = Driver(app, pilot)
+        if isinstance(app, ShardscopeApp):
+            await driver.until(lambda: isinstance(app.screen, MainScreen) and not driver.screen.waiting)
+        yield driver
+
+
+async def settled(driver: Driver) -> str:
+    """What is on the screen when it changes no more."""
+    seen = ""
+    while seen != (seen := driver.text):
+        await driver.pilot.pause(0.5)
+    return "\n".join(line.rstrip() for line in seen.splitlines()) + "\n"
+
+
+def compare(name: str, size: tuple[int, int], text: str, *, update: bool) -> None:
+    path = LOOKS / f"{name}-{size[0]}x{size[1]}.txt"
+    if update:
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.fixture
+def update(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("update_snapshots", default=False))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_screens_of_a_program(size: tuple[int, int], update: bool) -> None:
+    async with opened(ShardscopeApp((kept(),)), size) as driver:
+        for name, keys in SCREENS.items():
+            for key in keys:
+                await driver.press(key)
+            compare(name, size, await settled(driver), update=update)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_failure(size: tuple[int, int], update: bool) -> None:
+    failed = replace(kept(), stages=(), execution=None, probes=(), failure=FAILED, complete=False)
+    async with opened(ShardscopeApp((failed,)), size) as driver:
+        compare("failure", size, await settled(driver), update=update)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_large_mesh(size: tuple[int, int], update: bool) -> None:
+    async with opened(ShardscopeApp((of_text(LARGE_MESH),)), size) as driver:
+        await driver.ready()
+        compare("large-mesh", size, await settled(driver), update=update)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_diff(size: tuple[int, int], update: bool) -> None:
+    text = LARGE_MESH.replace("channel_id=1", "channel_id=2").replace("f32[64]", "bf16[64]")
+    async with opened(DiffApp(diff(*(inspect(of_text(each)) for each in (LARGE_MESH, text)))), size) as driver:
+        compare("diff", size, await settled(driver), update=update)

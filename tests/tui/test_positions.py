@@ -94,12 +94,12 @@ def test_markdown(report: Report) -> None:
 
 
 TABS = {
-    "f": "findings",
-    "c": "collectives-table",
-    "h": "shardings-table",
-    "v": "variance",
-    "e": "devices",
-    "p": "problems",
+    "2": "findings",
+    "3": "collectives-table",
+    "4": "shardings-table",
+    "6": "variance",
+    "7": "devices",
+    "9": "problems",
 }
 
 

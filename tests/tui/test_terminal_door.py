@@ -67,8 +67,8 @@ def visiting(keys):
 
 found = [load(path) for path in sys.argv[1:]]
 for capture in found[:-1]:
-    ShardscopeApp((capture,)).run(auto_pilot=visiting("p"))
-ShardscopeApp((found[-1],)).run(auto_pilot=visiting("f h a v e l p o c enter 0 1 5"))
+    ShardscopeApp((capture,)).run(auto_pilot=visiting("9"))
+ShardscopeApp((found[-1],)).run(auto_pilot=visiting("2 4 5 6 7 8 9 0 3 enter 1 tab tab tab tab"))
 DiffApp(diff(inspect(found[-1]), inspect(found[-1]))).run(auto_pilot=visiting("down"))
 print("END OF SCREENS", flush=True)
 for path in sys.argv[-1:]:

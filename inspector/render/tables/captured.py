@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ....parsers.errors import Problem
 from ...capture.model import PHASES, Failure, Message, Value
@@ -21,8 +22,8 @@ def arguments(report: Report) -> Table:
     rows = [_row(side, value, number) for side, values in sides.items() for number, value in enumerate(values)]
     return Table(
         id="values",
-        title="Arguments & outputs",
-        key="a",
+        title="Inputs/outputs",
+        key="5",
         columns=(
             Column("", 3, 1, where="screen"),
             Column("value", 10, 5),
@@ -65,18 +66,33 @@ def problems(report: Report) -> Table:
     found = list(_entries(report))
     return Table(
         id="problems",
-        title="Problems",
-        key="p",
+        title="Messages",
+        key="9",
         columns=(Column("", 7, 3), Column("what", 20, 4), Column("where", 8, 2), Column("while", 6, 1)),
         rows=tuple(Row(_cells(entry), entry, isinstance(entry, Failure)) for entry in found),
         heading="Messages" if any(not isinstance(entry, Failure) for entry in found) else "",
-        empty_text="No problems.",
+        empty_text="No messages.",
         most=40,
         unit="message",
         details=_details,
         early=True,
         in_full=True,
     )
+
+
+MAX_WORST = 4
+"""Messages, and places that could not be read, in the overview."""
+
+
+def worst_problems(report: Report) -> Table:
+    """Errors and warnings alone, without the failure, which the overview begins with."""
+    table = problems(report)
+    rows = tuple(row for row in table.rows if not row.minor and not _is_note(row.value))
+    return replace(table, rows=rows, heading=table.heading if rows else "", most=MAX_WORST)
+
+
+def _is_note(entry: object) -> bool:
+    return isinstance(entry, PlacedMessage) and entry.message.level == "info"
 
 
 def _entries(report: Report) -> Sequence[Entry]:

@@ -36,18 +36,15 @@ def programs(report: Report) -> list[str]:
     return [name for name in (*partitioned, *UNPARTITIONED) if STAGES[name].title and name in there]
 
 
-def collectives(
-    report: Report, program: str | None = None, unfolded: Collection[Key] = (), by_bytes: bool = True
-) -> Table:
-    """Those of one program. Collectives that differ in nothing shown are one row, unless that row is unfolded.
+def collectives(report: Report, program: str | None = None, unfolded: Collection[Key] = ()) -> Table:
+    """Those of one program, what sends most first. Collectives that differ in nothing shown are one row, unless that is
+    unfolded.
 
     The value of a row are its collectives.
     """
     stage = program or next(iter(programs(report)), None)
     listed = [collective for collective in report.collectives if collective.stage == stage]
-    groups = rows_of(listed, report)
-    if by_bytes:
-        groups = tuple(sorted(groups, key=lambda group: -(group.total_wire or 0)))
+    groups = sorted(rows_of(listed, report), key=lambda group: -(group.total_wire or 0))
     totals = [group.total_wire for group in groups]
     whole = None if None in totals else sum(each or 0 for each in totals)
     estimated = any(collective.estimate is not None for collective in listed)
@@ -60,20 +57,20 @@ def collectives(
     return Table(
         id="collectives",
         title="Collectives",
-        key="c",
+        key="3",
         columns=(
             Column("", 2, 5, "right"),
             Column("kind", 14, 10),
             Column("axes", 5, 9),
-            Column("per device", 12, 6),
-            Column("total", 8, 8, "right", "documents"),
+            Column("per device", 12, 4),
+            Column("total", 8, 8, "right"),
             Column("share", 5, 8, "right", "documents"),
-            Column("wire", 8, 8, "right"),
+            Column("wire", 8, 2, "right"),
             Column("runs", 4, 7, "right"),
             *([Column("est.", 6, 8, "right")] if estimated else []),
             Column("by", 4, 3),
             Column("pass", 4, 2),
-            Column("from", 12, 4),
+            Column("from", 12, 7),
         ),
         rows=tuple(rows),
         heading=_heading(report, stage, groups),

@@ -24,8 +24,8 @@ def live(report: Report) -> Table:
     made_up = ", on synthetic inputs" if ran is not None and ran.seeded_inputs else ""
     return Table(
         id="live",
-        title="Live",
-        key="l",
+        title="Run",
+        key="8",
         columns=(
             Column("output", 8, 9),
             Column("type", 8, 7),
@@ -39,8 +39,14 @@ def live(report: Report) -> Table:
         empty_text=not_run(report),
         most=12,
         unit="output",
+        details=_values,
         early=True,
     )
+
+
+def _values(value: object) -> Sequence[Detail]:
+    """The values of an output, as they print."""
+    return [Detail("values", value.values, is_code=True)] if isinstance(value, OutputSummary) and value.values else ()
 
 
 def not_run(report: Report) -> str:
@@ -112,8 +118,8 @@ def devices(report: Report) -> Table:
     places = {id(value): number for number, value in enumerate(report.probes)}
     return Table(
         id="devices",
-        title="Each device",
-        key="e",
+        title="Values",
+        key="7",
         columns=(
             Column("when", 6, 7),
             Column("primitive", 8, 6),

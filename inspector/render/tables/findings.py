@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ...findings.fixes.apply import diff_of
 from ...report import SEVERITIES, Finding, Report, Suppressed
 from ...units import format_bytes
-from ..finding_facts import counted, facts, suppressed_by, where
+from ..finding_facts import counted, evidence, fix_facts, suppressed_by, where
 from ..table import Cell, Column, Detail, Piece, Role, Row, Table, axes_cell, plain_text, titled
 
 ROLES: dict[str, Role] = {"error": "error", "warning": "warning", "info": "aside"}
@@ -21,7 +21,7 @@ def findings(report: Report) -> Table:
     return Table(
         id="findings",
         title="Findings",
-        key="f",
+        key="2",
         columns=(
             Column("", 7, 7),
             Column("rule", 4, 9),
@@ -116,11 +116,12 @@ def _suppressed(known: Suppressed) -> Row:
 
 
 def _details(value: object, report: Report) -> Sequence[Detail]:
-    """How it is known, what fixes it, and the change."""
+    """What fixes it, the change, and how it is known."""
     if isinstance(value, Suppressed):
         return [Detail("suppressed", suppressed_by(value.by))]
     if not isinstance(value, Finding):
         return ()
     change = "\n".join(diff_of(report.program, value.proposal))
-    labelled = [Detail(name, text) for name, text in facts(value)]
-    return [*labelled, *([Detail("change", change, is_code=True)] if change else [])]
+    fix = [Detail(name, text) for name, text in fix_facts(value)]
+    known = [Detail(name, text) for name, text in evidence(value)]
+    return [*fix, *([Detail("change", change, is_code=True)] if change else []), *known]

@@ -50,7 +50,7 @@ def _table(rows: Sequence[Row], heading: str = "", notes: Callable[[], Iterable[
     return Table(
         id="shardings",
         title="Shardings",
-        key="h",
+        key="4",
         columns=(
             Column("", where="documents"),
             Column("", 6, 4),
@@ -145,7 +145,7 @@ def variance(report: Report) -> Table:
     return Table(
         id="variance",
         title="Variance",
-        key="v",
+        key="6",
         columns=(
             Column("value", 12, 5),
             Column("type", 12, 6),

@@ -7,18 +7,16 @@ sections in full.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from io import StringIO
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from ...report import PlacedMessage, Report
+from ...report import Report
 from ..finding_facts import notes_text
 from ..overview import attention, in_order, nothing_sent
-from ..table import Table
 from ..tables import DETAILS
-from ..tables.captured import problems
+from ..tables.captured import worst_problems
 from ..tables.communication import communication
 from ..tables.findings import matters
 from ..tables.shardings import only_written, shardings
@@ -27,9 +25,6 @@ from .tables import data, table_section, text_of
 
 WIDTH = 1000
 """Columns in which two states of a part are compared."""
-
-MAX_PROBLEMS = 4
-"""Messages, and places that could not be read, in the short report."""
 
 
 def print_report(report: Report, console: Console, details: Collection[str] = (), begun: Report | None = None) -> None:
@@ -83,7 +78,7 @@ def _parts(report: Report, details: Collection[str]) -> Iterator[RenderableType 
     yield _findings(report, details)
     yield table_section(communication(report))
     if "messages" not in details:
-        yield table_section(_worst(problems(report)))
+        yield table_section(worst_problems(report))
     yield _state(report)
     if "shardings" not in details and only_written(report):
         yield table_section(shardings(report))
@@ -92,18 +87,6 @@ def _parts(report: Report, details: Collection[str]) -> Iterator[RenderableType 
             yield table_section(table(report))
     if not details and report.capture.failure is None:
         yield Text(f"more: -v, or --details {','.join(DETAILS)}", "dim")
-
-
-def _worst(table: Table) -> Table:
-    """Errors and warnings alone."""
-    rows = tuple(row for row in table.rows if not _is_note(row.value))
-    return replace(
-        table, rows=rows, heading=table.heading if any(not row.minor for row in rows) else "", most=MAX_PROBLEMS
-    )
-
-
-def _is_note(problem: object) -> bool:
-    return isinstance(problem, PlacedMessage) and problem.message.level == "info"
 
 
 def _state(report: Report) -> RenderableType | None:

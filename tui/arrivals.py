@@ -1,0 +1,64 @@
+"""What a screen makes of a report that arrives: what was known stays, and what was selected stays so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..inspector.capture.model import PHASES, Capture, Failure
+from ..inspector.render.tables.collectives import key_of
+from ..inspector.report import Collective, Finding, Report, ShardedValue
+from .entry_details import Selected
+from .stage_pane import label_of
+
+
+def analysed(capture: Capture) -> Capture:
+    """A capture without what no report depends on."""
+    return replace(capture, progress=None, stdout="", stderr="", timings={}, complete=False)
+
+
+def waiting_for(capture: Capture, reported: Capture | None) -> str:
+    """What is going on; empty where all of a capture was analysed, and no more comes."""
+    if capture.progress is not None:
+        return PHASES[capture.progress.phase]
+    if reported is not None and analysed(reported) == analysed(capture):
+        return ""
+    if not (capture.stages or capture.failure or capture.complete):
+        return PHASES["start"]
+    return f"reading {label_of(capture.stages[-1].name)}" if capture.stages else "analyzing"
+
+
+def merged(before: Report | None, arrived: Report, *, whole: bool) -> Report:
+    """The report to show: a first look at a program knows less than the report before it."""
+    if whole or before is None:
+        return arrived
+    return replace(before, program=arrived.program, meshes=arrived.meshes, shardings=arrived.shardings)
+
+
+def same_entry(selected: Selected | None, report: Report) -> Selected | None:
+    """What was selected, as it is in another report; of the same place where there is none that is equal."""
+    match selected:
+        case Finding():
+            same = (f for f in report.findings if (f.rule, f.place) == (selected.rule, selected.place))
+            alike = (f for f in report.findings if (f.rule, f.place.what) == (selected.rule, selected.place.what))
+            return next(same, None) or next(alike, selected)
+        case Collective():
+            return _same_collective(selected, report)
+        case ShardedValue():
+            alike_values = (v for v in report.shardings if (v.role, v.name) == (selected.role, selected.name))
+            return selected if selected in report.shardings else next(alike_values, selected)
+        case Failure():
+            return report.capture.failure or selected
+    return selected
+
+
+def _same_collective(selected: Collective, report: Report) -> Collective:
+    found = [each for each in report.collectives if each.stage == selected.stage]
+    same = (each for each in found if key_of(each) == key_of(selected) and each.kind == selected.kind)
+    function = selected.source.frame.function if selected.source.frame is not None else ""
+    alike = (
+        each
+        for each in found
+        if (each.kind, each.axes, each.direction) == (selected.kind, selected.axes, selected.direction)
+        and (each.source.frame.function if each.source.frame is not None else "") == function
+    )
+    return next(same, None) or next(alike, selected)

@@ -1,0 +1,74 @@
+"""Columns of a table on lines of limited width: which are shown, and how wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from textual.content import Content
+
+from ..inspector.render.table import Column
+
+BETWEEN = 2
+"""Blank columns between two of a table."""
+
+
+def fitted(columns: Sequence[Column], natural: Sequence[int], width: int) -> tuple[tuple[int, int], ...]:
+    """The columns that are shown, as pairs of index and width. `natural` is the width that each would need.
+
+    The more important a column is, the sooner it gets what it needs; those that are equally important share.
+    """
+    least = [min(need, column.least) for column, need in zip(columns, natural, strict=True)]
+    by_importance = sorted(range(len(columns)), key=lambda index: -columns[index].importance)
+    shown = list(by_importance)
+    while len(shown) > 1 and sum(least[index] + BETWEEN for index in shown) - BETWEEN > width:
+        shown.pop()
+    left = width + BETWEEN - sum(least[index] + BETWEEN for index in shown)
+    widths = {index: least[index] for index in shown}
+    for _, equals in groupby(shown, key=lambda index: columns[index].importance):
+        # Who needs least comes first, so that what it does not take is left for the others.
+        waiting = sorted(equals, key=lambda index: natural[index] - widths[index])
+        for place, index in enumerate(waiting):
+            more = min(natural[index] - widths[index], max(left, 0) // (len(waiting) - place))
+            widths[index] += more
+            left -= more
+    return tuple(sorted(widths.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Columns with the width that each needs for all its cells."""
+
+    columns: tuple[Column, ...] = ()
+    natural: tuple[int, ...] = ()
+
+    def line(self, cells: Sequence[Content], width: int) -> Content:
+        """The cells of a row in that many columns of the screen; the less important ones are left out."""
+        shown = fitted(self.columns, self.natural, width)
+        return Content(" " * BETWEEN).join(self._cell(cells[index], index, size) for index, size in shown)
+
+    def column_at(self, x: int, width: int) -> int | None:
+        """The column that is drawn at a position of such a line."""
+        for index, size in fitted(self.columns, self.natural, width):
+            if 0 <= x < size + BETWEEN:
+                return index
+            x -= size + BETWEEN
+        return None
+
+    def _cell(self, cell: Content, index: int, width: int) -> Content:
+        cell = cell.truncate(width, ellipsis=True)
+        blank = width - cell.cell_length
+        return cell.pad_left(blank) if self.columns[index].align == "right" else cell.pad_right(blank)
+
+
+def grid_of(columns: Sequence[Column], rows: Iterable[Sequence[Content]]) -> Grid:
+    """The grid in which the widest cell of each column has room."""
+    widths = [len(column.title + SORTED if column.title else "") for column in columns]
+    for row in rows:
+        widths = [max(width, cell.cell_length) for width, cell in zip(widths, row, strict=True)]
+    return Grid(tuple(columns), tuple(widths))
+
+
+SORTED = "▼"
+"""After the title of the column by which rows are sorted."""

@@ -1,0 +1,83 @@
+"""What the palette finds: every key that does something, every tab and stage, findings, and lines of the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from textual.binding import Binding
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+from textual.keys import format_key
+
+from .text_view import TextView
+
+MAX_LINES = 20
+"""Lines of a text that are offered for one query."""
+
+MAX_CHARACTERS = 120
+"""Of a line."""
+
+
+class Actions(Provider):
+    """The keys that do something here, by what they do."""
+
+    def _actions(self) -> Iterator[tuple[Binding, str]]:
+        told = set()
+        for active in self.screen.active_bindings.values():
+            binding = active.binding
+            words = binding.tooltip or binding.description
+            if words and active.enabled and binding.action not in told:
+                told.add(binding.action)
+                yield binding, words
+
+    async def discover(self) -> Hits:
+        for binding, words in self._actions():
+            yield DiscoveryHit(f"{words}  ({format_key(binding.key)})", self._run(binding), text=words)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for binding, words in self._actions():
+            if (score := matcher.match(words)) > 0:
+                yield Hit(score, Content.assemble(words, (f"  {format_key(binding.key)}", "dim")), self._run(binding))
+
+    def _run(self, binding: Binding) -> partial[None]:
+        return partial(self.app.simulate_key, binding.key)
+
+
+class Lines(Provider):
+    """A line of the text that has the focus by its number, and lines of all texts by what they say."""
+
+    async def search(self, query: str) -> Hits:
+        views = [view for view in self.screen.query(TextView) if view.display and view.index.count]
+        focused = self.focused if isinstance(self.focused, TextView) else next(iter(views), None)
+        if query.isdecimal() and focused is not None:
+            yield Hit(1.0, Content(f"line {query} of {name_of(focused)}"), partial(go_to, focused, int(query) - 1))
+            return
+        needle = query.lower().encode()
+        for view in views if len(query) > 2 else ():
+            for line in matching_lines(view, needle):
+                words = f"{name_of(view)}:{line + 1}  {view.text_of(line).strip()[:MAX_CHARACTERS]}"
+                yield Hit(0.4, Content(words), partial(go_to, view, line))
+
+
+def matching_lines(view: TextView, needle: bytes) -> Iterator[int]:
+    """The first lines that hold a text."""
+    data, position = view.source.data.lower(), 0
+    for _ in range(MAX_LINES):
+        if (position := data.find(needle, position)) < 0:
+            return
+        line = view.index.line_at(position)
+        yield line
+        position = view.index.span(line)[1]
+
+
+def name_of(view: TextView) -> str:
+    """How a text is called."""
+    return view.source.name.rpartition("/")[2]
+
+
+def go_to(view: TextView, line: int) -> None:
+    """Show a line, as if the user had gone there."""
+    view.focus()
+    view.move_to(line)

@@ -1,0 +1,184 @@
+"""The part of the screen that closes the loop with the editor: capture again, compare, copy, try a fix."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on, work
+from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+
+from ..inspector.diff.diff import Diff, diff
+from ..inspector.diff.headline import headline
+from ..inspector.findings.policy import EVERYTHING, Policy
+from ..inspector.render.printable import printable
+from ..inspector.report import Finding, Report
+from ..inspector.selection.selection import Selection
+from .choice_screen import ChoiceScreen
+from .copying import copies
+from .diff_screen import DiffScreen
+from .edit_loop import PERIOD_S, CannotApplyError, EditLoop
+from .entry_details import Selected
+from .feed import Feed
+from .prompt import PromptedScreen
+from .reading_screen import ReadingScreen
+from .text_view import TextView
+
+NO_REQUEST = "This capture is of a file: `shardscope run` captures a function, and can capture it again."
+
+
+class EditScreen(PromptedScreen):
+    """A screen over a capture that may be made again."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("r", "rerun", "rerun", tooltip="capture again; what is shown stays until that has ended"),
+        Binding("d", "compare", "compare", tooltip="what differs from the run before, or between targets"),
+        Binding("y", "copy", "copy", tooltip="copy what is selected"),
+        Binding("A", "apply", "apply fix", show=False, tooltip="apply the fix in a copy, and show what it changes"),
+    ]
+
+    report: reactive[Report | None] = reactive(None)
+    selected: reactive[Selected | None] = reactive(None)
+    linked: reactive[Selection | None] = reactive(None)
+    changed: reactive[str | None] = reactive(None)
+    """A file that was saved since it was captured."""
+
+    def __init__(self, feed: Feed, policy: Policy = EVERYTHING, loop: EditLoop | None = None) -> None:
+        super().__init__()
+        self._feed = feed
+        self._policy = policy
+        self._edit_loop = loop
+        self._run_before: Report | None = None
+        self._run_shown = feed.runs
+        self.rerunning = ""
+
+    def on_mount(self) -> None:
+        if self._edit_loop is not None:
+            self.set_interval(PERIOD_S, self._look_at_files)
+
+    @property
+    def line(self) -> str:
+        """The text in which what is selected stands."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Say anew what is going on."""
+        raise NotImplementedError
+
+    def _look_at_files(self) -> None:
+        if self._edit_loop is None or self.rerunning:
+            return
+        self.changed = self._edit_loop.changed(self.report)
+        if self.changed is not None and self._edit_loop.watch:
+            self.action_rerun()
+
+    def action_rerun(self) -> None:
+        """Capture again."""
+        if self._edit_loop is None:
+            self.notify(NO_REQUEST)
+        elif not self.rerunning:
+            self.changed, self.rerunning = None, "rerun: starting Python"
+            self._feed.rerun(self._edit_loop.begin)
+            self.settle()
+
+    @on(Feed.Rerunning)
+    def _is_rerunning(self, event: Feed.Rerunning) -> None:
+        self.rerunning = f"rerun: {event.phase}"
+        self.settle()
+
+    def took_another_run(self) -> bool:
+        """Whether what has arrived is of another run than what is shown."""
+        if self._feed.runs == self._run_shown:
+            return False
+        self._run_shown, self.rerunning = self._feed.runs, ""
+        if self.report is not None and self.report.capture.failure is None:
+            self._run_before = self.report
+        return True
+
+    @work(thread=True, exclusive=True, group="compare")
+    def tell_what_changed(self, after: Report) -> None:
+        """Say in a line what differs from the run before."""
+        before = self._run_before
+        if before is None or after.capture.failure is not None:
+            return
+        words = headline(diff(before, after))
+        self.app.call_from_thread(
+            self.notify, f"{words}\nd shows what differs", title="since the run before", markup=False
+        )
+
+    async def action_compare(self) -> None:
+        """Show what differs from the run before; else what the application can compare."""
+        if self._run_before is not None and self.report is not None:
+            self._compare(self._run_before, self.report)
+        elif self.app.check_action("diff", ()):
+            await self.run_action("app.diff")
+        else:
+            self.notify("There is no other run to compare with: r captures again." if self._edit_loop else NO_REQUEST)
+
+    @work(thread=True, exclusive=True, group="compare")
+    def _compare(self, before: Report, after: Report) -> None:
+        self.app.call_from_thread(self.app.push_screen, DiffScreen(diff(before, after)))
+
+    def action_copy(self) -> None:
+        """Copy what is selected; where several texts are of use, ask which."""
+        if self.report is None:
+            return
+        found = list(copies(self.report, self.selected, self.linked, self.line))
+        if isinstance(self.focused, TextView):
+            found = [("the line", self.focused.text_of(self.focused.cursor)), *found[1:]]
+        if not found:
+            self.notify("Nothing is selected that could be copied.")
+            return
+
+        def chosen(number: int | None) -> None:
+            if number is not None:
+                name, text = found[number]
+                self.app.copy_to_clipboard(text)
+                self.notify(f"copied {name}: {len(text):,} characters")
+
+        if len(found) == 1:
+            chosen(0)
+        else:
+            self.app.push_screen(ChoiceScreen("copy", found), chosen)
+
+    def read(self, finding: Finding) -> None:
+        """Show a finding on the whole screen, and do with it what is wanted then."""
+        report = self.report
+        if report is None or finding not in report.findings:
+            return
+        screen = ReadingScreen(report, report.findings, report.findings.index(finding))
+
+        def done(what: str | None) -> None:
+            if what == "apply":
+                self._apply(report, screen.finding)
+            elif what == "code":
+                self.show_code(screen.finding)
+
+        self.app.push_screen(screen, done)
+
+    def show_code(self, what: Selected) -> None:
+        """Go to the code of an entry."""
+        raise NotImplementedError
+
+    def action_apply(self) -> None:
+        """Apply the fix of the finding that is selected."""
+        if isinstance(self.selected, Finding) and self.report is not None:
+            self._apply(self.report, self.selected)
+        else:
+            self.notify("Select a finding, whose fix is to be applied.")
+
+    def _apply(self, report: Report, finding: Finding) -> None:
+        if self._edit_loop is None:
+            self.notify(NO_REQUEST)
+            return
+        self.notify(f"Capturing with the fix of {finding.rule} in a copy of the source …")
+        self._apply_in_copy(self._edit_loop, report, finding)
+
+    @work(thread=True, exclusive=True, group="apply")
+    def _apply_in_copy(self, loop: EditLoop, report: Report, finding: Finding) -> None:
+        try:
+            found: Diff = loop.with_fix(report, finding, self._policy)
+        except CannotApplyError as error:
+            self.app.call_from_thread(self.notify, printable(str(error)), severity="warning", markup=False)
+        else:
+            self.app.call_from_thread(self.app.push_screen, DiffScreen(found))

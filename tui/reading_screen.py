@@ -1,0 +1,81 @@
+"""A finding on the whole screen: what is wrong, the patch in full, and how it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from ..inspector.findings.fixes.apply import diff_of
+from ..inspector.report import Finding, Report
+from .entry_details import entry_details
+from .painted import data
+
+MAX_WIDTH = 120
+"""Columns of a line of prose; longer ones are hard to read."""
+
+
+class ReadingScreen(Screen[str]):
+    """One finding after the other; it ends with what is to be done with the one that is shown: `code`, or `apply`."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close('')", "back"),
+        Binding("enter", "close('code')", "go to the code"),
+        Binding("n", "step(1)", "next finding"),
+        Binding("N,p", "step(-1)", "finding before", show=False),
+        Binding("y", "copy", "copy the patch"),
+        Binding("A", "close('apply')", "apply to a copy and compare"),
+    ]
+
+    def __init__(self, report: Report, found: Sequence[Finding], shown: int) -> None:
+        super().__init__()
+        self._report = report
+        self._found = found
+        self._shown = shown
+
+    @property
+    def finding(self) -> Finding:
+        """The one that is shown."""
+        return self._found[self._shown]
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="reading-title", classes="pane-title")
+        with VerticalScroll(id="reading"):
+            yield Static(id="reading-text")
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        width = min(max(self.size.width - 6, 40), MAX_WIDTH)
+        title = data(f" finding {self._shown + 1} of {len(self._found)}", "$text-muted")
+        self.query_one("#reading-title", Static).update(title)
+        lines = Content("\n").join(entry_details(self._report, self.finding, width))
+        self.query_one("#reading-text", Static).update(lines)
+
+    def action_step(self, direction: int) -> None:
+        """Show another finding."""
+        self._shown = (self._shown + direction) % len(self._found)
+        self.query_one("#reading", VerticalScroll).scroll_home(animate=False)
+        self._draw()
+
+    def action_copy(self) -> None:
+        """Copy the patch; without one, the message and the fix."""
+        patch = "\n".join(diff_of(self._report.program, self.finding.proposal))
+        fix = "".join(f"\nfix: {each.title}" for each in self.finding.fixes[:1])
+        self.app.copy_to_clipboard(f"{patch}\n" if patch else f"{self.finding.message}{fix}")
+        self.notify("copied the patch" if patch else "copied the message: this finding has no patch")
+
+    def action_close(self, what: str) -> None:
+        """Go back, and say what is to be done."""
+        self.dismiss(what)
