@@ -13,10 +13,6 @@ from shardscope.exit_code import ExitCode
 from shardscope.signals import Stopped, stopping
 from shardscope.version import __version__
 
-SIGNALLED = 128
-"""What shells add to the number of a signal that ended a command."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     try:
@@ -26,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except Stopped as stopped:
-        return ExitCode(SIGNALLED + stopped.number)
+        return ExitCode(stopped.code)
     except (OSError, MemoryError) as error:  # of the system and not of what is asked for: no space, too many open files
         where = f"{filename}: " if (filename := getattr(error, "filename", None)) else ""
         why = getattr(error, "strerror", None) or str(error) or "there is not enough memory"

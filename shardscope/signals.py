@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +14,18 @@ from types import FrameType
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
-class Stopped(BaseException):
-    """This process was told to end, by a signal."""
+SIGNALLED = 128
+"""What shells add to the number of a signal that ended a command."""
+
+AGAIN_S = 1.0
+"""Seconds after which it is raised once more, if what was interrupted has swallowed it."""
+
+
+class Stopped(SystemExit):
+    """This process was told to end, by a signal; asyncio keeps to itself what is no SystemExit."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+        super().__init__(SIGNALLED + number)
 
 
 def _leave_terminal() -> None:
@@ -28,6 +35,13 @@ def _leave_terminal() -> None:
         if stat.S_ISCHR(os.fstat(descriptor).st_mode):
             os.dup2(nowhere, descriptor)
     os.close(nowhere)
+
+
+def _is_stopping(handled: BaseException | None) -> bool:
+    """Whether it is on its way, and what runs cleans up: an exception in a destructor, for example, goes nowhere."""
+    while handled is not None and not isinstance(handled, Stopped):
+        handled = handled.__context__
+    return handled is not None
 
 
 @contextmanager
@@ -43,6 +57,13 @@ def stopping() -> Iterator[None]:
         signal.signal(signal.SIGCONT, signal.SIG_DFL)  # comes with SIGHUP, and the screen would begin again
         if number == signal.SIGHUP:
             _leave_terminal()
+
+        def insist(alarm: int, frame: FrameType | None) -> None:
+            if not _is_stopping(sys.exception()):
+                raise Stopped(number)
+
+        signal.signal(signal.SIGALRM, insist)
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_S, AGAIN_S)
         raise Stopped(number)
 
     # Whoever starts a command with nohup has it ignore the end of the terminal.
@@ -52,5 +73,6 @@ def stopping() -> Iterator[None]:
             signal.signal(each, stop)
         yield
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for each, handler in before.items():
             signal.signal(each, handler)

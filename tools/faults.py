@@ -24,9 +24,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+from shardscope.inspector.capture.propagation import Propagation
+from shardscope.inspector.capture.protocol import bootstrap, wire
+from shardscope.inspector.capture.spawn import Request, capture
 
 DOCUMENTED = {0, 1, 2, 3, 4, 5, 6, 129, 130, 143}
 
@@ -47,8 +50,21 @@ WRAPPED = {
     "stat": (errno.EIO,),
 }
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL)
-MARK = "SHARDSCOPE_FAULTS"
+MARK = f"SHARDSCOPE_FAULTS_{os.getpid()}"
 SWEEP = "from shardscope.inspector.capture.scratch import Scratch; Scratch()"
+
+REPLAY = """
+import os, sys, time
+folder, *arguments = sys.argv[1:]
+if arguments:
+    data = open(folder + "/frames", "rb").read()
+    for start in range(0, len(data), len(data) // 10 + 1):
+        time.sleep(0.03)
+        os.write(int(arguments[1]), data[start:start + len(data) // 10 + 1])
+else:
+    source, destination, _ = sys.stdin.read().split("\\n")
+    open(destination, "wb").write(open(folder + "/propagated", "rb").read())
+"""
 
 SCRIPT = """
 import jax, jax.numpy as jnp
@@ -151,7 +167,7 @@ def prepare(folder: Path) -> None:
 def left_behind(folder: Path, before: set[str]) -> Iterator[str]:
     """What is there, and was not before: files, temporary folders, worktrees, processes."""
     for _ in range(100):
-        processes = list(_processes())
+        processes = list(_processes(folder))
         if not processes:
             break
         time.sleep(0.05)
@@ -163,12 +179,13 @@ def left_behind(folder: Path, before: set[str]) -> Iterator[str]:
         yield from (f"worktree {path.name}" for path in worktrees.iterdir())
 
 
-def _processes() -> Iterator[int]:
+def _processes(folder: Path) -> Iterator[int]:
     for place in Path("/proc").iterdir():
         if place.name.isdigit() and int(place.name) != os.getpid():
             with suppress(OSError):
                 state = (place / "stat").read_text().rpartition(")")[2].split()[0]
-                if MARK.encode() in (place / "environ").read_bytes() and state != "Z":
+                marked = MARK.encode() in (place / "environ").read_bytes()
+                if state != "Z" and (marked or folder.parent in Path(os.readlink(place / "cwd")).parents):
                     yield int(place.name)
 
 
@@ -259,30 +276,35 @@ def clean(folder: Path, before: set[str]) -> None:
     """Remove what a command has left, and what it wrote."""
     for path in [*(folder / "tmp").iterdir(), *(path for path in folder.iterdir() if path.name not in before)]:
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
-    for pid in _processes():
+    for pid in _processes(folder):
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
 
 
 def by_signals(folder: Path, commands: dict[str, Sequence[str]], moments: int) -> int:
-    """Send each signal at random moments; print a line for each command and signal, and return how many did wrong."""
+    """Send each signal at random moments; print a line for each command and signal, and return how many did wrong.
+
+    One in five commands is a process from nothing, and the others are forks, which have imported everything.
+    """
     before, bad, chance = {path.name for path in folder.iterdir()}, 0, random.Random(0)
-    environment = os.environ | {MARK: "1", "TMPDIR": str(folder / "tmp"), "COLUMNS": "120", "LINES": "40"}
     for name, command in commands.items():
-        started = time.monotonic()
-        full = [sys.executable, "-m", "shardscope", *command]
-        subprocess.run(full, cwd=folder, env=environment, capture_output=True, check=False)
-        length = time.monotonic() - started
+        _import_what_it_needs(folder, command)
+        lengths = []
+        for fresh in (True, False):
+            started = time.monotonic()
+            _ended(folder, command, fresh, None, 600)
+            lengths.append(time.monotonic() - started)
         for number in (*SIGNALS, None):
             statuses: dict[int, int] = {}
-            for _ in range(moments):
+            for count in range(moments):
                 clean(folder, before)
-                moment = chance.uniform(0.05, length)
-                end = _on_a_terminal if number is None else partial(_signalled, number)
-                status, output, errors = end(full, folder, environment, moment)
+                fresh = count % 5 == 0
+                moment = chance.uniform(0.05, lengths[not fresh] + (number is None))
+                status, output, errors = _ended(folder, command, fresh, number, moment, terminal=number is None)
                 statuses[status] = statuses.get(status, 0) + 1
                 killed = status == -(number or signal.SIGHUP)  # before it could do anything, or by SIGKILL
                 if number == signal.SIGKILL:
+                    environment = os.environ | {MARK: "1"}
                     subprocess.run([sys.executable, "-c", SWEEP], env=environment, check=True)
                 if problems := wrong(status, output, errors, left_behind(folder, before), killed):
                     bad += 1
@@ -296,46 +318,103 @@ def _word(number: signal.Signals | None) -> str:
     return "closed terminal" if number is None else number.name
 
 
-def _signalled(
-    number: signal.Signals, command: Sequence[str], folder: Path, environment: dict[str, str], moment: float
+def _ended(
+    folder: Path,
+    command: Sequence[str],
+    fresh: bool,
+    number: signal.Signals | None,
+    moment: float,
+    *,
+    terminal: bool = False,
 ) -> tuple[int, str, str]:
-    """The status, output and errors of a command that gets a signal after so many seconds."""
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as child:
-        time.sleep(moment)
-        child.send_signal(number)
-        output, errors = child.communicate(timeout=60)
-        return child.returncode, output, errors
-
-
-def _on_a_terminal(
-    command: Sequence[str], folder: Path, environment: dict[str, str], moment: float
-) -> tuple[int, str, str]:
-    """The status of a command whose terminal is closed after so many seconds, and what it had shown."""
-    child, terminal = pty.fork()
+    """The status, output and errors of a command that gets a signal after so many seconds, or loses its terminal."""
+    out, err = (folder.parent / name for name in ("stdout", "stderr"))
+    out.write_bytes(b"")
+    err.write_bytes(b"")
+    child, master = pty.fork() if terminal else (os.fork(), -1)
     if child == 0:
-        os.chdir(folder)
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
-        os.execve(command[0], command, environment)
+        _be(folder, command, fresh, None if terminal else (out, err))
     deadline, shown = time.monotonic() + moment, b""
-    with suppress(OSError):  # it has ended
-        while select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            shown += os.read(terminal, 1 << 16)
-    os.close(terminal)
-    for _ in range(600):
-        if (ended := os.waitpid(child, os.WNOHANG))[0]:
-            return os.waitstatus_to_exitcode(ended[1]), "", shown.decode(errors="replace")
+    ended = (0, 0)
+    while not ended[0] and (left := deadline - time.monotonic()) > 0:
+        with suppress(OSError):  # it has ended
+            if terminal and select.select([master], [], [], 0)[0]:
+                shown += os.read(master, 1 << 16)
+        time.sleep(min(left, 0.005))
+        ended = os.waitpid(child, os.WNOHANG)
+    if terminal:
+        os.close(master)
+    elif number is not None and not ended[0]:
+        os.kill(child, number)
+    for _ in range(1200):
+        ended = ended if ended[0] else os.waitpid(child, os.WNOHANG)
+        if ended[0]:
+            return os.waitstatus_to_exitcode(ended[1]), out.read_text(errors="replace"), err.read_text(errors="replace")
         time.sleep(0.05)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return -1, "", "Traceback\nno end after 30 s"
+    return -1, "", "Traceback\nno end after 60 s"
+
+
+def _be(folder: Path, command: Sequence[str], fresh: bool, files: tuple[Path, Path] | None) -> NoReturn:
+    """Become the command."""
+    os.chdir(folder)
+    os.environ |= {MARK: "1", "COLUMNS": "120", "LINES": "40", "TERM": "xterm-256color"}
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if files is not None:
+        for descriptor, place in zip((1, 2), files, strict=True):
+            os.dup2(os.open(place, os.O_WRONLY), descriptor)
+    if fresh:
+        os.execv(sys.executable, [sys.executable, "-m", "shardscope", *command])
+    from shardscope.cli import main
+
+    status = 99
+    try:
+        status = main(command)
+    except SystemExit as ending:
+        status = int(ending.code or 0)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        import atexit
+
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        atexit._run_exitfuncs()
+        os._exit(status)
+
+
+def record(folder: Path) -> None:
+    """Capture the script once, and have all captures replay that: importing JAX is what takes long."""
+    frames: list[bytes] = []
+    read, ask, command = wire.read, Propagation._ask, bootstrap.command
+
+    def reading(*arguments: Any) -> Iterator[wire.Frame]:
+        for frame in read(*arguments):
+            frames.append(wire.encode(frame))
+            yield frame
+
+    def asking(own: Propagation, process: Any, source: Path, destination: Path, wish: str) -> Any:
+        found = ask(own, process, source, destination, wish)
+        (folder.parent / "propagated").write_bytes(destination.read_bytes())
+        return found
+
+    wire.read, Propagation._ask = reading, asking  # type: ignore[assignment, method-assign]
+    *_, last = capture(Request(str(folder / "script.py:fn")))
+    wire.read, Propagation._ask = read, ask  # type: ignore[method-assign]
+    assert last.complete, last.failure
+    (folder.parent / "frames").write_bytes(b"".join(frames))
+
+    def replayed(python: str, entry: str, *arguments: str, hello: str = "") -> list[str]:
+        if entry not in ("main", "provenance"):
+            return command(python, entry, *arguments, hello=hello)
+        return [python, "-S", "-E", "-c", REPLAY, str(folder.parent), *arguments]
+
+    bootstrap.command = replayed
 
 
 def main() -> int:
@@ -354,6 +433,7 @@ def main() -> int:
         folder = Path(parent, "work")
         (folder / "tmp").mkdir(parents=True)
         prepare(folder)
+        record(folder)
         os.environ["TMPDIR"] = tempfile.tempdir = str(folder / "tmp")
         bad = 0
         if not options.fast and options.only != "numbers":
