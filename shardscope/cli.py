@@ -10,8 +10,9 @@ from typing import NoReturn
 
 from shardscope.commands import SUMMARIES, load
 from shardscope.exit_code import ExitCode
-from shardscope.signals import Stopped, stopping
+from shardscope.signals import stopped_by, stopping
 from shardscope.version import __version__
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
@@ -19,11 +20,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _occupy_standard_descriptors()
         with stopping():
             return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # where signals are not ours to handle
         return ExitCode.INTERRUPTED
-    except Stopped as stopped:
-        return ExitCode(stopped.code)
-    except (OSError, MemoryError) as error:  # of the system and not of what is asked for: no space, too many open files
+    except BaseException as error:
+        if (stopped := stopped_by(error)) is not None:
+            return ExitCode(stopped.code)
+        if not isinstance(error, (OSError, MemoryError)):
+            raise
+        # Of the system, and not of what is asked for: no space, too many open files.
         where = f"{filename}: " if (filename := getattr(error, "filename", None)) else ""
         why = getattr(error, "strerror", None) or str(error) or "there is not enough memory"
         return _complain(f"{where}{why}", ExitCode.SYSTEM_FAILED)

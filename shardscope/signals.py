@@ -1,4 +1,4 @@
-"""Signals that end a command: they end it as Ctrl-C does, so that nothing is left behind."""
+"""Signals that end a command: an exception in the main thread unwinds it, so that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-ENDING = (signal.SIGTERM, signal.SIGHUP)
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 SIGNALLED = 128
@@ -37,11 +37,11 @@ def _leave_terminal() -> None:
     os.close(nowhere)
 
 
-def _is_stopping(handled: BaseException | None) -> bool:
-    """Whether it is on its way, and what runs cleans up: an exception in a destructor, for example, goes nowhere."""
+def stopped_by(handled: BaseException | None) -> Stopped | None:
+    """What an exception was raised in the course of: classes make others of what is raised while they are made."""
     while handled is not None and not isinstance(handled, Stopped):
-        handled = handled.__context__
-    return handled is not None
+        handled = handled.__cause__ or handled.__context__
+    return handled
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def stopping() -> Iterator[None]:
             _leave_terminal()
 
         def insist(alarm: int, frame: FrameType | None) -> None:
-            if not _is_stopping(sys.exception()):
+            if stopped_by(sys.exception()) is None:  # it was raised in a destructor, for example, and went nowhere
                 raise Stopped(number)
 
         signal.signal(signal.SIGALRM, insist)

@@ -11,7 +11,9 @@ no process, no temporary folder, no worktree. The last line of standard error sa
 from __future__ import annotations
 
 import argparse
+import builtins
 import errno
+import io
 import os
 import pty
 import random
@@ -102,6 +104,34 @@ SLOW: dict[str, Sequence[str]] = {
 }
 
 
+class Counted(io.FileIO):
+    """A file whose writes and reads are counted."""
+
+    count: Callable[[str], None]
+
+    def write(self, data: Any) -> int:
+        """Write, or fail."""
+        self.count("write")
+        return super().write(data)
+
+    def readinto(self, buffer: Any) -> int:
+        """Read, or fail."""
+        self.count("read")
+        return super().readinto(buffer)
+
+    def readall(self) -> bytes:
+        """Read all, or fail."""
+        self.count("read")
+        return super().readall()
+
+
+def opened(file: Any, mode: str = "r", buffering: int = -1, *rest: Any, closefd: bool = True, **options: Any) -> Any:
+    """As `open`."""
+    raw = Counted(file, mode.replace("b", "").replace("t", ""), closefd)
+    buffered = io.BufferedReader(raw) if mode.startswith("r") and "+" not in mode else io.BufferedWriter(raw)
+    return buffered if "b" in mode else io.TextIOWrapper(buffered, *rest, **options)
+
+
 class Faults:
     """Fails the n-th of the calls of one kind that are made from now on; `hit` tells whether there were so many."""
 
@@ -110,6 +140,8 @@ class Faults:
         sys.addaudithook(self._audit)
         for name in WRAPPED:
             self._wrap(name)
+        Counted.count = staticmethod(self._count)
+        builtins.open = io.open = opened  # type: ignore[assignment]
 
     def arm(self, kind: str, number: int, code: int) -> None:
         """Let that call fail."""
@@ -194,9 +226,16 @@ def wrong(status: int, output: str, errors: str, left: Iterable[str], killed: bo
     found = list(left)
     if not killed and status not in DOCUMENTED:
         found.append(f"status {status}")
-    if "Traceback" in errors or "Exception ignored" in errors:
+    began = "in main" in errors or status != -signal.SIGINT  # and is not Python itself, which is still starting
+    if ("Traceback" in errors or "Exception ignored" in errors) and began:
         found.append(f"traceback: {errors.strip().splitlines()[-1]}")
-    if not killed and status and not errors.strip() and status not in (1, 3) and status < 128:
+    if (
+        not killed
+        and status
+        and not (errors.strip() or '"failure"' in output)
+        and status not in (1, 3)
+        and status < 128
+    ):
         found.append("no word")
     return found
 
@@ -216,7 +255,7 @@ def run_forked(faults: Faults, folder: Path, command: Sequence[str], fault: tupl
             for descriptor, place in ((1, out), (2, err)):
                 os.dup2(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
             result = os.open(hit, os.O_WRONLY)
-            sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
+            sys.stdout, sys.stderr = (opened(number, "w", closefd=False) for number in (1, 2))
             faults.arm(*fault)
             try:
                 status = main(command)

@@ -16,6 +16,9 @@ from typing import BinaryIO
 
 from .model import CaptureError
 
+DESCRIPTORS = "/proc/self/fd"
+"""What has a name for each open file, also for one without a name of its own."""
+
 
 class OutputError(CaptureError):
     """A result that could not be written."""
@@ -33,7 +36,8 @@ def check_writable(path: Path | str) -> None:
         if kept is None or _replaceable(place, kept):
             name, descriptor = _beside(place)
             os.close(descriptor)
-            os.unlink(name)
+            if name is not None:
+                os.unlink(name)
         elif stat.S_ISDIR(kept.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         elif not os.access(place, os.W_OK):
@@ -64,10 +68,13 @@ def written(path: Path | str) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
+                if name is None:
+                    name = _linked(file.fileno(), place)
             os.replace(name, place)
         except BaseException:
-            with suppress(OSError):
-                os.unlink(name)
+            if name is not None:
+                with suppress(OSError):
+                    os.unlink(name)
             raise
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
@@ -86,7 +93,25 @@ def _replaceable(place: Path, kept: os.stat_result) -> bool:
     return stat.S_ISREG(kept.st_mode) and own and os.access(place.parent, os.W_OK | os.X_OK)
 
 
-def _beside(place: Path) -> tuple[Path, int]:
-    """An empty file in the same folder, and its descriptor."""
-    name = place.with_name(f".shardscope-{secrets.token_hex(8)}")
+def _beside(place: Path) -> tuple[Path | None, int]:
+    """An empty file in the same folder, and its descriptor; without a name where the system has such files."""
+    if hasattr(os, "O_TMPFILE") and os.path.isdir(DESCRIPTORS):
+        with suppress(OSError):
+            return None, os.open(place.parent, os.O_WRONLY | os.O_TMPFILE, 0o666)
+    name = _new_name(place)
     return name, os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+
+
+def _new_name(place: Path) -> Path:
+    return place.with_name(f".shardscope-{secrets.token_hex(8)}")
+
+
+def _linked(descriptor: int, place: Path) -> Path:
+    """A name for a file that has none, in the same folder."""
+    name = _new_name(place)
+    folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.link(f"{DESCRIPTORS}/{descriptor}", name.name, dst_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)
+    return name

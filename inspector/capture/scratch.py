@@ -23,6 +23,9 @@ PREFIX = "shardscope-scratch-"
 ATTEMPTS = 20
 """To remove a folder."""
 
+MAKING_S = 60.0
+"""Seconds for which a folder may be there without a lock; until then its name begins with a dot."""
+
 NOTE = "worktree-of"
 """A file in a folder: the git directory in which a worktree in this folder is registered."""
 
@@ -36,13 +39,18 @@ class Scratch:
 
     def __init__(self) -> None:
         _sweep(tempfile.gettempdir())
-        making = tempfile.mkdtemp(prefix=f".{PREFIX}")
-        self._lock = os.open(making, os.O_RDONLY | os.O_DIRECTORY)
-        with suppress(OSError):  # a file system without locks: it is never swept
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self.path = Path(making).with_name(os.path.basename(making)[1:])
-        os.rename(making, self.path)
-        self.remove = weakref.finalize(self, _remove, self.path, self._lock)
+        making = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
+        self.path = making.with_name(making.name[1:])
+        try:
+            self._lock = os.open(making, os.O_RDONLY | os.O_DIRECTORY)
+            with suppress(OSError):  # a file system without locks: it is never swept
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.rename(making, self.path)
+            self.remove = weakref.finalize(self, _remove, self.path, self._lock)
+        except BaseException:
+            for path in (making, self.path):
+                shutil.rmtree(path, ignore_errors=True)
+            raise
 
     def __enter__(self) -> Path:
         return self.path
@@ -94,7 +102,9 @@ def _sweep(place: str) -> None:
 def _left_in(place: str) -> Iterator[Path]:
     with suppress(OSError), os.scandir(place) as entries:
         for entry in entries:
-            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
+            if entry.name.startswith((PREFIX, f".{PREFIX}")) and entry.is_dir(follow_symlinks=False):
                 with suppress(OSError):
-                    if entry.stat(follow_symlinks=False).st_uid == os.getuid():
+                    status = entry.stat(follow_symlinks=False)
+                    being_made = entry.name.startswith(".") and time.time() - status.st_mtime < MAKING_S
+                    if status.st_uid == os.getuid() and not being_made:
                         yield Path(entry.path)
