@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.INTERRUPTED
     except BaseException as error:
         if (stopped := stopped_by(error)) is not None:
-            return ExitCode(stopped.code)
+            return ExitCode(stopped.status)
         if not isinstance(error, (OSError, MemoryError)):
             raise
         # Of the system, and not of what is asked for: no space, too many open files.

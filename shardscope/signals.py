@@ -25,7 +25,8 @@ class Stopped(SystemExit):
     """This process was told to end, by a signal; asyncio keeps to itself what is no SystemExit."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(SIGNALLED + number)
+        self.status = SIGNALLED + number
+        super().__init__(self.status)
 
 
 def _leave_terminal() -> None:

@@ -372,7 +372,10 @@ def _ended(
     err.write_bytes(b"")
     child, master = pty.fork() if terminal else (os.fork(), -1)
     if child == 0:
-        _be(folder, command, fresh, None if terminal else (out, err))
+        try:
+            _be(folder, command, fresh, None if terminal else (out, err))
+        finally:  # of a signal before the command begins
+            os._exit(130)
     deadline, shown = time.monotonic() + moment, b""
     ended = (0, 0)
     while not ended[0] and (left := deadline - time.monotonic()) > 0:
