@@ -66,6 +66,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--devices", type=int, metavar="N", help="run on so many fake CPU devices, of all processes")
     parser.add_argument("--processes", type=int, metavar="N", help="run as so many processes of jax.distributed")
     parser.add_argument("--target", metavar="TARGET", help="compile it for this; the script runs on fake devices")
+    parser.add_argument(
+        "--abstract", action="store_true", help="allocate no large arrays, and do not compute with them"
+    )
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
     parser.add_argument("--save", metavar="FOLDER", help="keep what is recorded, for `shardscope open`")
     add_output_options(parser, "report", "reports", "trace")
@@ -79,9 +82,9 @@ def run(options: argparse.Namespace) -> ExitCode:
     command = command_of(options)
     if options.match is None and (options.steps is not None or options.no_run or options.target is not None):
         raise CaptureError("--steps, --no-run and --target are about one program: name it with --match")
-    is_local = options.devices is None and options.processes is None
+    is_local = options.devices is None and options.processes is None and not options.abstract
     target = options.target or ("local" if is_local else "cpu")
-    recorded = TraceOptions(options.match, options.steps, not options.no_run, target)
+    recorded = TraceOptions(options.match, options.steps, not options.no_run, target, abstract=options.abstract)
     is_document = chosen_format(options) not in ("text", "tui") and options.output in (None, "-")
     with folder_of(options.save) as folder:
         stdout = sys.stderr.buffer if is_document else None

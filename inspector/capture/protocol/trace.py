@@ -41,6 +41,7 @@ class TraceOptions:
         run: whether these programs are executed; otherwise the script ends when the first of them is compiled.
         target: what these programs are compiled for, as `inspector/targets/target.py` reads it.
         topology: in JSON, the fields of the worker's Topology for it; empty for the devices that exist.
+        abstract: whether large arrays take no memory: what would make them is not executed.
         processes: how many processes run the script, each with these options and a `rank` of its own, from 0.
         coordinator: the address at which JAX's processes meet; empty for those of the script.
         compare: whether what processes do together is recorded in its order, for a comparison.
@@ -53,6 +54,7 @@ class TraceOptions:
     run: bool = True
     target: str = "local"
     topology: str = ""
+    abstract: bool = False
     processes: int = 1
     rank: int = 0
     coordinator: str = ""

@@ -173,6 +173,10 @@ class Recorder:
                 if lowering.number not in (None, known):
                     self._add(lowering, computation, None, f"{type(error).__name__}: {error}")
             raise
+        except SystemExit:  # its first call was to end the script
+            with self._own_work():
+                self._add(lowering, computation, None)
+            raise
         finally:
             self._state.compiling.pop()
         with self._own_work():
@@ -183,8 +187,6 @@ class Recorder:
                 self._add(lowering, computation, executable)
             if lowering.number is not None:
                 self.calls.add(executable.unsafe_call, lowering.number, bool(lowering.captured))
-        if lowering.number in self._matched and not self.options.run:
-            self._steps.stop("the program was compiled")
         return executable
 
     def compile_module(self, truth: Callable[[], Any], module: Any) -> Any:
@@ -194,6 +196,8 @@ class Recorder:
         lowering = self._state.compiling[-1] if self._state.compiling else Lowering(None, {}, 0.0, {})
         with self._own_work():
             self._begin_program(lowering, module)
+        if lowering.number in self._matched and not self.options.run:
+            self._steps.stop("the program was lowered")
         started = time.perf_counter()
         executable = truth()
         lowering.compile_seconds = time.perf_counter() - started

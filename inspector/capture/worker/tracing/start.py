@@ -7,6 +7,7 @@ import os
 import sys
 
 from ...protocol.trace import FOLDER_VARIABLE, OPTIONS_VARIABLE, TraceOptions
+from . import abstract
 from .hooks import install
 from .joining import join, set_clock_ahead
 from .recorder import Recorder
@@ -33,5 +34,7 @@ def begin(folder: str, options: TraceOptions) -> Recorder:
         set_clock_ahead(options.skew * options.rank)
     if options.coordinator:
         join(options, recorder.complain, recorder.tell)
+    if options.abstract:
+        abstract.install(recorder.complain, recorder.tell)
     install(recorder)
     return recorder
