@@ -30,7 +30,7 @@ NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 def install(complain: Callable[[str], None], tell: Callable[[str], None]) -> None:
     """Have JAX make large arrays of zeros without memory, from its import on."""
     zeros = _Zeros(tell)
-    changes = {
+    changes: dict[str, Callable[[ModuleType], None]] = {
         "jax._src.interpreters.pxla": functools.partial(_change_execution, zeros=zeros, complain=complain),
         "jax._src.dispatch": functools.partial(_change_put, zeros=zeros, complain=complain),
         "jax._src.array": functools.partial(_change_callback, zeros=zeros, complain=complain),
