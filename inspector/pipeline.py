@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from .capture.model import Capture
 from .collectives.context import AnalysisContext, context_of
@@ -50,7 +51,7 @@ def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
         program=program,
         meshes=program.meshes,
         partitions=program.partitions,
-        stages=tuple(map(summarize, program.stages)),
+        stages=tuple(_summary(stage, context_of(program)) for stage in program.stages),
         collectives=collectives,
         communication=strategies(program, collectives),
         uncounted=uncounted_communication(program),
@@ -102,6 +103,12 @@ def _schedule_of(program: Program) -> Schedule | None:
 @derived
 def _schedule(stage: ParsedStage, context: AnalysisContext, machine: Machine) -> Schedule | None:
     return None if stage.hlo is None else Schedule(stage.hlo, _estimated(stage, context, machine), machine)
+
+
+@derived
+def _summary(stage: ParsedStage, context: AnalysisContext) -> StageSummary:
+    kinds = Counter(each.kind for each in collectives_in_context(stage, context))
+    return replace(summarize(stage), collective_counts=dict(sorted(kinds.items())))
 
 
 @derived

@@ -14,6 +14,7 @@ from ...parsers.text.modules import Part, language
 from .binaries import text_of
 from .model import STAGES, Capture, CaptureError, Message, Stage
 from .packed import unpacked
+from .passes import changes, place_of
 
 MAX_BYTES = 1 << 32
 """Bytes; a larger text is refused."""
@@ -37,8 +38,6 @@ _FILES = {
 """Names of files in a dump, by the stage that they hold (XLA, xla/service/dump.cc; jax_dump_ir_to of JAX)."""
 
 _COMPRESSED = re.compile(r"\.(?:gz|xz|bz2|zst)\Z")
-_PASS = re.compile(r"(?:.*\.)?\d{4}\.([^/]+?)\.after_([^/]+?)(?:\.before_([^/]+?))?\.(?:txt|hlo\.pb)")
-"""How XLA names a module between two passes: the pipeline, the pass before, and the one that follows."""
 
 _COMMUNICATES = re.compile(rb" (?:all-|collective-|reduce-scatter|ragged-all)[a-z-]*+\(")
 _PARTITIONED = re.compile(rb"^ENTRY %?[\w.\-]*_spmd\b", re.MULTILINE)
@@ -63,7 +62,7 @@ class Text:
 
 
 Modules = dict[str, dict[str, Text]]
-"""The texts of modules, by the module's name and the stage."""
+"""The texts of modules, by the module's name and the stage, or the file that XLA wrote between two passes."""
 
 
 def in_folder(folder: Path, python: str | None) -> Modules:
@@ -103,7 +102,7 @@ def _in_files(files: Iterable[File], python: str | None) -> Modules:
     # The same module may be there as text and as a protocol buffer.
     for file in sorted(files, key=lambda file: (file.name.endswith(".pb"), file.name)):
         path = PurePosixPath(file.name)
-        for stage in stages_named(path.name):
+        for stage in (*stages_named(path.name), *([path.name] if place_of(path.name) else [])):
             found = _MODULE.match(path.name) or _MODULE.match(path.parent.name)
             text = Text(file.size, partial(_source, file, python))
             # Two files of `hlo-before` may be there; the one right before the partitioner sorts first.
@@ -145,11 +144,16 @@ def capture_of(modules: Modules, wanted: str | None, where: str) -> Capture:
         raise CaptureError(f"{where} holds no module {wanted!r}, but {_list(sorted(modules))}")
     chosen = wanted or max(modules, key=lambda name: sum(text.size for text in modules[name].values()))
     others = sorted(set(modules) - {chosen})
-    note = f"this is {chosen}; --module opens another: {_list(others)}"
-    stages = sorted(modules[chosen].items(), key=lambda item: list(STAGES).index(item[0]))
+    note = f"this is {chosen}; --module opens another: {_list(others)}" if others else ""
+    texts = modules[chosen]
+    passes = [(name, text) for name, text in texts.items() if name not in STAGES]
+    stages = [(name, texts[name].read()) for name in STAGES if name in texts]
+    if not stages:
+        last = max(passes)[1].read()
+        stages = [(stage_of(last.data), last)]
     return Capture(
-        stages=tuple(Stage(name, STAGES[name].dialect, text.read()) for name, text in stages),
-        messages=(Message("info", note, "start"),) if others else (),
+        stages=tuple(Stage(name, STAGES[name].dialect, text) for name, text in stages),
+        messages=tuple(Message("info", text, "start") for text in (note, changes(passes)) if text),
         complete=True,
         foreign=True,
     )
@@ -172,10 +176,10 @@ def stage_of(data: bytes, name: str = "") -> str:
 
 def place_among_passes(name: str, data: bytes) -> str:
     """In words, between which passes XLA wrote a text; empty where neither its name nor its header says so."""
-    found = _PASS.fullmatch(_COMPRESSED.sub("", PurePosixPath(name).name))
-    if found:
-        before = f", before {found[3]!r}" if found[3] else ""
-        return f"the module after pass {found[2]!r} of {found[1]!r}{before}"
+    if found := place_of(name):
+        pipeline, after, following = found
+        before = f", before {following!r}" if following else ""
+        return f"the module after pass {after!r} of {pipeline!r}{before}"
     if language(data) == "hlo" and b"HloModule" not in data and not stages_named(PurePosixPath(name).name):
         return "there is no HloModule line: which stage this is, is not known; it is read as the compiled program"
     return ""

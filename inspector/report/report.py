@@ -23,7 +23,10 @@ from .values import Divergence, PeakMemory, ProbedValue, VariableVariance
 
 @dataclass(frozen=True, slots=True)
 class StageSummary:
-    """The size of one stage, how its operations are distributed, and what could not be read in it."""
+    """The size of one stage, how its operations are distributed, and what could not be read in it.
+
+    `collective_counts` are by kind.
+    """
 
     name: str
     dialect: Dialect
@@ -33,6 +36,7 @@ class StageSummary:
     opcodes: dict[str, int]
     seconds: float | None
     problems: tuple[Problem, ...] = ()
+    collective_counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,8 @@ class CollectiveContext:
                 if other is not each and set(other.factors) & set(each.factors) and not self._along(other.axes)
             ]
             given = [other for other in others if not other.is_operand]
-            if given and (self._keeps(each) or self._is_asked(given[0])):
+            keeps = self._keeps(each) if given else None
+            if keeps or (given and keeps is None and self._is_asked(given[0])):
                 return self._asked_of_result(each, given[0])
             if others:
                 elsewhere = [other for other in cut if other is not each and not set(other.factors) & set(each.factors)]
@@ -160,11 +161,11 @@ class CollectiveContext:
             elements=None if node is None else self._local_size(node),
         )
 
-    def _keeps(self, cut: _Cut) -> bool:
+    def _keeps(self, cut: _Cut) -> bool | None:
         """Whether the partitioned program executes the operation with a dimension as this value has it."""
         ways = (cut.axes, ())
         kept = [kept_axes(self.program, self.flow, self.row, factor, ways) for factor in cut.factors]
-        return bool(kept) and all(each == frozenset({cut.axes}) for each in kept)
+        return None if not kept or None in kept else all(each == frozenset({cut.axes}) for each in kept)
 
     def _asked_of_result(self, cut: _Cut, asked: _Cut) -> CollectiveCause:
         """The operation keeps to its operand: who asked for another sharding of its result is the cause."""

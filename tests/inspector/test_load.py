@@ -6,9 +6,12 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
+import re
+import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 
@@ -201,3 +204,60 @@ def test_collectives_of_every_stage_of_hlo(sample: SampleCapture, stage: str) ->
     listed = inspect(Capture(stages=(found,), complete=True)).collectives
     assert len(listed) == found.source.data.count(b"channel_id=") > 0
     assert {each.stage for each in listed} == {stage}
+
+
+PASSES = """
+import sys
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+jax.config.update("jax_num_cpu_devices", 8)
+mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+x = jax.ShapeDtypeStruct((64, 64), jnp.float32, sharding=NamedSharding(mesh, P("x")))
+def step(a, b):
+    return (a @ b).sum(), jnp.sin(b) @ a
+jax.jit(step).lower(x, x).compile()
+"""
+
+
+def test_a_folder_lists_the_collectives_of_each_stage_and_pass(tmp_path: Path) -> None:
+    """Compared with the lines of the files themselves."""
+    dump = tmp_path / "dump"
+    environment = {**os.environ, "XLA_FLAGS": f"--xla_dump_to={dump} --xla_dump_hlo_pass_re=.*", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", PASSES], env=environment, check=True, capture_output=True)
+    found = load(str(dump))
+    counts = {stage.name: stage.collective_counts for stage in inspect(found).stages}
+    assert counts["hlo-before"] == {}
+    assert counts["hlo-spmd"]["all-gather"] == counts["hlo"]["all-gather"] > 0
+
+    def kinds(text: str) -> list[str]:
+        return sorted(re.findall(r" (all-gather|all-reduce|all-to-all)\(%", text))
+
+    named = {stage.source.name: kinds(stage.source.text()) for stage in found.stages if stage.dialect == "hlo"}
+    assert {name: sum(counts.values()) for name, counts in zip(named, map(dict, _hlo(counts)), strict=True)} == {
+        name: len(each) for name, each in named.items()
+    }
+    (said,) = (message.text for message in found.messages if message.text.startswith("collectives by pass: "))
+    assert re.findall(r"' (none|\d[^;]*)", said) == ["none", "2 all-gathers, 1 all-reduce"]
+    # A single file says where it is from.
+    (after,) = dump.glob("*.after_spmd-partitioning.before_*")
+    alone = inspect(load(str(after)))
+    assert sorted(each.kind for each in alone.collectives) == kinds(after.read_text())
+    assert "the module after pass 'spmd-partitioning'" in alone.messages[0].message.text
+
+
+def _hlo(counts: dict[str, Mapping[str, int]]) -> list[Mapping[str, int]]:
+    return [each for name, each in counts.items() if name.startswith("hlo")]
+
+
+def test_a_folder_of_single_passes(tmp_path: Path) -> None:
+    name = "module_0001.jit_f.{}.p.after_{}.before_x.txt"
+    gather = b"  %g = f32[8]{0} all-gather(%p), dimensions={0}\n"
+    for number, (after, lines) in enumerate((("start", b""), ("one", gather), ("two", gather), ("three", b""))):
+        text = TEXT.replace(b"{\n", b"{\n  %p = f32[1] parameter(0)\n" + lines)
+        (tmp_path / name.format(f"{number:04}", after)).write_bytes(text)
+    found = load(str(tmp_path))
+    assert [stage.source.name for stage in found.stages] == [name.format("0003", "three")]
+    (said,) = (message.text for message in found.messages)
+    assert said == (
+        "collectives by pass: after 'start' of 'p' none; after 'one' of 'p' 1 all-gather; after 'three' of 'p' none"
+    )

@@ -103,7 +103,7 @@ def _may_be_empty(value: Mapping[str, Any]) -> bool:
     return any(kind.get("type") in ("null", "array", "object") or None in kind.get("enum", ()) for kind in kinds)
 
 
-NAMED_BY_PROGRAMS = frozenset({"opcodes", "evidence", "coords"})
+NAMED_BY_PROGRAMS = frozenset({"opcodes", "collective_counts", "evidence", "coords"})
 """Members whose own members have names of a program's, which may be any."""
 
 REFERRING: Mapping[str, str] = {

@@ -91,7 +91,10 @@ class Place(Struct, frozen=True):
 
 
 class Stage(Struct, frozen=True):
-    """One text of the program on its way through the compiler; `opcodes` are counts, most frequent first."""
+    """One text of the program on its way through the compiler; `opcodes` are counts, most frequent first.
+
+    `collective_counts` are by kind.
+    """
 
     name: str
     dialect: Literal["jaxpr", "mlir", "hlo"]
@@ -99,6 +102,7 @@ class Stage(Struct, frozen=True):
     lines: int
     instructions: int
     opcodes: dict[str, int]
+    collective_counts: dict[str, int]
     seconds: float | None
     problems: list[Place]
 
@@ -110,7 +114,13 @@ MAX_OPCODES = 5
 def stage_of(stage: StageSummary, *, in_full: bool) -> Stage:
     """A stage in its JSON shape."""
     opcodes = dict(islice(stage.opcodes.items(), None if in_full else MAX_OPCODES))
-    return shaped(Stage, stage, opcodes=opcodes, problems=list(map(_place, stage.problems)))
+    return shaped(
+        Stage,
+        stage,
+        opcodes=opcodes,
+        collective_counts=dict(stage.collective_counts),
+        problems=list(map(_place, stage.problems)),
+    )
 
 
 def _place(problem: Problem) -> Place:

@@ -144,11 +144,12 @@ def stages(report: Report) -> Table:
     rows = []
     for stage in report.stages:
         seconds = format_seconds(stage.seconds) if stage.seconds is not None else ""
-        rows.append(Row((stage.name, f"{stage.instructions:,}", format_bytes(stage.bytes), seconds), stage))
+        kinds = ", ".join(plural(count, kind) for kind, count in stage.collective_counts.items())
+        rows.append(Row((stage.name, f"{stage.instructions:,}", format_bytes(stage.bytes), seconds, kinds), stage))
     return Table(
         id="stages",
         title="Stages",
-        columns=titled("stage", "instructions", "size", "time", right=("instructions", "size", "time")),
+        columns=titled("stage", "instructions", "size", "time", "collectives", right=("instructions", "size", "time")),
         rows=tuple(rows),
         heading="Stages" if rows else "",
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.shardings.collective_causes import causes_of
 
 PROGRAM = Path(__file__).parent / "programs" / "nested_constraints.py"
 
@@ -35,3 +37,33 @@ def test_each_constraint_requests_what_its_line_says() -> None:
     # `inner` is called three times, so its line has more than one row.
     assert len(rows) > len(by_line)
     assert seen == by_line
+
+
+def test_the_gather_between_two_constraints_is_explained_by_what_is_executed(tmp_path: Path) -> None:
+    """The partitioned program gathers the operand of `sin`, and computes `sin` as the second constraint wants it."""
+    script = tmp_path / "program.py"
+    script.write_text(BETWEEN)
+    *_, final = capture(Request(f"{script}:step", live=False))
+    report = inspect(final)
+    (gather,) = (each for each in report.collectives if each.stage == "hlo")
+    text = next(stage.source.text() for stage in final.stages if stage.name == "hlo-spmd")
+    assert re.search(r"f32\[8,8\]\S* all-gather\(%sharding_constraint", text)
+    assert re.search(r"f32\[8,4\]\S* sine\(", text)
+    (cause,) = causes_of(report.program, gather)
+    assert (str(cause.operation), cause.before) == ("sin", "P('x', None)")
+    assert cause.after in ("P(None, None)", "P(None, 'y')")
+
+
+BETWEEN = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+
+def on(v, *spec):
+    return jax.lax.with_sharding_constraint(v, NamedSharding(mesh, P(*spec)))
+
+def step(v):
+    return on(jnp.sin(on(v * 2, "x", None)), None, "y")
+
+inputs = (jax.ShapeDtypeStruct((8, 8), jnp.float32),)
+"""

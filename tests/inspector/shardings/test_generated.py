@@ -10,13 +10,13 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.shardings.placement import same
 from shardscope.inspector.shardings.requested import requested_sharding
 
-PROGRAMS = Path(__file__).parent / "programs" / "generated.py"
-SEEDS = (0, 4, 10, 17)
+PROGRAMS = Path(__file__).parent / "programs"
+FUNCTIONS = [f"generated.py:program_{n}" for n in (0, 4, 10, 17)] + [f"forms.py:form_{n}" for n in (2, 4, 7, 8)]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_shardings_are_those_of_jax(seed: int) -> None:
-    *_, found = capture(Request(f"{PROGRAMS}:program_{seed}", live=False))
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_shardings_are_those_of_jax(function: str) -> None:
+    *_, found = capture(Request(f"{PROGRAMS}/{function}", live=False))
     assert found.failure is None, found.failure
     report = inspect(found)
     assert [placed for placed in report.messages if placed.message.text.startswith("internal")] == []
@@ -28,7 +28,8 @@ def test_shardings_are_those_of_jax(seed: int) -> None:
                 # What nothing uses has no place in the compiled program.
                 assert value.actual is None
                 continue
-            assert row.requested is None or value.spec is not None
+            # On explicit axes the type asks for a sharding.
+            assert row.requested is None or value.spec is not None or "@" in value.type
             # JAX names the axes of the compiled program; of requested ones, those that are longer than 1 count.
             if value.actual is not None:
                 assert row.sharding is not None
