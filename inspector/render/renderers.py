@@ -51,7 +51,7 @@ the sections to show in full.
 
 
 SECTIONS = ("findings", "collectives", "shardings", "variance", "values", "memory", "times", "messages", "stages")
-"""What `--details` may name; `tables.DETAILS` has the tables of each."""
+"""What `--details` may name; `tables.TABLES` has the tables of each."""
 
 
 def formats(*kinds: Kind) -> tuple[str, ...]:

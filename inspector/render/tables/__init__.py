@@ -15,35 +15,29 @@ from .findings import findings
 from .shardings import shardings, variance
 from .timeline import timeline_table
 
-TABLES: tuple[Callable[[Report], Table], ...] = (
-    findings,
-    divergences,
-    communication,
-    modules,
-    collectives,
-    causes,
-    cost,
-    shardings,
-    arguments,
-    variance,
-    devices,
-    reference,
-    memory,
-    live,
-    times,
-    problems,
-    stages,
-)
-
-DETAILS: Mapping[str, Sequence[Callable[[Report], Table]]] = {
-    "findings": (findings,),
-    "collectives": (modules, collectives, causes),
-    "shardings": (shardings, arguments),
-    "variance": (variance,),
-    "values": (divergences, devices, reference, live),
-    "memory": (memory,),
-    "times": (cost, timeline_table, times),
-    "messages": (problems,),
-    "stages": (stages,),
+TABLES: Mapping[Callable[[Report], Table], str] = {
+    findings: "findings",
+    divergences: "values",
+    communication: "",
+    modules: "collectives",
+    collectives: "collectives",
+    causes: "collectives",
+    cost: "times",
+    timeline_table: "times",
+    shardings: "shardings",
+    arguments: "shardings",
+    variance: "variance",
+    devices: "values",
+    reference: "values",
+    memory: "memory",
+    live: "values",
+    times: "times",
+    problems: "messages",
+    stages: "stages",
 }
-"""The sections of a text report that `--details` adds, by name."""
+"""Each with the section of a text report, one of `SECTIONS`, that it is in; without one it is always there."""
+
+
+def tables_in(section: str) -> Sequence[Callable[[Report], Table]]:
+    """The tables of a section that `--details` adds."""
+    return [table for table, name in TABLES.items() if name == section]

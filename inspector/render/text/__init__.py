@@ -15,7 +15,8 @@ from rich.text import Text
 from ...report import Report
 from ..finding_facts import notes_text
 from ..overview import attention, in_order, nothing_sent
-from ..tables import DETAILS
+from ..renderers import SECTIONS
+from ..tables import tables_in
 from ..tables.captured import worst_problems
 from ..tables.communication import communication
 from ..tables.findings import matters
@@ -28,11 +29,11 @@ WIDTH = 1000
 
 
 def print_report(report: Report, console: Console, details: Collection[str] = (), begun: Report | None = None) -> None:
-    """Print the overview, and the sections that are named: keys of `DETAILS`, or `all`.
+    """Print the overview, and the sections that are named: some of `SECTIONS`, or `all`.
 
     `begun` is an earlier state of the report, whose beginning is printed already: what is still true of it is left out.
     """
-    sections = tuple(DETAILS) if "all" in details else tuple(details)
+    sections = SECTIONS if "all" in details else tuple(details)
     printed = set() if begun is None else set(map(_plain, _beginning(begun, sections)))
     is_short = bool(nothing_sent(report)) and not details and not report.findings and report.capture.failure is None
     for number, part in enumerate(_parts(report, sections)):
@@ -44,7 +45,7 @@ def print_report(report: Report, console: Console, details: Collection[str] = ()
 
 def print_beginning(report: Report, console: Console, details: Collection[str] = ()) -> None:
     """Print what is known as soon as the program is compiled, for `print_report` to go on from."""
-    for number, part in enumerate(_beginning(report, tuple(DETAILS) if "all" in details else tuple(details))):
+    for number, part in enumerate(_beginning(report, SECTIONS if "all" in details else tuple(details))):
         if number:
             console.print()
         console.print(part)
@@ -83,10 +84,10 @@ def _parts(report: Report, details: Collection[str]) -> Iterator[RenderableType 
     if "shardings" not in details and only_written(report):
         yield table_section(shardings(report))
     for name in details:
-        for table in DETAILS[name]:
+        for table in tables_in(name):
             yield table_section(table(report))
     if not details and report.capture.failure is None:
-        yield Text(f"more: -v, or --details {','.join(DETAILS)}", "dim")
+        yield Text(f"more: -v, or --details {','.join(SECTIONS)}", "dim")
 
 
 def _state(report: Report) -> RenderableType | None:
