@@ -23,7 +23,7 @@ def why_line(found: Why, name: str, report: Report) -> str:
     head = f"{found.axis} {along} ← {origin_text(found, report)}"
     if not found.steps:
         return head
-    shown = [_via(step, report) for step in _shortened(found.steps)]
+    shown = [step_text(step, report) for step in _shortened(found.steps)]
     left = len(found.steps) - len(shown)
     return f"{head}, via {', '.join(shown)}{f' and {left} more' if left > 0 else ''}"
 
@@ -111,7 +111,8 @@ def _shortened(steps: tuple[ExplainedStep, ...]) -> Iterable[ExplainedStep]:
     return steps if len(steps) <= MAX_STEPS else (*steps[: MAX_STEPS - 1], steps[-1])
 
 
-def _via(step: ExplainedStep, report: Report) -> str:
+def step_text(step: ExplainedStep, report: Report) -> str:
+    """`dot_general (line 8, step 35)`: the operation that a step of the propagation went over."""
     number = "" if step.number is None else f"step {step.number}"
     place = ", ".join(filter(None, (step.place.text(report.script), number)))
     operation = "return" if step.operation is None else str(step.operation)

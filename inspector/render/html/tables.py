@@ -1,0 +1,73 @@
+"""Tables: each row can be linked to, and opened where more is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ..table import Cell, Column, Row, Table
+from .elements import cell, code, element, facts, section, text
+
+MAX_ROWS = 500
+"""Rows of a table."""
+
+MAX_NOTES = 4
+"""Lines under a table that are not folded."""
+
+MAX_CODE = 200
+"""Lines of one detail."""
+
+More = Callable[[object], str]
+"""What is shown of a row's value when it is opened."""
+
+
+def table_section(table: Table, prefix: str = "", more: More | None = None, *, is_open: bool = True) -> str:
+    """The heading and what is under it; empty for a table that has neither rows nor a heading."""
+    columns, rows = table.for_document()
+    if not rows and not table.heading:
+        return ""
+    parts = [element("p", cell(line)) for line in table.above]
+    if rows:
+        anchor = f"{prefix}{table.id}"
+        lines = "\n".join(_lines(anchor, columns, rows[:MAX_ROWS], more or (lambda value: details(table, value))))
+        parts.append(element("div", element("table", _head(columns) + element("tbody", lines)), "scroll"))
+        if (left_out := len(rows) - MAX_ROWS) > 0:
+            parts.append(element("p", f"and {left_out:,} more", "aside"))
+    elif table.empty_text:
+        parts.append(element("p", text(table.empty_text)))
+    if notes := [cell(note) for note in table.notes()]:
+        said = element("p", "<br>\n".join(notes))
+        parts.append(
+            said if len(notes) <= MAX_NOTES else element("details", element("summary", "more about these") + said)
+        )
+    return section(f"{prefix}{table.id}", table.heading or table.title, "\n".join(parts), is_open=is_open)
+
+
+def details(table: Table, value: object) -> str:
+    """What a table knows of a row beyond its cells."""
+    found = [detail for detail in table.details(value) if detail.text]
+    labelled = facts((detail.label, detail.text) for detail in found if not detail.is_code)
+    return labelled + "".join(
+        code((line, "") for line in detail.text.splitlines()[:MAX_CODE]) for detail in found if detail.is_code
+    )
+
+
+def _head(columns: Sequence[Column]) -> str:
+    if not any(column.title for column in columns):
+        return ""
+    titles = (element("th", text(column.title), column.align.replace("left", "")) for column in columns)
+    return element("thead", element("tr", element("th", "") + "".join(titles)))
+
+
+def _lines(anchor: str, columns: Sequence[Column], rows: Sequence[Row], more: More) -> Iterator[str]:
+    styles = [column.align.replace("left", "") for column in columns]
+    for number, row in enumerate(rows, 1):
+        name, inside = f"{anchor}-{number}", more(row.value)
+        mark = element("td", element("a", "▸" if inside else "·", href=f"#{name}"), "mark")
+        cells = "".join(map(_cell, row.cells, styles))
+        yield element("tr", mark + cells, "opens" if inside else "", id=name)
+        if inside:
+            yield element("tr", element("td", inside, colspan=str(len(columns) + 1)), "more")
+
+
+def _cell(value: Cell, style: str) -> str:
+    return element("td", cell(value), style)

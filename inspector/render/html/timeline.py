@@ -1,0 +1,120 @@
+"""The time line of a step as bars: loops, computing, waiting, transfers and copies, each in a lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ...collectives.spelled import axes_text, kind_text
+from ...pipeline import timeline
+from ...report import Collective, Report
+from ...report.timeline import Activity, Timeline
+from ...units import format_seconds, plural
+from .elements import element, section, text
+
+MAX_BARS = 1500
+MAX_ACTIVITIES = 100_000
+FINEST = 1 / 20_000
+"""Of the whole step: what is shorter and follows something of its lane becomes part of that bar."""
+
+
+@dataclass(slots=True)
+class Bar:
+    """Some activities of one lane that follow each other."""
+
+    lane: str
+    style: str
+    start: float
+    end: float
+    title: str
+    says: str
+    count: int = 1
+    link: str = ""
+
+
+def timeline_section(report: Report, prefix: str, links: Mapping[Collective, str]) -> str:
+    """The bars; empty for a device that there are no figures for. `links` are the anchors of collectives."""
+    found = timeline(report.program)
+    if found is None or not found.activities or not found.total:
+        return ""
+    lanes: dict[str, list[Bar]] = {}
+    for bar in _merged(_bars(found, report, links), found.total):
+        lanes.setdefault(bar.lane, []).append(bar)
+    order = ("loops", "compute", "waits", *sorted(name for name in lanes if name.startswith("transfers")), "copies")
+    drawn = "".join(_lane(name, lanes[name], found.total) for name in order if name in lanes)
+    exposed = f", {format_seconds(found.exposed)} exposed" if found.exposed else ""
+    said = f"{format_seconds(found.total)} per step on {found.chip}, by the cost model{exposed}"
+    inside = element("p", text(said)) + element("div", element("div", drawn, "track"), "lanes")
+    return section(f"{prefix}timeline", "Time line", inside)
+
+
+def _bars(found: Timeline, report: Report, links: Mapping[Collective, str]) -> Iterator[Bar]:
+    busy: list[float] = []
+    for activity, entered, _ in found.unrolled(MAX_ACTIVITIES):
+        start, end = entered + activity.start, entered + activity.end
+        title = _title(activity)
+        says = f"{title}, {format_seconds(activity.seconds)} from {format_seconds(start)}"
+        place = activity.source.function_text(report.script)
+        says += f", {place}" if place else ""
+        if activity.inside:
+            yield Bar("loops", "loop", start, end, title, says)
+        elif activity.lane == "compute":
+            yield Bar("compute", "compute", start, end, title, says)
+        elif activity.lane == "copies":
+            yield Bar("copies", "copies", start, end, title, says)
+        else:
+            free = next((number for number, until in enumerate(busy) if until <= start), len(busy))
+            busy[free : free + 1] = [end]
+            says += f", {format_seconds(activity.exposed)} of it exposed"
+            link = links.get(activity.collectives[0], "") if activity.collectives else ""
+            yield Bar(f"transfers {free + 1}", "links", start, end, title, says, link=link)
+        if activity.exposed:
+            yield Bar("waits", "waits", end - activity.exposed, end, f"waits for {title}", f"waits for {says}")
+
+
+def _title(activity: Activity) -> str:
+    if activity.collectives:
+        first = activity.collectives[0]
+        return f"{kind_text(first)} {axes_text(first)}"
+    if activity.inside and activity.instruction.opcode == "while":
+        return f"loop × {'?' if activity.rounds is None else activity.rounds}"
+    return activity.instruction.name
+
+
+def _merged(bars: Iterator[Bar], total: float) -> Iterator[Bar]:
+    """Bars that are too short to be seen, together; beyond `MAX_BARS` no more are begun."""
+    last: dict[str, Bar] = {}
+    begun = 0
+    for bar in bars:
+        before = last.get(bar.lane)
+        if before is not None and bar.style != "loop" and (begun >= MAX_BARS or _joins(before, bar, total * FINEST)):
+            before.end = max(before.end, bar.end)
+            before.count += 1
+            before.says = f"{plural(before.count, 'instruction')}, {format_seconds(before.end - before.start)}"
+            before.title = plural(before.count, "instruction")
+            continue
+        if begun >= MAX_BARS:
+            continue
+        begun += 1
+        if before is not None:
+            yield before
+        last[bar.lane] = bar
+    yield from last.values()
+
+
+def _joins(before: Bar, bar: Bar, finest: float) -> bool:
+    """Whether both are too short to be seen, and so is what is between them."""
+    return max(bar.end - bar.start, bar.start - before.end, before.end - before.start) < finest
+
+
+def _lane(name: str, bars: list[Bar], total: float) -> str:
+    drawn = "".join(_drawn(bar, total) for bar in sorted(bars, key=lambda bar: (bar.start, -bar.end)))
+    return element("div", element("b", text(name)) + element("div", drawn, "bars"), "lane")
+
+
+def _drawn(bar: Bar, total: float) -> str:
+    at = f"left:{bar.start / total:.4%};width:{(bar.end - bar.start) / total:.4%}"
+    title = text(bar.title) if bar.end - bar.start > total / 500 else ""
+    if bar.link:
+        return element("a", title, f"bar {bar.style}", style=at, title=bar.says, href=f"#{bar.link}")
+    return element("div", title, f"bar {bar.style}", style=at, title=bar.says)

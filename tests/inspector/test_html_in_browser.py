@@ -1,0 +1,39 @@
+"""The page in a browser: drawn, filtered, gone to by a link, silent, and alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.load import load
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.html import report_page
+
+from tests.browser import CHROMIUM, browser
+
+KEPT = Path(__file__).parent.parent / "tui" / "looks" / "fsdp_tp.capture"
+
+ROWS = "[...document.querySelectorAll('#collectives tbody tr:not(.more)')]"
+SEEN = ".filter(row => row.offsetParent !== null).length"
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
+def test_a_page_is_drawn_filtered_and_linked_to(tmp_path: Path) -> None:
+    report = inspect(load(str(KEPT)))
+    file = tmp_path / "report.html"
+    file.write_text(report_page(report), "utf-8")
+    with browser(tmp_path / "profile") as page:
+        page.open(f"{file.as_uri()}#collectives-2")
+        page.until("document.querySelector('.scripted') !== null")
+        rows = page.value(f"{ROWS}.length")
+        assert rows >= 2
+        assert page.value(f"{ROWS}{SEEN}") == rows
+        opened = "[...document.querySelectorAll('#collectives .more')].map(each => each.classList.contains('open'))"
+        assert page.value(opened) == [number == 1 for number in range(rows)]
+        page.press("/")
+        page.press("reduce-scatter")
+        shown = page.value(f"{ROWS}.filter(row => !row.classList.contains('hidden')).map(row => row.textContent)")
+        assert 0 < len(shown) < rows
+        assert all("reduce-scatter" in row for row in shown)
+        assert page.value("document.documentElement.scrollWidth <= innerWidth")
+        assert page.said == [file.as_uri()]
