@@ -21,6 +21,7 @@ from ..inspector.pipeline import inspect
 from ..inspector.render.printable import printable
 from ..inspector.report import Report
 from ..inspector.trace_errors.explain import explained_or_verified
+from ..inspector.traces.trace import Trace
 from .diff_screen import DiffScreen
 from .edit_loop import EditLoop
 from .feed import Feed
@@ -28,6 +29,7 @@ from .main_screen import MainScreen
 from .palette import DARK, LIGHT, variables
 from .side_by_side import SideBySide
 from .terminal_door import PrintableFilter, guarded
+from .trace_screen import CapturesOf, TraceScreen
 
 PRINTABLE = PrintableFilter()
 
@@ -70,6 +72,11 @@ def show_diff(found: Diff) -> None:
     DiffApp(found).run()
 
 
+def show_trace(trace: Trace, captures_of: CapturesOf, policy: Policy = EVERYTHING) -> None:
+    """Show the programs of a trace, and the report of any of them, until the user leaves."""
+    TraceApp(trace, captures_of, policy).run()
+
+
 class ThemedApp(App[None]):
     """Its colours are those of the palette, and what it draws controls no terminal."""
 
@@ -99,6 +106,17 @@ class DiffApp(ThemedApp):
 
     def get_default_screen(self) -> Screen[None]:
         return DiffScreen(self._found)
+
+
+class TraceApp(ThemedApp):
+    """The list of a trace, and over it the screen of one capture at a time."""
+
+    def __init__(self, trace: Trace, captures_of: CapturesOf, policy: Policy = EVERYTHING) -> None:
+        self._screen = partial(TraceScreen, trace, captures_of, policy)
+        super().__init__()
+
+    def get_default_screen(self) -> Screen[None]:
+        return self._screen()
 
 
 class ShardscopeApp(ThemedApp):

@@ -6,8 +6,10 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -17,6 +19,8 @@ from .environment import child_environment
 from .model import CaptureError
 from .protocol.bootstrap import SITE
 from .protocol.trace import FOLDER_VARIABLE, OPTIONS_VARIABLE, TraceOptions
+
+POLL_S = 0.2
 
 CACHE_VARIABLE = "JAX_ENABLE_COMPILATION_CACHE"
 
@@ -38,21 +42,33 @@ def run_traced(
     options: TraceOptions,
     devices: int | None = None,
     stdout: IO[bytes] | int | None = None,
+    cancelled: threading.Event | None = None,
 ) -> Finished:
     """Run a command to its end, with our standard input and, unless `stdout` is given, output.
 
-    Ctrl-C is the command's: it ends when that does.
+    Ctrl-C is the command's: it ends when that does. With `cancelled`, in whatever thread, it has no input and output,
+    and is ended when that is set.
 
     Raises:
         CaptureError: the command cannot be run. TargetError: there is no such target.
     """
     environment = environment_on_target(folder, options, devices)
     started = time.monotonic()
+    null = None if cancelled is None else subprocess.DEVNULL
     try:
-        process = subprocess.Popen(command, env=environment, stdout=stdout)
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=null,
+            stdout=null or stdout,
+            stderr=null,
+            start_new_session=cancelled is not None,
+        )
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise CaptureError(f"cannot run {command[0]}: {reason}") from error
+    if cancelled is not None:
+        return Finished(_wait(process, cancelled), time.monotonic() - started)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         finished = Finished(process.wait(), time.monotonic() - started)
@@ -63,6 +79,16 @@ def run_traced(
         signal.signal(signal.SIGINT, before)
     check_recorded(folder)
     return finished
+
+
+def _wait(process: subprocess.Popen[bytes], cancelled: threading.Event) -> int:
+    """The exit status of a process, which is ended with all that it has started when `cancelled` is set."""
+    while process.poll() is None:
+        if cancelled.wait(POLL_S):
+            with suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return process.returncode
 
 
 def check_recorded(folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,18 +44,23 @@ def read_trace(
     found = [(read, path) for read, path in found if read[0] is not None]
     found.sort(key=lambda each: _order(each[0][0]))
     programs = [
-        _program(number, compiled, path, inexact)
+        program_of(number, compiled, path, inexact)
         for number, ((_, entries, inexact), path) in enumerate(found)
         for compiled in entries
     ]
     processes = tuple(read[0] for read, _ in found if read[0] is not None)
     command = tuple(command) or (processes[0].started.argv if processes else ())
-    return Trace(command, processes, tuple(sorted(programs, key=_rank)), status, seconds)
+    return Trace(command, processes, ranked(programs), status, seconds)
 
 
 def _order(process: Process | None) -> tuple[int, float]:
     assert process is not None
     return process.rank or 0, process.started.started
+
+
+def ranked(programs: Iterable[Program]) -> tuple[Program, ...]:
+    """Programs, what communicates most in all calls first, helpers last."""
+    return tuple(sorted(programs, key=_rank))
 
 
 def _rank(program: Program) -> tuple[bool, float, float]:
@@ -80,14 +85,15 @@ def _read_process(folder: Path) -> tuple[Process | None, list[CompiledProgram], 
             case Called():
                 called.append(event)
         if process is not None:
-            process = _with(process, event)
+            process = with_event(process, event)
     if process is not None:
         is_known = not any(program.fingerprint and program.number in inexact for program in programs)
         process = replace(process, called=tuple(called), is_order_known=is_known)
     return process, programs, inexact
 
 
-def _with(process: Process, event: Event | None) -> Process:
+def with_event(process: Process, event: Event | None) -> Process:
+    """A process with what one of its events adds."""
     match event:
         case Backend():
             return replace(process, backend=event)
@@ -110,8 +116,9 @@ def _events(path: Path) -> Iterator[Event | None]:
     yield from EventFile(path).read()
 
 
-def _program(process: int, compiled: CompiledProgram, folder: Path, inexact: set[int]) -> Program:
-    calls = None if compiled.number in inexact else _calls(folder / CALLS_FILE, compiled.number)
+def program_of(process: int, compiled: CompiledProgram, folder: Path, inexact: set[int]) -> Program:
+    """A program of a process, with what its compiled text says."""
+    calls = calls_of(folder, compiled.number, inexact)
     path = folder / capture_file(compiled.number)
     if not compiled.captured:
         # The text of a program that JAX compiled itself is kept where there may be a collective in it.
@@ -133,11 +140,13 @@ def _program(process: int, compiled: CompiledProgram, folder: Path, inexact: set
     return Program(process, compiled, calls, dict(Counter(one.kind for one in found)), wire_bytes, path, reason)
 
 
-def _calls(path: Path, number: int) -> int | None:
-    """How often a program was called, from the numbers that the process shared with the file."""
+def calls_of(folder: Path, number: int, inexact: set[int]) -> int | None:
+    """How often a program was called, from the numbers that the process shared with the file; None if unknown."""
     counts = array("Q")
+    if number in inexact:
+        return None
     try:
-        with path.open("rb") as stream:
+        with (folder / CALLS_FILE).open("rb") as stream:
             stream.seek(number * counts.itemsize)
             counts.frombytes(stream.read(counts.itemsize))
     except (OSError, ValueError):

@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     settings = configuration_above(Path())
     policy = policy_of(settings, options.select, options.ignore, options.strict)
     if is_trace(Path(options.path)):
-        from shardscope.commands.trace import show as show_trace
+        from shardscope.commands.trace_view import show as show_trace
 
         return show_trace(read_trace(Path(options.path)), options.module, options)
     with progress(f"reading {options.path}", quiet=options.quiet):

@@ -16,7 +16,7 @@ import argparse
 import sys
 
 from shardscope.commands.output import FAILED, add_output_options, chosen_format, write_rendered
-from shardscope.commands.trace import command_of, folder_of, traced_as_processes
+from shardscope.commands.tracing import command_of, folder_of, traced_as_processes
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import TraceOptions

@@ -16,34 +16,12 @@ from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.trace import TraceOptions
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.capture.tracing import run_traced, traced_environment
+from shardscope.inspector.capture.tracing import traced_environment
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json.trace import trace_json_schema, trace_to_json
 from shardscope.inspector.traces.read import read_trace
-from shardscope.inspector.traces.trace import Program, Trace
 
-HERE = Path(__file__).parent
-LAYERS = 3
-
-
-class Recorded:
-    """A trace, what its script printed, and the programs by id."""
-
-    def __init__(self, folder: Path, *command: str, options: TraceOptions) -> None:
-        with (folder / "stdout").open("wb") as stdout:
-            ended = run_traced((sys.executable, *command), folder, options, 8, stdout)
-        self.folder = folder
-        self.stdout = (folder / "stdout").read_text()
-        self.trace: Trace = read_trace(folder, command, ended.status, ended.seconds)
-        self.programs: dict[str, Program] = {self.trace.id_of(program): program for program in self.trace.programs}
-
-
-@pytest.fixture(scope="module")
-def training(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    """The training script, with its step captured in full."""
-    folder = tmp_path_factory.mktemp("trace")
-    options = TraceOptions(match="train_step", target="cpu")
-    return Recorded(folder, str(HERE / "training.py"), "--layers", str(LAYERS), options=options)
+from .conftest import HERE, LAYERS, Recorded
 
 
 def test_the_script_runs_as_it_is(training: Recorded) -> None:

@@ -1,0 +1,131 @@
+"""What of a trace is shown: the list of its programs, or the report of one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+from threading import Event
+
+from shardscope.commands.output import after_screen, chosen_format, failed, write_rendered, write_report
+from shardscope.configuration import configuration_above
+from shardscope.exit_code import ExitCode
+from shardscope.inspector.capture import file
+from shardscope.inspector.capture.model import Capture, CaptureError, Message
+from shardscope.inspector.capture.propagation import has_mesh, propagated
+from shardscope.inspector.capture.protocol.events import Progress
+from shardscope.inspector.capture.scratch import Scratch
+from shardscope.inspector.capture.tags import tagged
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.printable import printable
+from shardscope.inspector.render.renderers import formats, renderer
+from shardscope.inspector.traces.trace import Program, Trace
+from shardscope.policies import policy_of
+
+Again = Callable[[Path, str, Event], Trace]
+"""Runs the command once more into a folder, until the program of this id is lowered; ends early at the event."""
+
+
+def show(
+    trace: Trace,
+    wanted: str | None,
+    options: argparse.Namespace,
+    *,
+    python: str = sys.executable,
+    foreign: bool = True,
+    again: Again | None = None,
+) -> ExitCode:
+    """Show the list, or the full report of one program: of several that are wanted what communicates most.
+
+    A trace is `foreign` unless this process has made it.
+    """
+    format = chosen_format(options)
+    settings = configuration_above(Path())
+    policy = policy_of(settings, options.select, options.ignore, options.strict)
+    if wanted is None and format == "tui":
+        from shardscope.tui.app import show_trace
+
+        show_trace(trace, lambda program: Captures(program, python, foreign, again), policy)
+        return ExitCode.DONE
+    if wanted is None:
+        if format not in formats("trace"):
+            raise CaptureError(f"a list of programs is shown as {' or '.join(formats('trace'))}; or name one program")
+        write_rendered(renderer(format, "trace")[1], trace, options)
+        return ExitCode.DONE
+    shown, *others = _matching(trace, wanted)
+    if others:
+        names = ", ".join(trace.id_of(program) for program in others)
+        print(printable(f"shardscope: shown is {trace.id_of(shown)}; there are also {names}"), file=sys.stderr)
+    capture = replace(_capture_of(shown, python), foreign=foreign)
+    if format == "tui":
+        from shardscope.tui.app import show as show_capture
+
+        show_capture(capture, policy)
+        return after_screen(capture)
+    report = inspect(capture, policy)
+    return failed(write_report(report, format, options), report, options, settings)
+
+
+@dataclass
+class Captures:
+    """Captures of a program: what was recorded, then, where stages are missing, what a second run gives."""
+
+    program: Program
+    python: str
+    foreign: bool
+    again: Again | None
+    _cancelled: Event = field(default_factory=Event)
+
+    def __iter__(self) -> Iterator[Capture]:
+        recorded = replace(_capture_of(self.program, self.python), foreign=self.foreign)
+        if self.program.compiled.captured == "full" or self.again is None:
+            yield recorded
+            return
+        yield replace(recorded, complete=False, progress=Progress("trace", 0.0))
+        with Scratch() as folder:
+            trace = self.again(folder, self.program.compiled.id, self._cancelled)
+            full = [each for each in trace.programs if each.compiled.captured == "full"]
+            if full:
+                yield replace(_capture_of(full[0], self.python), foreign=self.foreign)
+            elif not self._cancelled.is_set():
+                text = "stages are missing: the script ran once more, and did not compile this program again"
+                yield replace(recorded, messages=(*recorded.messages, Message("warning", text, "run")))
+
+    def cancel(self) -> None:
+        """End the second run."""
+        self._cancelled.set()
+
+
+def _matching(trace: Trace, wanted: str) -> Sequence[Program]:
+    """The programs that are captured, and whose name or id is wanted; those in full before the others."""
+    found = [
+        program
+        for program in trace.merged
+        if program.path is not None
+        and any(fnmatchcase(name, wanted) for name in (trace.id_of(program), *_names(program)))
+    ]
+    if not found:
+        names = list(dict.fromkeys(program.compiled.name for program in trace.programs if not program.is_helper))
+        near = get_close_matches(wanted, names, n=3) or names[:8]
+        known = f"; compiled were {', '.join(near)}" if near else "; JAX compiled no program of the script's"
+        raise CaptureError(f"no program matches {wanted!r}{known}")
+    return sorted(found, key=lambda program: program.compiled.captured != "full")
+
+
+def _names(program: Program) -> Sequence[str]:
+    return program.compiled.id, program.compiled.name
+
+
+def _capture_of(program: Program, python: str) -> Capture:
+    """What was captured of a program, with the origins of its shardings."""
+    assert program.path is not None
+    capture = file.load(program.path)
+    lowered = capture.stage("stablehlo")
+    if lowered is None or not has_mesh(lowered.source.data):
+        return capture
+    return propagated(capture, tagged(lowered.source.data, lowered.tags), python, os.environ)

@@ -1,0 +1,122 @@
+"""How a command is run and recorded: as one process with enough devices, or as several."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+from shardscope.commands.live_list import live_list
+from shardscope.configuration import configuration_above
+from shardscope.inspector.capture.environment import user_devices
+from shardscope.inspector.capture.model import CaptureError
+from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, TraceOptions
+from shardscope.inspector.capture.scratch import Scratch
+from shardscope.inspector.capture.several import devices_of_each, output_file, run_processes
+from shardscope.inspector.capture.tracing import run_traced
+from shardscope.inspector.render.printable import printable
+from shardscope.inspector.traces.rank_watch import RankWatch
+from shardscope.inspector.traces.read import read_trace
+from shardscope.inspector.traces.trace import Trace
+
+MAX_LINES = 12
+"""Of what a process printed that failed."""
+
+
+def traced_with_enough_devices(
+    command: Sequence[str], folder: Path, recorded: TraceOptions, options: argparse.Namespace, stdout: IO[bytes] | None
+) -> Trace:
+    """Run a command; once more on fake devices, if it fails for want of devices."""
+    with live_list(folder, command, quiet=options.quiet):
+        trace = _traced(command, folder, recorded, options.devices, stdout)
+    if (wanted := _wanted_devices(trace, options)) is None:
+        return trace
+    print(f"shardscope: the script needs {wanted} devices: once more, on fake ones", file=sys.stderr)
+    for process in folder.glob(f"*/{EVENTS_FILE}"):
+        shutil.rmtree(process.parent)
+    with live_list(folder, command, quiet=options.quiet):
+        return _traced(command, folder, replace(recorded, target="cpu"), wanted, stdout)
+
+
+def _traced(
+    command: Sequence[str], folder: Path, recorded: TraceOptions, devices: int | None, stdout: IO[bytes] | None
+) -> Trace:
+    ended = run_traced(command, folder, recorded, devices, stdout)
+    return read_trace(folder, command, ended.status, ended.seconds)
+
+
+def traced_as_processes(
+    command: Sequence[str],
+    folder: Path,
+    recorded: TraceOptions,
+    options: argparse.Namespace,
+    stdout: IO[bytes] | None,
+    *,
+    skew: float = 0.0,
+    at_rest: bool = True,
+    timeout: float | None = None,
+) -> Trace:
+    """Run a command as several processes, which end when they wait for each other.
+
+    What others than the first print is shown if they failed.
+    """
+    devices = devices_of_each(options.processes, options.devices, recorded.target)
+    recorded = replace(recorded, processes=options.processes, compare=True, skew=skew)
+    watch = RankWatch(folder, at_rest=at_rest)
+    with live_list(folder, command, quiet=options.quiet):
+        ended = run_processes(command, folder, recorded, devices, stdout, watch.why_to_end, timeout)
+    for rank, status in enumerate(ended.statuses):
+        if rank and status:
+            lines = output_file(folder, rank).read_text(errors="replace").splitlines()[-MAX_LINES:]
+            print(printable("\n".join((f"shardscope: process {rank} printed at last", *lines))), file=sys.stderr)
+    return replace(read_trace(folder, command, ended.status, ended.seconds), ended=ended.why)
+
+
+def _wanted_devices(trace: Trace, options: argparse.Namespace) -> int | None:
+    """The fake devices on which the script is to run again: where it failed on a CPU at once, for want of devices."""
+    if options.devices is not None or options.target is not None or user_devices(os.environ) is not None:
+        return None
+    if not trace.processes or any(not program.compiled.internal for program in trace.programs):
+        return None
+    if any(process.backend is None or process.backend.platform != "cpu" for process in trace.processes):
+        return None
+    return max((process.wanted_devices or 0 for process in trace.processes), default=0) or None
+
+
+def command_of(options: argparse.Namespace) -> Sequence[str]:
+    """The command that the arguments name: a script, a module, or any after `--`."""
+    settings = configuration_above(Path())
+    python = options.python or settings.python or sys.executable
+    if options.module is not None:
+        if not options.module:
+            raise CaptureError("-m needs the name of a module")
+        return (python, "-m", *options.module)
+    first, *rest = options.command or [""]
+    if first == "--":
+        if not rest:
+            raise CaptureError("no command after --")
+        return rest
+    if not first:
+        raise CaptureError("nothing to run: name a script, -m MODULE, or -- COMMAND")
+    if not os.path.isfile(first):
+        raise CaptureError(f"there is no file {first}; a command comes after --, a module after -m")
+    return (python, first, *rest)
+
+
+@contextmanager
+def folder_of(saved: str | None) -> Iterator[Path]:
+    """The folder to record into: a new one of that name, or one that is removed afterwards."""
+    if saved is not None:
+        path = Path(saved)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise CaptureError(f"{saved} exists: --save takes the name of a new folder")
+        yield path.absolute()
+        return
+    with Scratch() as path:
+        yield path
