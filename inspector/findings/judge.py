@@ -35,7 +35,12 @@ _LAYOUT = frozenset((tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENC
 
 def with_findings(report: Report, policy: Policy) -> Report:
     """The report with what is found in it, less what the user has said to know."""
-    report = replace(report, thresholds=policy.thresholds)
+    named = policy.rules or ()
+    report = replace(
+        report,
+        thresholds=policy.thresholds,
+        lists_implicit=policy.strict or any(rule.fails_strict and rule.id in named for rule in RULES),
+    )
     told, suppressed, used = [], [], set()
     comments = _Comments(report.program)
     script = "" if report.capture.subject is None else report.capture.subject.script or ""

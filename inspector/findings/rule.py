@@ -12,6 +12,8 @@ from ..report import Certainty, Edit, Finding, FindingPlace, Fix, Report, Severi
 MAX_ALTERNATIVES = 4
 """Different edits for one finding."""
 
+MAX_MESSAGE_CHARACTERS = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -63,7 +65,9 @@ def finding(
     fixes: tuple[Fix, ...] = (),
     saves: Saving = Saving(),  # noqa: B008
 ) -> Finding:
-    """A finding of a rule, of its severity where no other is given."""
+    """A finding of a rule, of its severity where no other is given; long names are cut off at the message's end."""
+    if len(message) > MAX_MESSAGE_CHARACTERS:
+        message = f"{message[: MAX_MESSAGE_CHARACTERS - 1]}…"
     named = tuple(AxisRef(axis) if isinstance(axis, str) else axis for axis in axes)
     level, related, evidence = severity or rule.severity, tuple(related), tuple(evidence)
     return Finding(rule.id, rule.slug, level, confidence, named, message, place, related, evidence, fixes, *saves)

@@ -38,3 +38,8 @@ class StrategyTotal:
     seconds: float | None
     arguments: tuple[str, ...] = ()
     gradients: int = 0
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether the strategy is one that a program's shardings are chosen for."""
+        return self.strategy not in ("input gathers", "resharding", "other")

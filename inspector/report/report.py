@@ -45,7 +45,8 @@ class Report:
 
     `shardings` are those at the borders: of arguments and outputs, at constraints and shard_maps. Those of all other
     values, which may be very many, `shardings/table.py` gives. `thresholds` are those of rules that the user has set,
-    by id; `idle` are suppressions that suppress nothing.
+    by id; `lists_implicit` is set where all implicit communication is wanted as findings; `idle` are suppressions that
+    suppress nothing.
     """
 
     as_html: ClassVar[Callable[[Report], str] | None] = None
@@ -67,6 +68,7 @@ class Report:
     messages: tuple[PlacedMessage, ...] = ()
     explanation: Explanation | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    lists_implicit: bool = False
     findings: tuple[Finding, ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
     idle: tuple[Suppression, ...] = ()

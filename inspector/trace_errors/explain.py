@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -14,7 +14,7 @@ from ..findings.fixes.verify import verified
 from ..findings.policy import Policy
 from ..pipeline import inspect
 from ..report import Explanation, Fix, Report, Trial
-from . import carries, operations, specs, unreduced
+from . import carries, explicit, operations, specs, unreduced
 from .failed import Failed
 
 EXPLAINERS: tuple[tuple[re.Pattern[str], Callable[[Failed, re.Match[str]], Explanation | None]], ...] = (
@@ -27,6 +27,13 @@ EXPLAINERS: tuple[tuple[re.Pattern[str], Callable[[Failed, re.Match[str]], Expla
     (specs.INDIVISIBLE, specs.explain_indivisible),
     (specs.TOO_LONG, specs.explain_too_long),
     (operations.AMBIGUOUS, operations.explain_explicit),
+    (explicit.BROADCAST, explicit.explain_broadcast),
+    (explicit.ALIKE, explicit.explain_alike),
+    (explicit.ILLEGAL, explicit.explain_illegal),
+    (explicit.CONTRACTED, explicit.explain_contracted),
+    (explicit.LOOKUP, explicit.explain_lookup),
+    (explicit.RESHAPE, explicit.explain_reshape),
+    (explicit.ALONG, explicit.explain_along),
     (unreduced.OTHER_AXES, unreduced.explain_other_axes),
     (unreduced.UNLIKE, unreduced.explain_unlike),
     (unreduced.ONE_SIDE, unreduced.explain_one_side),
@@ -58,13 +65,21 @@ def explained(report: Report, request: Request, tell: Callable[[str], None] = la
     explanation = next(filter(None, (explain(failed, said) for explain, said in told if said is not None)), None)
     if explanation is None:
         return report
-    fixes = list(explanation.fixes)
-    for number, fix in enumerate(fixes[:MAX_TRIALS]):
-        if fix.edits:
+    fixes = tuple(_tried(report, tracing, explanation.fixes, tell))
+    return replace(report, explanation=replace(explanation, fixes=fixes))
+
+
+def _tried(report: Report, request: Request, fixes: tuple[Fix, ...], tell: Callable[[str], None]) -> Iterator[Fix]:
+    """The fixes with which the function traces, one for each title, then those that take a person to write them."""
+    traced: set[str] = set()
+    for fix in [each for each in fixes if each.edits][:MAX_TRIALS]:
+        if fix.title not in traced:
             tell("trying a change")
-            fixes[number] = replace(fix, trial=_trial(report, tracing, fix))
-    fixes.sort(key=lambda fix: (fix.trial is None, not fix.verified))
-    return replace(report, explanation=replace(explanation, fixes=tuple(fixes)))
+            tried = replace(fix, trial=_trial(report, request, fix))
+            if tried.verified:
+                traced.add(fix.title)
+                yield tried
+    yield from (fix for fix in fixes if not fix.edits and fix.title not in traced)
 
 
 def _trial(report: Report, request: Request, fix: Fix) -> Trial | None:

@@ -98,11 +98,12 @@ def explain_explicit(failed: Failed, said: re.Match[str]) -> Explanation:
     return Explanation(
         "the sharding of the product is left open: it may be summed everywhere, or scattered",
         (step,),
-        tuple(_with_out_sharding(failed)),
+        tuple(with_out_sharding(failed)),
     )
 
 
-def _with_out_sharding(failed: Failed) -> Iterator[Fix]:
+def with_out_sharding(failed: Failed) -> Iterator[Fix]:
+    """The product that failed with the sharding of its result: everything on every device."""
     what = "say that the sum is to be on every device (an axis in the spec scatters it instead)"
     for file, call in failed.calls(("dot", "matmul", "einsum", "dot_general", "tensordot")):
         for sharding in _everywhere(call.args[0] if call.args else None):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import pytest
+from shardscope.inspector.findings.rules import ss23_implicit_communication
 from shardscope.inspector.pipeline import inspect
 
 from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
@@ -44,6 +47,10 @@ if jax.__version_info__ < (0, 10):  # whose jaxprs do not show that what this su
     del EXPECTED["transposes:psum_to_invariant_unchecked"]
 
 
+STRATEGIES = ("fsdp_tp:forward", "fsdp_tp:grad", "megatron:forward", "data_parallel:grad")
+"""Their implicit communication is what their shardings are for."""
+
+
 @pytest.mark.parametrize("function", SAMPLE_FUNCTIONS)
 def test_findings(sample: SampleCapture, function: str) -> None:
     found = []
@@ -56,4 +63,8 @@ def test_findings(sample: SampleCapture, function: str) -> None:
         found.append((each.rule, each.severity, each.confidence, axes, None if frame is None else frame.line))
     assert found == EXPECTED.get(function, [])
     inserted = {c.kind for c in report.collectives if c.stage == "hlo" and c.origin == "partitioner"}
-    assert bool(inserted) == any(each.rule == "SS23" for each in report.findings)
+    listed = list(ss23_implicit_communication.check(replace(report, lists_implicit=True)))
+    assert bool(inserted) == bool(listed)
+    news = {each.place.span for each in report.findings if each.rule == "SS23"}
+    assert news <= {each.place.span for each in listed}
+    assert not news or function not in STRATEGIES

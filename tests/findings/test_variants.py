@@ -13,6 +13,7 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture, Device, Failure
 from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.findings.rule import MAX_MESSAGE_CHARACTERS
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Finding
 
@@ -75,7 +76,7 @@ everywhere = pytest.mark.parametrize(
     "target", ["cpu", pytest.param(TPU, marks=libtpu), pytest.param(GPU, marks=cuda)], ids=["cpu", "tpu", "gpu"]
 )
 
-FILES = ("own_blocks", "detours", "backward", "reductions", "faults", "narrow", "gathers")
+FILES = ("own_blocks", "detours", "backward", "reductions", "faults", "narrow", "gathers", "loops")
 
 
 @everywhere
@@ -83,6 +84,15 @@ FILES = ("own_blocks", "detours", "backward", "reductions", "faults", "narrow", 
 def test_variants(file: str, target: str) -> None:
     found = {name: {each.rule for each in findings} for name, findings in found_in(file, target).items()}
     assert found == expected_of(file, target.partition(":")[0])
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_messages_stand_alone(file: str) -> None:
+    """In at most 100 characters, none of which had to be cut off: no reference to other lines, no two sentences."""
+    for each in inspect(captured(file, "program")).findings:
+        assert len(each.message) <= MAX_MESSAGE_CHARACTERS
+        assert not each.message.endswith(("…", "."))
+        assert not re.search(r"\b(cut|cuts|whole|told|stands|nobody|for ever)\b", each.message), each.message
 
 
 @pytest.mark.parametrize(

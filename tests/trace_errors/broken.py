@@ -87,6 +87,26 @@ def other_sums(a, b):
     return jnp.einsum("ij,jk->ik", a, b, out_sharding=jax.NamedSharding(explicit, P(None, None, unreduced={"y"})))
 
 
+def unlike_operands(a, b):
+    return jnp.sin(a) + b
+
+
+def illegal_product(a, b):
+    return a.T @ b.T
+
+
+def open_lookup(a, b):
+    return b[a[0].astype("int32")]
+
+
+def joined(a, b):
+    return jnp.concatenate([a, b])
+
+
+def along(a, b):
+    return b.cumsum(0)
+
+
 def something_else(a):
     return a.nothing_of_that_name
 
@@ -98,7 +118,8 @@ only_axis_inputs = unmapped_inputs = not_manual_inputs = misnamed_inputs = too_f
 ) = numbers
 two_results_inputs = (jnp.arange(8.0), jnp.arange(4.0))
 indivisible_inputs = (jnp.arange(9.0),)
-left_open_inputs = other_sums_inputs = tuple(
+left_open_inputs = other_sums_inputs = unlike_operands_inputs = illegal_product_inputs = tuple(
     jax.ShapeDtypeStruct((8, 8), "float32", sharding=jax.NamedSharding(explicit, spec))
     for spec in (P(None, "x"), P("x"))
 )
+open_lookup_inputs = joined_inputs = along_inputs = left_open_inputs

@@ -96,6 +96,36 @@ FIXED = {
         '+    return jnp.einsum("ij,jk->ik", a, b, '
         "out_sharding=jax.NamedSharding(explicit, P(None, None, unreduced={'x'})))",
     ),
+    "unlike_operands": (
+        "the operands of add are sharded differently",
+        [("first operand is sharded as P(None, 'x')", "jnp.sin(a) + b"), ("second operand", "jnp.sin(a) + b")],
+        "+    return jnp.sin(a) + jax.sharding.reshard(b, "
+        "jax.NamedSharding(jax.typeof(b).sharding.mesh, jax.P(None, 'x')))",
+    ),
+    "illegal_product": (
+        "sharded over 'x' in two dimensions",
+        [("first operand is sharded as P('x', None)", "a.T @ b.T"), ("second operand", "a.T @ b.T")],
+        "+    return a.T @ jax.sharding.reshard(b.T, "
+        "jax.NamedSharding(jax.typeof(b).sharding.mesh, jax.P(None, None)))",
+    ),
+    "joined": (
+        "the operands of concatenate are sharded differently",
+        [("second operand is sharded as P('x', None)", "jnp.concatenate([a, b])")],
+        "+    return jnp.concatenate([a, jax.sharding.reshard(b, "
+        "jax.NamedSharding(jax.typeof(b).sharding.mesh, jax.P(None, 'x')))])",
+    ),
+    "open_lookup": (
+        "the sharding of the lookup's result is left open",
+        [("indexed array is sharded", "b[a[0]")],
+        "+    return b.at[a[0].astype('int32')].get("
+        "out_sharding=jax.NamedSharding(jax.typeof(b).sharding.mesh, jax.P('x', None)))",
+    ),
+    "along": (
+        "works along dimension 0, which is sharded over 'x'",
+        [("operand is sharded as P('x', None)", "b.cumsum(0)")],
+        "+    return jax.sharding.reshard(b, "
+        "jax.NamedSharding(jax.typeof(b).sharding.mesh, jax.P(None, None))).cumsum(0)",
+    ),
 }
 """Words of the title, steps in order with words of their lines, and the line of the first change that traces."""
 

@@ -67,8 +67,8 @@ def _unformed(report: Report, group: tuple[Unformed, ...], source: SourcePositio
     began = since(report, first.axes)
     return finding(
         RULE,
-        FindingPlace(", ".join(each.collective.name for each in group[:6]), source, "hlo", first.span),
-        f"{said} all-reduced whole, but each device uses only its own block",
+        FindingPlace(", ".join(each.collective.name for each in group[:6]), source, first.stage, first.span),
+        f"{said} all-reduced, but each device uses only its own block",
         confidence="proved",
         axes=axes,
         severity="info" if is_cpu else None,

@@ -60,11 +60,11 @@ def _written(report: Report, flow: Flow, place: EquationPlace, number: int, bloc
     (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
     along = ", ".join(axes)
     same = gathered == block.dim and block.axes == axes
-    what = "the one that it sent" if same else "an all-to-all is enough"
+    what = "its own" if same else "an all-to-all is enough"
     yield finding(
         RULE,
         flow.place(place),
-        f"{type} is gathered over {along}, but each device keeps only its own block: {what}",
+        f"{type} is gathered over {along}, but each device keeps one block: {what}",
         confidence=certainty(compiled),
         axes=axes,
         related=map(flow.place, (*block.through, *block.slices)),
@@ -109,7 +109,9 @@ def _compiled(report: Report, found: Unformed) -> Finding:
         + {None: "", "nothing": ": its own"}.get(enough, f": {enough} is enough"),
         confidence="proved",
         axes=axes,
-        related=(FindingPlace(each.name, SourcePosition.exact(each.frames), "hlo", each.span) for each in slices),
+        related=(
+            FindingPlace(each.name, SourcePosition.exact(each.frames), collective.stage, each.span) for each in slices
+        ),
         evidence=listed(report, (found,)),
         fixes=_compiled_fixes(report, collective),
         saves=saving(collective, times=None) if enough == "nothing" else Saving(),

@@ -42,10 +42,11 @@ def _differs(flow: Flow, found: Divergence) -> Finding:
     return finding(
         RULE,
         _place(flow, found.equation, found.value),
-        f"{found.value} is {found.type}, the same along {found.axis}, and differs between devices {one} and {other}",
+        f"{found.value} is typed invariant over {found.axis}, but differs between devices {one} and {other}",
         confidence="proved",
         axes=(found.axis,),
         evidence=(
+            ("type", str(found.type)),
             ("declared", f"by its {found.declared}" if found.declared == "type" else "by inference"),
             ("live", f"bits differ between devices {one} and {other} along {found.axis}"),
         ),
@@ -58,7 +59,7 @@ def _may_differ(flow: Flow, value: VariableVariance, axis: str) -> Finding:
     return finding(
         RULE,
         _place(flow, value.equation, value.value),
-        f"{value.value} is {value.type}, the same along {axis}, but what decides which value it is varies over {axis}",
+        f"{value.value} is typed invariant over {axis}, but a predicate that varies over {axis} decides it",
         confidence="likely",
         axes=(axis,),
         related=() if entry is None else (_place(flow, entry.equation, entry.by),),

@@ -43,7 +43,7 @@ def _returned(flow: Flow, place: EquationPlace, operand: str, axes: tuple[str, .
     return finding(
         RULE,
         flow.place(place),
-        f"an input that is sharded over {along} is returned as it is, and its out_spec leaves {along} out",
+        f"an input sharded over {along} is returned under an out_spec without {along}",
         confidence="likely",
         axes=axes,
         evidence=(("input", f"{operand}: each device along {along} has another block of it"),),
@@ -65,7 +65,7 @@ def _found(flow: Flow, differs: Divergence) -> Finding:
     return finding(
         RULE,
         FindingPlace(f"{differs.value} = {differs.primitive}", differs.source, "jaxpr", place.span),
-        f"{differs.value} leaves through an out_spec without {differs.axis}, and differs along {differs.axis}",
+        f"{differs.value} differs along {differs.axis}, but its out_spec leaves {differs.axis} out",
         confidence="proved",
         axes=(differs.axis,),
         related=() if mapped is None else (flow.place(mapped),),

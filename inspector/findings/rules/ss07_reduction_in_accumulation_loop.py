@@ -33,7 +33,7 @@ def _found(report: Report, group: list[Collective]) -> Finding:
     return finding(
         RULE,
         place_in_hlo(first),
-        f"each iteration sums over {along} what is only added up: one sum after the loop gives the same",
+        f"a loop only adds up what each iteration sums over {along}: sum once, after the loop",
         confidence="proved",
         axes=axes,
         evidence=(

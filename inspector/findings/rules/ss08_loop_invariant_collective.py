@@ -48,7 +48,7 @@ def _repeated(report: Report, found: Collective) -> Finding:
     return finding(
         RULE,
         place_in_hlo(found),
-        f"every iteration runs the same {found.kind} over {join_axes(found.axes or ())} on what does not change",
+        f"each iteration repeats the same {found.kind} over {join_axes(found.axes or ())}: its operand does not change",
         confidence="proved",
         axes=found.axes or (),
         evidence=(
@@ -65,8 +65,8 @@ def _hoisted(found: Collective) -> Finding:
     return finding(
         RULE,
         place_in_hlo(found),
-        f"the {found.kind} over {join_axes(found.axes or ())} stands in the loop and was moved before it:"
-        f" the whole copy, {format_bytes(found.bytes_out)} on each device, lives as long as the loop",
+        f"{found.kind} over {join_axes(found.axes or ())} was moved before its loop: its"
+        f" {format_bytes(found.bytes_out)} stay allocated throughout",
         severity="info",
         confidence="proved",
         axes=found.axes or (),

@@ -44,7 +44,7 @@ def _found(report: Report, text: str) -> Finding:
     return finding(
         RULE,
         place,
-        f"to change the sharding of {named}, every device gathers all of it and keeps its own part",
+        f"resharding {named}: every device gathers the full value and keeps its own block",
         confidence=certainty(gather),
         axes=() if gather is None or gather.axes is None else gather.axes,
         evidence=evidence,

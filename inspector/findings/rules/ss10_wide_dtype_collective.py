@@ -83,7 +83,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, narrow
     yield finding(
         RULE,
         flow.place(place),
-        f"{type} travels over {', '.join(equation.axes or ())}, and {narrow.dtype} is all that is needed",
+        f"{type} is sent over {', '.join(equation.axes or ())}, but {narrow.dtype} is enough",
         confidence=certainty(compiled),
         axes=equation.axes or (),
         evidence=(("needed", narrow.known), compiled_to(compiled)),

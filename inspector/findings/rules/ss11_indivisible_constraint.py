@@ -28,7 +28,7 @@ def _found(value: ShardedValue, dim: int, size: int, parts: int) -> Finding:
     return finding(
         RULE,
         FindingPlace(value.name, value.source, value.stage, value.span),
-        f"{value.requested} cuts dimension {dim} of {value.type} into {parts} parts, which do not divide {size}",
+        f"{value.requested} shards dimension {dim} of {value.type} {parts} ways: {size} is not divisible",
         confidence="proved",
         axes=axes,
         evidence=(

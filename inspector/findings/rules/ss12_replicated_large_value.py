@@ -58,7 +58,8 @@ def _found(value: ShardedValue, cuts: tuple[tuple[AxisRef, int, ArraySharding], 
     copies, replicated = value.sharding.copies, value.replicated_bytes or 0
     size = replicated * copies // (copies - 1)
     sizes = dict(value.sharding.mesh.axes)
-    evidence = [("sharding", f"{value.spec}: {value.local_type} on each device, {format_bytes(size)}")]
+    evidence = [("copies", f"{format_bytes(replicated)} of {value.type} on each device")]
+    evidence += [("sharding", f"{value.spec}: {value.local_type} on each device, {format_bytes(size)}")]
     for axis, dim, _ in cuts:
         saved = size - size // sizes[axis.name]
         evidence.append(
@@ -72,8 +73,7 @@ def _found(value: ShardedValue, cuts: tuple[tuple[AxisRef, int, ArraySharding], 
     return finding(
         RULE,
         FindingPlace(value.name, value.source, value.stage, value.span),
-        f"{value.name}, {value.type}, is the same on {copies} devices: {format_bytes(replicated)} of each are copies"
-        f" that {', '.join(names)} could spread over {least}",
+        f"{value.name} is replicated on {copies} devices: {', '.join(names)} could shard it {least} ways",
         confidence="possible",
         axes=names,
         evidence=evidence,

@@ -39,8 +39,8 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
     kinds = (f"{each.kind} over {'?' if each.axes is None else join_axes(each.axes)}" for each, _ in group[:6])
     return finding(
         RULE,
-        FindingPlace(str(cause.operation), cause.place, "hlo", collective.span),
-        f"reshape does not keep the blocks of {dimension_of(cause)}, which is sharded over {along}",
+        FindingPlace(str(cause.operation), cause.place, collective.stage, collective.span),
+        f"reshape splits or merges {dimension_of(cause)}, sharded over {along}, across its blocks",
         confidence="proved",
         axes=axes,
         evidence=(

@@ -15,8 +15,8 @@ def check(report: Report) -> Iterator[Finding]:
         detour = found.detour
         yield found.finding(
             RULE,
-            f"{detour.axis} moves from dimension {detour.dim} of {found.name(detour.source)} to dimension"
-            f" {detour.elsewhere}, and back: what is done in between works element by element",
+            f"{found.name(detour.source)}: {detour.axis} moves from dimension {detour.dim} to"
+            f" {detour.elsewhere}, and back for nothing",
             ("in between", "back at"),
             ", and another",
             times=2,

@@ -65,9 +65,9 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
     only_here = platform_of(report) == "cpu" and {target for target, _ in gathers} == {"cpu"}
     return finding(
         RULE,
-        FindingPlace(str(cause.operation), cause.place, "hlo", collective.span),
-        f"{cause.operation} {'works across' if cause.effect == 'move' else 'takes'} {dimension_of(cause)},"
-        f" which {join_axes(axes)} cuts: all of it is gathered" + (", on CPUs only" if only_here else ""),
+        FindingPlace(str(cause.operation), cause.place, collective.stage, collective.span),
+        f"{cause.operation} gathers all of {dimension_of(cause)}, sharded over {join_axes(axes)}"
+        + (", on CPUs only" if only_here else ""),
         severity="info" if only_here else "warning",
         confidence="proved",
         axes=axes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ....parsers.sharding_syntax.mesh import join_axes
 from ...ir.types import types_text
 from ...report import Finding, FindingPlace, Report
 from ...shardings.dataflow import Dataflow, Node
@@ -51,8 +52,7 @@ def _at(report: Report, flow: Dataflow, row: int) -> Iterator[Finding]:
         yield finding(
             RULE,
             FindingPlace(name, place, "sdy", wording.span(row)),
-            f"{name} has no sharding rule: {wording.name(node)}, cut along {', '.join(map(str, axes))}, is gathered for"
-            " it, and every device does all of the work",
+            f"{name} has no sharding rule, so {wording.name(node)} is gathered over {join_axes(axes)}",
             confidence="proved",
             axes=tuple(dict.fromkeys(axis.name for axis in axes)),
             evidence=(compiled_to(gather, f", {types_text(gather.result_types)}"),),
@@ -72,8 +72,9 @@ RULE = Rule(
     finds="A custom call or kernel without a sharding rule, for which a sharded operand is gathered.",
     why="The partitioner cannot know that it works on each part alone. Every device receives the whole operand and does"
     " all of the work.",
-    proof="The call has no rule in the propagated program, its operand is cut along an axis, and the compiled program"
-    " gathers what has the shape of the operand's parts along that axis.",
+    proof="The call has no rule in the propagated program, its operand is sharded over an axis, and the compiled"
+    " program gathers what has the shape of the operand's parts along that axis; the partitioned one does, where the"
+    " backend does not know the call.",
     faulty='jnp.linalg.eigh(matrices)  # matrices is P("x"); on TPU',
     repaired='jax.shard_map(jnp.linalg.eigh, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(matrices)',
     check=check,

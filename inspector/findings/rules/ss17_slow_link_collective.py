@@ -94,8 +94,8 @@ def _found(
     return finding(
         RULE,
         place_in_hlo(worst),
-        f"{', '.join(axes) or 'the groups'} lie{'s' * (len(axes) == 1)} across {island}s, and what is sent over the"
-        f" network takes {format_seconds(now)}: with {names[-1]} on the fast links it is {format_seconds(then)}",
+        f"{', '.join(axes) or 'groups'} across {island}s: {format_seconds(now)} on the network,"
+        f" {format_seconds(then)} with {names[-1]} on the fast links",
         confidence="likely",
         axes=axes,
         evidence=(

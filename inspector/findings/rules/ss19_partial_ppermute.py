@@ -52,9 +52,9 @@ def _found(
     return finding(
         RULE,
         flow.place(place),
-        f"device {which} along {along} is sent more than one value"
+        f"more than one pair sends to device {which} along {along}"
         if twice
-        else f"nobody sends to device {which} along {along}, which receives zeros",
+        else f"no pair sends to device {which} along {along}: it receives zeros",
         severity="error" if twice else "info",
         confidence="proved",
         axes=axes,

@@ -39,9 +39,10 @@ def _found(report: Report, argument: Value, place: FindingPlace) -> Finding:
     return finding(
         RULE,
         place,
-        f"{argument.path} is donated, and no result takes its memory: {why}",
+        f"{argument.path} is donated, but no result reuses its memory",
         confidence="proved",
         evidence=(
+            ("reason", why),
             ("argument", f"{argument.type}, {'not known' if own is None else own.spec or 'not sharded'}"),
             ("memory", f"{format_bytes(size)} on each device are held twice"),
         ),

@@ -46,8 +46,8 @@ def _cond(report: Report, flow: Flow, place: EquationPlace, varying: set[str], b
     yield finding(
         RULE,
         flow.place(place),
-        f"devices along {', '.join(axes)} {'' if is_certain else 'may '}take different branches, which do not hold the"
-        " same collectives: those of one branch wait for those of another one, for ever",
+        f"devices along {', '.join(axes)} {'' if is_certain else 'may '}take branches with different collectives:"
+        " deadlock",
         confidence="proved" if is_certain or run else "likely",
         axes=axes,
         evidence=(*told, *run),
@@ -94,8 +94,7 @@ def _while(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Finding
     yield finding(
         RULE,
         flow.place(place),
-        f"devices along {', '.join(axes)} may leave the loop at different times, and the loop holds collectives over"
-        " them: who stays waits for who has left, for ever",
+        f"devices along {', '.join(axes)} may leave a loop with collectives at different times: deadlock",
         confidence="proved" if (run := _stuck(report)) else "likely",
         axes=axes,
         evidence=(("in the loop", _words(found)), ("condition", f"{tested[0]} varies over {', '.join(axes)}"), *run),

@@ -78,8 +78,8 @@ def _found(
     return finding(
         RULE,
         flow.place(place),
-        f"all blocks along {', '.join(axes)} are gathered, and then {equation.outputs[number].type.array}"
-        f" is reduced along that dimension: a {collective} of each device's own {local} moves less",
+        f"{equation.outputs[number].type.array} is gathered over {', '.join(axes)} and reduced at once:"
+        f" {collective} the local {local} instead",
         confidence=certainty(compiled),
         axes=axes,
         related=map(flow.place, reductions),

@@ -26,13 +26,25 @@ INSTEAD: dict[Effect, str] = {
 
 
 def check(report: Report) -> Iterator[Finding]:
-    """For each line, kind and axes, the collectives that the partitioner inserted."""
+    """For each line, kind and axes, the collectives that the partitioner inserted, if they are news."""
     groups: dict[tuple[object, ...], list[tuple[Collective, CollectiveCause | None]]] = {}
+    known = {each.span.start for total in report.communication if total.is_planned for each in total.collectives}
+    explicit = _explicit_axes(report)
     for collective, causes in inserted_collectives(report):
+        is_explicit = bool({axis.name for axis in collective.axes or ()} & explicit)
+        if collective.span.start in known and not is_explicit and not report.lists_implicit:
+            continue
         key = (collective.kind, collective.axes, collective.source.file, collective.source.line)
         groups.setdefault(key, []).append((collective, causes[0] if causes else None))
     for group in groups.values():
         yield _found(group)
+
+
+def _explicit_axes(report: Report) -> set[str]:
+    """The axes over which nothing may be implicit, in whatever mesh."""
+    meshes = report.capture.subject.meshes if report.capture.subject is not None else ()
+    types = [(axis.name, axis.type) for mesh in meshes for axis in mesh.axes]
+    return {name for name, type in types if type == "explicit"} - {name for name, type in types if type == "auto"}
 
 
 def _found(group: list[tuple[Collective, CollectiveCause | None]]) -> Finding:
@@ -60,11 +72,13 @@ RULE = Rule(
     id="SS23",
     slug="implicit-communication",
     severity="info",
-    finds="A collective that the partitioner inserted.",
-    why="It is what propagation is for, and mostly right. But a change of any other line may add more: with"
-    " --strict it is an error unless it is suppressed.",
+    finds="A collective that the partitioner inserted, and that belongs to no known strategy.",
+    why="What belongs to a strategy, such as gathers of weights, gradient sync or tensor parallelism, is in the table"
+    " of the program's communication. Other implicit communication is rarely meant. With --strict, or --select SS23,"
+    " all of it is listed, and with --strict it is an error unless it is suppressed.",
     proof="It is in what came out of the partitioner, and not in what went in. The operations that it is there for are"
-    " found by their sharding rules.",
+    " found by their sharding rules. Over axes of type Explicit, where the program says all shardings itself, that of"
+    " strategies is listed too.",
     faulty='jnp.mean(x, axis=0)  # x is P("x"): an all-reduce',
     repaired='lax.psum(jnp.sum(x, axis=0), "x") / rows  # in a shard_map over "x": it is written',
     check=check,

@@ -38,13 +38,14 @@ def is_compiled(report: Report) -> bool:
 
 
 def in_hlo(report: Report, kind: Kind | None = None) -> list[Collective]:
-    """The collectives of the compiled program, of one kind or of all."""
-    return [each for each in report.collectives if each.stage == "hlo" and kind in (None, each.kind)]
+    """The collectives of the compiled program, of one kind or of all; of the partitioned one if the backend refused."""
+    stage = "hlo" if is_compiled(report) else "hlo-spmd"
+    return [each for each in report.collectives if each.stage == stage and kind in (None, each.kind)]
 
 
 def place_in_hlo(collective: Collective) -> FindingPlace:
     """A collective as what a finding is about."""
-    return FindingPlace(collective.name, collective.source, "hlo", collective.span)
+    return FindingPlace(collective.name, collective.source, collective.stage, collective.span)
 
 
 def certainty(compiled: Collective | None) -> Certainty:
@@ -54,7 +55,10 @@ def certainty(compiled: Collective | None) -> Certainty:
 
 def compiled_to(compiled: Collective | None, then: str = "") -> tuple[str, str]:
     """What something was compiled to, as evidence, and what comes behind it."""
-    return "compiled to", "not compiled" if compiled is None else f"{compiled.kind} {compiled.name}{then}"
+    if compiled is None:
+        return "compiled to", "not compiled"
+    by = "compiled to" if compiled.stage == "hlo" else "partitioned to"
+    return by, f"{compiled.kind} {compiled.name}{then}"
 
 
 def on_another_target(report: Report, words: str) -> tuple[tuple[str, str], ...]:
@@ -133,7 +137,8 @@ def compiled_collectives(report: Report, instructions: Iterable[Instruction]) ->
 
     They are told by the numbers of the operations that they come from; without such, by their lines, else by names.
     """
-    before, after = report.program.stage("hlo-spmd"), report.program.stage("hlo")
+    before = report.program.stage("hlo-spmd")
+    after = report.program.stage("hlo") or before
     found: dict[Collective, None] = {}
     if before is None or after is None:
         return ()

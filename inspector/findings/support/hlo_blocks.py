@@ -60,15 +60,20 @@ def used_blocks(stage: ParsedStage, collective: Collective) -> tuple[UsedBlocks,
     if flow is None or instruction is None or len(members) != 1 or not 1 < partitions <= MAX_PARTITIONS:
         return ()
     found = []
-    for number in range(len(collective.result_types)):
-        path = (number,) if _gives_tuple(instruction, collective) else ()
-        used = _followed(flow, HloValue(instruction, path), partitions)
+    for number, value in enumerate(results_of(instruction, collective)):
+        used = _followed(flow, value, partitions)
         if used is not None:
             blocks, slices = used
             shares = _shares(blocks, collective.groups)
             if shares is not None and shares > 1:
                 found.append(UsedBlocks(number, blocks, shares, slices))
     return tuple(found)
+
+
+def results_of(instruction: Instruction, collective: Collective) -> tuple[HloValue, ...]:
+    """The values that a collective gives, one for each of its result types."""
+    is_tuple = _gives_tuple(instruction, collective)
+    return tuple(HloValue(instruction, (number,) if is_tuple else ()) for number in range(len(collective.result_types)))
 
 
 def _gives_tuple(instruction: Instruction, collective: Collective) -> bool:

@@ -5,7 +5,7 @@ There nothing is fused yet, and what the partitioner inserted stands beside what
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -113,8 +113,29 @@ class Loop:
 
     def accumulated(self, collective: Instruction) -> Accumulator | None:
         """What a sum's result is added to, if nothing else is done with it, nor with that before."""
-        if not self._adds(collective):
-            return None
+        return self._ends(collective, self._added_to) if self._adds(collective) else None
+
+    def stacked(self, collective: Instruction) -> Accumulator | None:
+        """The array of all iterations that a result becomes a part of, if nothing else is done with either."""
+        return self._ends(collective, self._stacked_in)
+
+    def rotated(self, collective: Instruction) -> int | None:
+        """The element of the carry that is what it was before, moved by a permutation, and nothing else."""
+        operands = self.operands(collective)
+        index = self.carried(operands[0]) if len(operands) == 1 else None
+        return index if index is not None and self._ends_as(Value(collective)) == index else None
+
+    def is_discarded(self, index: int) -> bool:
+        """Whether nothing uses an element of what the loop gives at its end."""
+        loop, around = self.instruction, self.instruction.computation
+        users = [each for each in around.instructions if loop.name in (ref.name for ref in each.references)]
+        taken = [each for each in users if number(each.attributes.get("index")) == index]
+        is_taken_apart = all(each.opcode == "get-tuple-element" for each in users) and not loop.is_root
+        used = {ref.name for each in around.instructions for ref in each.references}
+        return is_taken_apart and not any(each.is_root or each.name in used for each in taken)
+
+    def _ends(self, collective: Instruction, end: Callable[[Instruction, Value], int | None]) -> Accumulator | None:
+        """Where all that is made of a collective's result, one by one, ends."""
         waiting, seen = [Value(collective)], {collective.name}
         waiting += [value for value in self._users if value.maker is collective and value.element]
         added: list[Accumulator] = []
@@ -124,7 +145,7 @@ class Loop:
             if len(seen) > MAX_STEPS or (not users and value.maker is not collective):
                 return None
             for user in users:
-                index = self._added_to(user, value)
+                index = end(user, value)
                 if index is not None:
                     added.append(Accumulator(collective, index, user))
                 elif not self._is_linear(user, value):
@@ -144,6 +165,16 @@ class Loop:
         if index is None or index >= len(self.results) or self._ends_as(Value(user)) != index:
             return None
         return index if self.users(other) == [user] else None
+
+    def _stacked_in(self, user: Instruction, value: Value) -> int | None:
+        """The element of the carry of which an update replaces a part by a value, and that nothing else uses."""
+        operands = self.operands(user)
+        if user.opcode != "dynamic-update-slice" or operands[1:2] != (value,) or operands[0] == value:
+            return None
+        index = self.carried(operands[0])
+        if index is None or index >= len(self.results) or self._ends_as(Value(user)) != index:
+            return None
+        return index if self.users(operands[0]) == [user] else None
 
     def _ends_as(self, value: Value) -> int | None:
         """The element of the carry that a value alone becomes."""

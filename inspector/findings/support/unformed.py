@@ -80,8 +80,8 @@ def unformed_scatters(report: Report) -> Iterator[tuple[Unformed, ...]]:
 
 def used_in_blocks(report: Report, kind: Kind) -> Iterator[Unformed]:
     """The compiled collectives of a kind that have results of which each device uses its own block alone."""
-    stage = report.program.stage("hlo")
     for collective in in_hlo(report, kind):
+        stage = report.program.stage(collective.stage)
         used = () if stage is None or collective.fused_form is not None else used_blocks(stage, collective)
         if used:
             yield Unformed(collective, used)
@@ -90,7 +90,7 @@ def used_in_blocks(report: Report, kind: Kind) -> Iterator[Unformed]:
 def enough_for(report: Report, gather: Unformed) -> Kind | Literal["nothing"] | None:
     """What gives each device the blocks that it uses of an all-gather, where a single collective does."""
     collective = gather.collective
-    module = report.program.hlo("hlo")
+    module = report.program.hlo(collective.stage)
     instruction = None if module is None else module.instruction(collective.computation, collective.name)
     blocks = [block for used in gather.used for block in used.blocks]
     partial = len(blocks) < len(collective.result_types) or len(blocks) > len(gather.used)

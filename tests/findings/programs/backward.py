@@ -74,7 +74,7 @@ def in_scan(a, b):
     )
 
 
-@programs.found_by("SS03")
+@programs.found_by("SS03", "SS28")
 @unchecked
 def one_after_the_other(a, b):
     return jnp.sum(lax.psum(lax.psum(a @ b, "x") * 2, "y") ** 2)

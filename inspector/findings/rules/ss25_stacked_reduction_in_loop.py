@@ -1,0 +1,89 @@
+"""SS25: a reduction over devices in each iteration of a loop that only stacks the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ....parsers.sharding_syntax.mesh import join_axes
+from ...cost.collectives import estimate
+from ...cost.places import machine_of
+from ...ir.types import types_text
+from ...report import Collective, Finding, Report
+from ...units import plural
+from ..rule import Rule, Saving, advice, finding
+from ..support.compiled import compiled_collectives, on_another_target, place_in_hlo
+from ..support.hlo_loops import loops_of
+
+REDUCTIONS = ("all-reduce", "all-reduce-start")
+
+MAX_BYTES = 1 << 16
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """For each loop and line, the all-reduces of which the results are stacked, if they run in the loop."""
+    for loop in loops_of(report.program):
+        stacked = [each for each in loop.collectives if each.opcode in REDUCTIONS and loop.stacked(each) is not None]
+        groups: dict[tuple[object, ...], list[Collective]] = {}
+        for each in compiled_collectives(report, stacked):
+            # Large ones take their time wherever they are, and overlap with work in the loop.
+            is_small = (each.bytes_in or 0) <= report.thresholds.get(RULE.id, MAX_BYTES)
+            if each.loops and each.executions != 1 and is_small and each.direction != "backward":
+                groups.setdefault((each.axes, each.source.file, each.source.line), []).append(each)
+        for group in groups.values():
+            yield _found(report, group)
+
+
+def _found(report: Report, group: list[Collective]) -> Finding:
+    first, trips = group[0], group[0].executions
+    runs = "unknown" if trips is None else plural(trips, "time")
+    return finding(
+        RULE,
+        place_in_hlo(first),
+        f"a loop only stacks what it reduces over {join_axes(first.axes or ()) or '?'}: reduce once, after the loop",
+        confidence="proved",
+        axes=first.axes or (),
+        evidence=(
+            ("in the loop", ", ".join(f"{each.name} {types_text(each.result_types)}" for each in group[:6])),
+            ("runs", f"{runs}, and nothing in the loop uses the result"),
+            *on_another_target(report, "another target's compiler may move it out of the loop; compile for it to see"),
+        ),
+        fixes=advice("stack what each device has, in a shard_map, and reduce the stack once after the loop"),
+        saves=Saving(None, _saved(report, group, trips)),
+    )
+
+
+def _saved(report: Report, group: list[Collective], trips: int | None) -> float | None:
+    """The time of all the small ones against that of one of as many bytes."""
+    machine = machine_of(report.program)
+    sizes = [each.bytes_in for each in group]
+    if machine is None or trips is None or None in sizes or any(each.estimate is None for each in group):
+        return None
+    size = trips * sum(each or 0 for each in sizes)
+    then = estimate(replace(group[0], bytes_in=size, bytes_out=size), machine)
+    now = trips * sum(each.estimate.seconds for each in group if each.estimate is not None)
+    return None if then is None else max(now - then.seconds, 0.0)
+
+
+RULE = Rule(
+    id="SS25",
+    slug="stacked-reduction-in-loop",
+    severity="warning",
+    finds="A reduction over devices in every iteration of a loop that only stacks the results.",
+    why="Every iteration waits for a small all-reduce. One all-reduce of the stacked values, after the loop, sends the"
+    " same bytes and waits once. Statistics that are logged for each layer are the usual case.",
+    proof="In the program out of the partitioner all that is done with the result, one element at a time, is to put it"
+    " into an array that nothing in the loop reads; and the target's compiler left it in the loop. Gradients of a"
+    " backward pass are left out.",
+    faulty="""def layer(x, w):  # x is P("batch")
+    return jnp.tanh(x @ w), jnp.mean(x)
+x, means = lax.scan(layer, x, ws)""",
+    repaired="""def layer(x, w):  # in a shard_map over "batch"
+    return jnp.tanh(x @ w), jnp.mean(x)
+x, means = lax.scan(layer, x, ws)
+means = lax.pmean(means, "batch")""",
+    check=check,
+    threshold=MAX_BYTES,
+    threshold_is="bytes of one all-reduce, at most",
+    by_hand="what each device stacks before the reduction, takes a person to see",
+)

@@ -1,0 +1,174 @@
+"""SS28: several sums over devices of which the program needs only one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from ....parsers.sharding_syntax.mesh import join_axes
+from ...catalog.spellings import KIND_OF
+from ...ir.types import ArrayType
+from ...report import Collective, Finding, FindingPlace, Report, SourcePosition
+from ..rule import Rule, Saving, advice, finding
+from ..support.compiled import in_hlo, on_another_target, place_in_hlo
+from ..support.hlo_blocks import results_of
+from ..support.hlo_values import HloFlow, HloUse, HloValue, hlo_flow
+
+MAX_STEPS = 100
+
+UNCHANGED = ("copy", "bitcast", "reshape", "transpose")
+"""Opcodes with which a sum stays a sum of as many bytes."""
+
+
+class _Sum(NamedTuple):
+    """One of the results of an all-reduce, and the only thing that is done with it."""
+
+    collective: Collective
+    source: SourcePosition
+    type: ArrayType
+    use: HloUse
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is one number."""
+        return self.type.elements == 1
+
+    @property
+    def place(self) -> FindingPlace:
+        """Where it comes from."""
+        return replace(place_in_hlo(self.collective), source=self.source)
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """Pairs of sums that are added to each other, then sums of sums over other axes."""
+    starts = {each.span.start: each for each in in_hlo(report, "all-reduce") if each.reduction == "sum" and each.axes}
+    added: dict[tuple[object, ...], _Sum] = {}
+    for each in _sums(report, starts.values()):
+        user = each.use.instruction
+        calls = tuple(call.span.start for call in each.use.value.calls)
+        other = added.setdefault((user.span.start, calls, frozenset(map(frozenset, each.collective.groups))), each)
+        is_free = other.collective is each.collective and each.is_scalar  # it travels with the other one
+        is_added = user.opcode in ("add", "subtract") and other.use.position != each.use.position
+        if is_added and not is_free:
+            yield _of_two(report, other, each)
+        again = starts.get(user.span.start)
+        if again is not None and not {axis.name for axis in each.collective.axes or ()} & {
+            axis.name for axis in again.axes or ()
+        }:
+            yield _of_sums(report, each, again)
+
+
+def _sums(report: Report, collectives: Iterable[Collective]) -> Iterator[_Sum]:
+    for collective in collectives:
+        stage = report.program.stage(collective.stage)
+        flow = None if stage is None else hlo_flow(stage)
+        module = None if stage is None else stage.hlo
+        instruction = None if module is None else module.instruction(collective.computation, collective.name)
+        if flow is None or instruction is None:
+            continue
+        values, types = results_of(instruction, collective), collective.result_types
+        parts = collective.parts if len(collective.parts) == len(values) else ()
+        sources = [part.source for part in parts] or [collective.source] * len(values)
+        for value, type, source in zip(values, types, sources, strict=True):
+            use = _only_use(flow, value)
+            if use is not None:
+                yield _Sum(collective, source, type, use)
+
+
+def _only_use(flow: HloFlow, value: HloValue) -> HloUse | None:
+    """The operation that takes a value, where nothing else does, behind those that leave its elements as they are."""
+    for _ in range(MAX_STEPS):
+        uses = list(flow.uses(value))
+        if len(uses) != 1 or uses[0] is None:
+            return None
+        use = uses[0]
+        if isinstance(use, HloUse) and use.instruction.opcode not in UNCHANGED and not _is_scaled(flow, use):
+            return use
+        value = use.result if isinstance(use, HloUse) else use
+    return None
+
+
+def _is_scaled(flow: HloFlow, use: HloUse) -> bool:
+    """Whether a value is multiplied by one constant."""
+    is_product = use.instruction.opcode == "multiply" or (use.instruction.opcode == "divide" and use.position == 0)
+    factor = flow.operand(use.result, 1 - use.position) if is_product else None
+    while factor is not None and factor.instruction.opcode not in ("constant", "broadcast"):
+        before = flow.origin(factor)
+        if before is None or before == factor:
+            return False
+        factor = before
+    if factor is not None and factor.instruction.opcode == "broadcast":
+        factor = flow.operand(factor, 0)
+        factor = None if factor is None else flow.origin(factor)
+    return factor is not None and factor.instruction.opcode == "constant"
+
+
+def _of_two(report: Report, first: _Sum, second: _Sum) -> Finding:
+    collective = second.collective
+    places = dict.fromkeys((first.collective, collective))
+    return finding(
+        RULE,
+        second.place,
+        f"two sums over {join_axes(collective.axes or ())} are added to each other: add first, and sum once",
+        severity="info" if report.capture.subject is not None and report.capture.subject.platform == "cpu" else None,
+        confidence="proved",
+        axes=collective.axes or (),
+        related=(first.place,),
+        evidence=(
+            ("sums", ", ".join(each.name for each in places)),
+            ("added by", second.use.instruction.name),
+            *on_another_target(report, "the compilers for TPUs and GPUs add first, where nothing stands in between"),
+        ),
+        fixes=advice("add what each device has, then sum that over devices"),
+        saves=_saved(collective, second.type.bytes),
+    )
+
+
+def _of_sums(report: Report, first: _Sum, again: Collective) -> Finding:
+    axes = (*(first.collective.axes or ()), *(again.axes or ()))
+    return finding(
+        RULE,
+        place_in_hlo(again),
+        f"a sum over {join_axes(first.collective.axes or ())} is summed over {join_axes(again.axes or ())}:"
+        " one sum over all of them is enough",
+        confidence="proved",
+        axes=axes,
+        related=(first.place,),
+        evidence=(("sums", f"{first.collective.name}, then {again.name}; nothing else uses the first"),),
+        fixes=advice(f"sum once, over {tuple(axis.name for axis in axes)!r}"),
+        saves=_saved_of_sums(first, again),
+    )
+
+
+def _saved(collective: Collective, size: int | None) -> Saving:
+    runs, members = collective.executions, len(collective.groups[0])
+    sent = KIND_OF["all-reduce"].wire_bytes(members, size, size)
+    return Saving(None if sent is None or runs is None else sent * runs)
+
+
+def _saved_of_sums(first: _Sum, again: Collective) -> Saving:
+    sizes, runs = (len(first.collective.groups[0]), len(again.groups[0])), first.collective.executions
+    one, other, both = (
+        KIND_OF["all-reduce"].wire_bytes(members, first.type.bytes, first.type.bytes)
+        for members in (*sizes, sizes[0] * sizes[1])
+    )
+    if one is None or other is None or both is None or runs is None:
+        return Saving()
+    return Saving((one + other - both) * runs)
+
+
+RULE = Rule(
+    id="SS28",
+    slug="mergeable-sums",
+    severity="warning",
+    finds="Several sums over devices of which the program needs only one.",
+    why="Sums commute. Two sums that are added to each other send twice what the sum of both does, and a sum over one"
+    " axis and then another sends almost twice what one over both axes does.",
+    proof="In the compiled program nothing but the addition, or the second sum, uses the first one's result. On CPUs,"
+    " whose compiler does not add first, two added sums are for information.",
+    faulty='total = lax.psum(lax.psum(x, "data"), "model")',
+    repaired='total = lax.psum(x, ("data", "model"))',
+    check=check,
+    by_hand="what lies between the sums, takes a person to see",
+)
