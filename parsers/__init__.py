@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,8 +42,3 @@ def parse(text: str | bytes | PathLike[str], name: str | None = None) -> HloModu
     data = b"\n" * data.count(b"\n", 0, part.start) + data[part.start : part.end]
     source = Source(name or "text", data)
     return hlo.parse_module(source) if found == "hlo" else mlir.parse_module(source)
-
-
-def items(names: str | Iterable[str]) -> frozenset[str]:
-    """Names as a set; a string is one of them, and not its letters."""
-    return frozenset((names,) if isinstance(names, str) else names)

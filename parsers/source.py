@@ -6,7 +6,7 @@ decoding them first. Offsets are byte offsets; lines and columns, both counted f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 EXCERPT_WIDTH = 100
@@ -92,6 +92,11 @@ def occurrences(data: bytes, word: bytes) -> Iterator[int]:
     while offset >= 0:
         yield offset
         offset = data.find(word, offset + 1)
+
+
+def name_set(names: str | Iterable[str]) -> frozenset[str]:
+    """Names as a set; a string is one of them, and not its letters."""
+    return frozenset((names,) if isinstance(names, str) else names)
 
 
 def _drawable(text: str) -> str:

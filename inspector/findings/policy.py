@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from ...parsers import items
+from ...parsers.source import name_set
 from ..report import Finding
 
 
@@ -33,7 +33,7 @@ class Policy:
     def __post_init__(self) -> None:
         for name in ("rules", "without"):
             if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, items(value))
+                object.__setattr__(self, name, name_set(value))
 
     def wants(self, rule: str) -> bool:
         """Whether a rule is looked for at all."""

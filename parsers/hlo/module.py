@@ -10,12 +10,11 @@ from functools import cached_property, partial
 from itertools import islice, pairwise
 from operator import attrgetter
 
-from .. import items
 from ..errors import ParseError, Problem, readable
 from ..garbage import collection_paused
 from ..sharding_syntax.mesh import MeshSyntax
 from ..sharding_syntax.replica_groups import parse_mesh
-from ..source import Frame, Source, Span
+from ..source import Frame, Source, Span, name_set
 from . import printed
 from .computation import Computation
 from .instruction import Instruction
@@ -100,7 +99,7 @@ class HloModule:
 
     def with_opcode(self, opcodes: str | Collection[str]) -> tuple[Instruction, ...]:
         """The instructions with one of some opcodes, in text order."""
-        return tuple(instructions_with(self.source.data, self.computations, self._starts, items(opcodes)))
+        return tuple(instructions_with(self.source.data, self.computations, self._starts, name_set(opcodes)))
 
     def rows(self) -> Rows:
         """The name, type and opcode of every instruction, in text order."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from .. import items
+from ..source import name_set
 from .call import CALLING
 from .computation import Computation
 from .instruction import Instruction
@@ -39,7 +39,7 @@ class Uses:
 
     def users_of(self, names: str | Collection[str]) -> Mapping[str, tuple[Instruction, ...]]:
         """For each name of an instruction of this computation those with it as an operand, in text order."""
-        found: dict[str, list[Instruction]] = {name: [] for name in items(names)}
+        found: dict[str, list[Instruction]] = {name: [] for name in name_set(names)}
         instructions = self._computation.instructions
         if not self._has_percent_signs or not self._computation.is_exact:
             for instruction in instructions:

@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from itertools import chain, islice
 
-from .. import items
 from ..errors import ParseError, Problem, readable
 from ..sharding_syntax.mesh import MeshSyntax
-from ..source import Source, Span
+from ..source import Source, Span, name_set
 from .function import Function
 from .lists import symbol
 from .operation import Operation, operation_from, operation_in, operations_in
@@ -81,7 +80,7 @@ class MlirModule:
 
     def operations(self, names: str | Collection[str]) -> tuple[Operation, ...]:
         """The operations of these names, anywhere in the text, in text order. They are searched for by name."""
-        found = (operation_from(self.text, start) for start in starts(self.source.data, items(names)))
+        found = (operation_from(self.text, start) for start in starts(self.source.data, name_set(names)))
         return tuple(operation for operation in found if operation)
 
     def operation_at(self, offset: int) -> Operation | None:
