@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(rf"%({NAME})".encode(), re.ASCII)
 _HEAD = re.compile(rf"\n  (?:ROOT )?+%({NAME}) = ".encode(), re.ASCII)
-_GROUPS = re.compile(
-    rb"[, ]replica_groups=(\{(?:\{[\d, ]*+\}[, ]*+)*+\}|\[[\d,]++\]<=\[[\d,]++\](?:T\([\d,]++\))?+"
+_GROUPS = re.compile(  # it begins with a word, for which the search is ten times as fast as for one of several letters
+    rb"replica_groups=(\{(?:\{[\d, ]*+\}[, ]*+)*+\}|\[[\d,]++\]<=\[[\d,]++\](?:T\([\d,]++\))?+"
     rb"|mesh\[[^\]\n]*+\](?:, ?device_ids=\((?:[^()\n]|\([^()\n]*+\))*+\))?+,? ?\{[^}\n]*+\})"
 )
 MAX_UNPRINTED = 1 << 22
@@ -63,8 +63,9 @@ def _uncovered(module: HloModule) -> Iterator[Problem]:
     """Groups that name a device twice, or leave one out (XLA, xla/service/hlo_verifier.cc, CheckReplicaGroups)."""
     counts = _device_counts(module)
     seen = set()
-    for found in _GROUPS.finditer(module.source.data):
-        if found[1] not in seen:
+    data = module.source.data
+    for found in _GROUPS.finditer(data):
+        if found[1] not in seen and data[max(found.start() - 1, 0) : found.start()] in (b",", b" "):
             seen.add(found[1])
             groups = readable(partial(parse_replica_groups, found[1].decode("utf-8", "replace")))
             wrong = None if groups is None else fault_of(groups.devices(max(counts, default=0)), counts)
