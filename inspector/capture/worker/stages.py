@@ -91,8 +91,7 @@ def send_compiled(
     channel.enter("compile")
     compiled, devices = _compile(lowered, channel, workspace, topology)
     subject.set_devices(devices)
-    if topology is None:
-        send_actual(program.arguments, program.outputs, compiled, channel)
+    send_actual(program.arguments, program.outputs, compiled, channel, subject.mesh_of(len(devices)))
     memory = memory_of(compiled)
     if memory is not None:
         channel.send(memory)
@@ -101,10 +100,12 @@ def send_compiled(
     return CompiledProgram(compiled, devices, memory)
 
 
-def send_actual(arguments: tuple[Value, ...], outputs: tuple[Value, ...], compiled: Any, channel: Channel) -> None:
-    """Send the arguments and results with the shardings that a compiled program has."""
-    channel.send(Arguments(values.with_actual(arguments, values.compiled_shardings(compiled, "input"))))
-    channel.send(Outputs(values.with_actual(outputs, values.compiled_shardings(compiled, "output"))))
+def send_actual(
+    arguments: tuple[Value, ...], outputs: tuple[Value, ...], compiled: Any, channel: Channel, mesh: Any = None
+) -> None:
+    """Send the arguments and results with the shardings that a compiled program has, on the axes of its mesh."""
+    channel.send(Arguments(values.with_actual(arguments, values.compiled_shardings(compiled, "input"), mesh)))
+    channel.send(Outputs(values.with_actual(outputs, values.compiled_shardings(compiled, "output"), mesh)))
 
 
 def _compile(lowered: Any, channel: Channel, workspace: str, topology: Topology | None) -> tuple[Any, list[Any]]:

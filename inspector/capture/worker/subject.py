@@ -41,6 +41,10 @@ class KnownSubject:
         self._meshes += found
         self._send()
 
+    def mesh_of(self, devices: int) -> Any:
+        """The first mesh of the program with so many devices; None if there is none."""
+        return next((mesh for mesh in self._meshes if not mesh.empty and mesh.size == devices), None)
+
     def set_devices(self, devices: Iterable[Any]) -> None:
         """The devices that the compiled program runs on, in the order of its partitions."""
         self._device_assignment = tuple(int(device.id) for device in devices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,3 +74,50 @@ def test_what_xla_simplifies_before_it_propagates(tmp_path: Path) -> None:
     (output,) = (value for value in inspect(alone).shardings if value.role == "output")
     assert output.spec == "P('y', None)"
     assert len(contradictions(alone)) == 1
+
+
+FOR_A_TARGET = """
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto, AxisType.Auto))
+
+
+@jax.jit
+def step(unused, a, b, free):
+    asked = jax.lax.with_sharding_constraint(free, NamedSharding(mesh, P("y", "x")))
+    return a @ b, {"sum": jnp.sin(a).sum(0), "asked": asked}
+
+
+def given(*spec):
+    return jax.ShapeDtypeStruct((64, 64), jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+
+
+inputs = (given(), given(("y", "x")), given(None, "y"), jax.ShapeDtypeStruct((64, 64), jnp.float32))
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed")
+def test_a_target_has_the_actual_shardings_that_jax_says_here(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(FOR_A_TARGET)
+    here, there = (list(capture(Request(f"{script}:step", live=False, target=target)))[-1] for target in TARGETS)
+    assert there.failure is None, there.failure
+    for known, found in ((here.arguments, there.arguments), (here.outputs, there.outputs)):
+        for one, other in zip(known, found, strict=True):
+            assert (one.actual is None) == (other.actual is None) == (one.path == "unused")
+            if one.actual is not None:
+                assert _entries(one.actual) == _entries(other.actual), one.path
+    assert contradictions(there) == []
+
+
+TARGETS = ("cpu", "tpu:v5p:2x2x2")
+
+
+def _entries(spec: str | None) -> tuple[object, ...]:
+    """The entries of a printed spec; those at the end that are None need not be written."""
+    entries = list(eval(spec or "", {"P": lambda *entries: entries}))
+    while entries and entries[-1] is None:
+        entries.pop()
+    return tuple(entries)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import jax
-from jax._src import tree_util
+from jax._src import sharding_impls, tree_util
 
 from ...protocol.events import Value
 from ..inputs import wrappers
@@ -119,11 +119,32 @@ def leaves_of(compiled: Any, name: str) -> list[Any]:
         tree_util.tree_unflatten = own
 
 
-def with_actual(values: tuple[Value, ...], leaves: list[Any]) -> tuple[Value, ...]:
-    """The same with the shardings of the compiled program; unchanged where those are of others."""
+def with_actual(values: tuple[Value, ...], leaves: list[Any], mesh: Any) -> tuple[Value, ...]:
+    """The same with the shardings of the compiled program; unchanged where those are of others.
+
+    `mesh` has the axes of those that XLA gives without names.
+    """
     if len(leaves) != len(values):
         return values
-    return tuple(replace(value, actual=spec_text(leaf)) for value, leaf in zip(values, leaves, strict=True))
+    return tuple(
+        replace(value, actual=spec_text(leaf) or spec_text(_on_mesh(leaf, mesh)))
+        for value, leaf in zip(values, leaves, strict=True)
+    )
+
+
+def _on_mesh(sharding: Any, mesh: Any) -> Any:
+    """The PartitionSpec of a sharding of XLA's; None where the axes of the mesh do not form it.
+
+    By the function with which JAX does so itself (`jax._src.sharding_impls`, 0.7 to 0.12).
+    """
+    parse = getattr(sharding_impls, "parse_flatten_op_sharding", None)
+    if parse is None or mesh is None or sharding is None:
+        return None
+    try:
+        (spec,) = parse(getattr(sharding, "_hlo_sharding", sharding), mesh)
+    except (ValueError, TypeError, NotImplementedError, AssertionError, StopIteration, AttributeError):
+        return None
+    return spec
 
 
 def result_path(path: Any) -> str:

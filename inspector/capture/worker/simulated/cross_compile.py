@@ -7,7 +7,7 @@ compiler can make a call to the host for such a device: they are left out, and t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -40,11 +40,23 @@ def probe() -> str | None:
 class CrossCompiled:
     """An executable for devices that are not there, with what a `jax.stages.Compiled` says of one."""
 
-    def __init__(self, executable: Any, devices: list[Any], written: str | None) -> None:
+    def __init__(self, executable: Any, devices: list[Any], written: str | None, places: Sequence[int | None]) -> None:
         self.devices = devices
         """In the order of its partitions."""
         self._executable = executable
         self._written = written
+        self._places = places
+
+    @property
+    def input_shardings(self) -> list[Any]:
+        """Those of XLA for each argument of the function, None for one that the program does not take."""
+        known = dict(enumerate(self._executable.get_parameter_shardings() or ()))
+        return [None if place is None else known.get(place) for place in self._places]
+
+    @property
+    def output_shardings(self) -> list[Any]:
+        """Those of XLA for each result."""
+        return list(self._executable.get_output_shardings() or ())
 
     def as_text(self) -> str:
         """The optimized HLO; as the compiler wrote it, where this JAX cannot read what a newer plugin gives."""
@@ -85,7 +97,7 @@ def compile_for(topology: Topology, lowered: Any, folder: str) -> CrossCompiled:
                 message = f"a tool of the compiler for {topology.lowering} is not installed: {first}"
                 raise UsageError(message, "`shardscope targets` says what to install") from None
             raise
-        raise _Done(CrossCompiled(executable, chosen, read_optimized(folder)))
+        raise _Done(CrossCompiled(executable, chosen, read_optimized(folder), _places(lowered)))
 
     setattr(compiler, ENTRY, instead)
     try:
@@ -95,6 +107,15 @@ def compile_for(topology: Topology, lowered: Any, folder: str) -> CrossCompiled:
     finally:
         setattr(compiler, ENTRY, own)
     raise RuntimeError(f"{ENTRY} was not called")
+
+
+def _places(lowered: Any) -> list[int | None]:
+    """The number of the parameter that each argument is, None for one that nothing uses (JAX 0.7 to 0.12)."""
+    lowering = getattr(lowered, "_lowering", None)
+    used = getattr(lowering, "compile_args", {}).get("kept_var_idx", ())
+    kept = {index: place for place, index in enumerate(sorted(used))}
+    constants = len(getattr(lowering, "const_args", ()))
+    return [kept.get(index + constants) for index in range(lowered.in_tree.num_leaves)]
 
 
 CALLBACKS = ("debug_callback", "debug_print", "pure_callback", "io_callback")
