@@ -86,3 +86,39 @@ def test_blocks(spec: tuple[object, ...]) -> None:
                         wanted = np.split(wanted, sizes[name], dimension)[place[name]]
             assert np.array_equal(blocks[x, y], wanted)
     assert np.array_equal(assemble(jnp.asarray(blocks), spec, ("x", "y")), value)
+
+
+def test_partial_sums_as_arguments_results_and_on_the_way(captured: Captured) -> None:
+    """Compared with NumPy: each device has a summand, and together they are the value."""
+    found = captured(
+        """
+        import jax, jax.numpy as jnp, numpy as np
+        from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+        mesh = jax.make_mesh((2, 2, 2), ("a", "b", "c"), axis_types=(AxisType.Explicit,) * 3)
+        jax.set_mesh(mesh)
+        def fn(x, y, partial):
+            product = jnp.einsum("bi,bo->io", x, y, out_sharding=P(None, "c", unreduced={"a", "b"}))
+            return product, jax.sharding.reshard(product + partial, P("a", None))
+        def on(*spec):
+            return jax.device_put(np.arange(128, dtype=np.float32).reshape(16, 8), NamedSharding(mesh, P(*spec)))
+        summands = NamedSharding(mesh, P(None, "c", unreduced={"a", "b"}))
+        partial = jax.ShapeDtypeStruct((8, 8), jnp.float32, sharding=summands)
+        fn_inputs = (on(("a", "b"), None), on(("a", "b"), "c"), partial)
+        """,
+        reference=True,
+        probe="all",
+    )
+    assert found.complete, found.failure
+    assert found.reference is not None
+    assert (found.reference.undefined, found.reference.differs) == (None, ())
+    assert found.reference.compared > 2
+    x = np.arange(128, dtype=np.float32).reshape(16, 8)
+    assert found.execution is not None
+    first, _ = found.execution.outputs
+    product = x.T @ x
+    assert (first.minimum, first.mean, first.maximum) == (product.min(), product.mean(), product.max())
+    (output,) = (probe for probe in found.probes if probe.when == "output" and probe.position == 0)
+    held = np.frombuffer(output.elements, np.float32).reshape(len(output.shards), 8, 4)
+    left = sum(data for data, shard in zip(held, output.shards, strict=True) if shard.coordinates[2] == 0)
+    assert np.array_equal(left, product[:, :4])
+    assert len({shard.digest for shard in output.shards}) == 8

@@ -29,7 +29,7 @@ def enter_context(request: Request, found: Resolved, stack: ExitStack, channel: 
     """
     if request.mesh:
         names, sizes = zip(*request.mesh, strict=True)
-        stack.enter_context(_set_mesh(jax.make_mesh(sizes, names, axis_types=(AxisType.Auto,) * len(sizes))))
+        stack.enter_context(set_mesh(jax.make_mesh(sizes, names, axis_types=(AxisType.Auto,) * len(sizes))))
     if request.context is not None:
         stack.enter_context(_manager(request.context, attribute(request.context, found, "--context")))
     if request.mesh or request.context is not None or any(meshes_in_context()):
@@ -42,7 +42,7 @@ def enter_context(request: Request, found: Resolved, stack: ExitStack, channel: 
 
 def _manager(name: str, value: Any) -> AbstractContextManager[Any]:
     if isinstance(value, Mesh):
-        return _set_mesh(value)
+        return set_mesh(value)
     if isinstance(value, AbstractMesh):
         return jax.sharding.use_abstract_mesh(value)  # type: ignore[no-any-return]
     if isinstance(value, AbstractContextManager) or hasattr(value, "__enter__"):
@@ -55,7 +55,8 @@ def _manager(name: str, value: Any) -> AbstractContextManager[Any]:
     )
 
 
-def _set_mesh(mesh: Any) -> AbstractContextManager[Any]:
+def set_mesh(mesh: Any) -> AbstractContextManager[Any]:
+    """The context in which a mesh is in force, by the name that this JAX has for it."""
     setter = getattr(jax, "set_mesh", None) or jax.sharding.use_mesh
     return setter(mesh)  # type: ignore[no-any-return]
 

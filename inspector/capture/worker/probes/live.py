@@ -18,6 +18,7 @@ from ..inputs import arg_spec
 from ..inputs.callables import Traceable
 from ..program.avals import is_ref, spec_text, type_text
 from ..program.values import donations, leaves_of, result_path
+from .partial import is_partial, placed, whole
 
 RUNS = 5
 TIMEOUT_S = 2.0
@@ -101,6 +102,8 @@ def _place(value: Any, wanted: Any) -> Any:
         return value
     if jnp.issubdtype(getattr(value, "dtype", None), jax.dtypes.extended):
         return jax.device_put(value, wanted.sharding)
+    if is_partial(wanted.sharding) and not is_partial(getattr(value, "sharding", None)):
+        return placed(value, wanted.sharding)
     return jax.device_put(value, wanted)
 
 
@@ -134,7 +137,7 @@ def _summary(path: str, leaf: Any, closely: bool) -> OutputSummary:
     summary = OutputSummary(path, type_text(jax.typeof(leaf)), spec_text(getattr(leaf, "sharding", None)))
     if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):
         return summary
-    array = np.asarray(leaf)
+    array = whole(leaf)
     if array.size <= SMALL:
         summary = replace(summary, values=np.array2string(array, separator=", ", max_line_width=100))
     if closely:

@@ -19,8 +19,9 @@ from ..program.avals import type_text
 from ..program.values import compiled_shardings
 from . import live
 from .digests import has_bits, plain
+from .partial import parts_of, whole
 from .probing import Prober
-from .reference import Alone, apart
+from .reference import Alone, apart, on_one
 from .sites import DeviceBlocks, Looped, Mapped, Reading, Run, Site, When, device_ids
 from .timings import census
 
@@ -114,13 +115,14 @@ class Probed:
         """The values that differ from those of a run on one device."""
         device = jax.local_devices()[0]
         leaves = [_alone(leaf, device) for leaf in inputs.leaves]
-        results, arrays = jax.jit(lambda *values: alone.run(self._traced.jaxpr, values))(*leaves)
+        with on_one(device):
+            results, arrays = jax.jit(lambda *values: alone.run(self._traced.jaxpr, values))(*leaves)
         run, other = Run(self.prober.sites, self._arrays), Run(alone.sites, arrays)
         differs, count = [], 0
         for key, site in self._sites("before", "after"):
             if key not in arrays:
                 continue
-            sharded, reference = np.asarray(self._arrays[key]), np.asarray(arrays[key])
+            sharded, reference = whole(self._arrays[key]), np.asarray(arrays[key])
             places = {(r.iteration, *r.at): r for r in other.readings(alone.sites[key])}
             for reading in run.readings(site):
                 count += 1
@@ -133,7 +135,7 @@ class Probed:
                     differs.append(Apart(site.path, when, *place, min(distance, MAX_DISTANCE)))
         for number, (one, two) in enumerate(zip(self._results, results, strict=True)):
             count += 1
-            if has_bits(jax.typeof(one)) and (distance := apart(plain(one), plain(two))) is not None:
+            if has_bits(jax.typeof(one)) and (distance := apart(whole(plain(one)), plain(two))) is not None:
                 differs.append(Apart((), "output", number, (), (), min(distance, MAX_DISTANCE)))
         return Reference(count, tuple(differs[:MAX_DIFFERENCES]))
 
@@ -161,14 +163,12 @@ class Probed:
         axes = () if mesh is None else tuple(map(str, mesh.axis_names))
         held = [
             (
-                int(shard.device.id),
-                places.get(shard.device.id, ()),
-                _part(shard.index[len(index) :], array.shape[len(index) :]),
-                np.asarray(shard.data)[index],
+                int(part.device.id),
+                places.get(part.device.id, ()),
+                _part(part.where[len(index) :], array.shape[len(index) :]),
+                np.asarray(part.data)[index],
             )
-            for shard in sorted(
-                array.addressable_shards, key=lambda shard: places.get(shard.device.id, (shard.device.id,))
-            )
+            for part in sorted(parts_of(array), key=lambda part: places.get(part.device.id, (part.device.id,)))
         ]
         yield from self._probe(site, reading.iteration, axes, held)
 
@@ -247,7 +247,7 @@ def _alone(leaf: Any, device: Any) -> Any:
     if live.holds(leaf):
         return live.ref_of(jax.device_put(np.asarray(leaf[...]), device))
     extended = jax.numpy.issubdtype(getattr(leaf, "dtype", None), jax.dtypes.extended)
-    return jax.device_put(leaf if extended else np.asarray(leaf), device)
+    return jax.device_put(leaf if extended else whole(leaf), device)
 
 
 def _part(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:

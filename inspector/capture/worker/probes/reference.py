@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import Mesh
 
 from ....catalog.spellings import CONSTRAINTS, rule_of
+from ..inputs.context import set_mesh
 from ..program import structure
 from ..program.avals import entries
+from ..subject import meshes_in_context
 from .equations import bind
 from .probing import Prober
 from .sites import Mapped, Path
@@ -75,6 +79,13 @@ class Alone(Prober):
         blocks = [split(jnp.asarray(v), spec, axes, sizes) for v, spec in zip(values, params["in_specs"], strict=True)]
         results, probes = mapped(*blocks)
         return [assemble(r, spec, axes) for r, spec in zip(results, params["out_specs"], strict=True)], probes
+
+
+def on_one(device: Any) -> AbstractContextManager[Any]:
+    """The context of what runs on one device: in the place of a mesh that is in force, one of this device."""
+    if not any(True for _ in meshes_in_context()):
+        return nullcontext()
+    return set_mesh(Mesh(np.array([device]), ("shardscope",)))
 
 
 def _permuted(value: Any, axes: Any, pairs: Any) -> Any:
