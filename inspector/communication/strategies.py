@@ -11,7 +11,7 @@ from ...parsers.hlo import Instruction
 from ..capture.model import Value
 from ..catalog.spellings import KIND_OF
 from ..collectives.context import context_of
-from ..collectives.origin import direction_of, merged_parts
+from ..collectives.origin import direction_of, is_path, merged_parts
 from ..ir.program import Program
 from ..report import Collective, Pass
 from ..report.communication import Strategy, StrategyTotal
@@ -144,11 +144,20 @@ class _Judge:
             directions = known | {self._direction(each.op_name) for each in products}
         if "backward" in directions:
             fate = self.flow.fate(result)
-            takers = {self._direction(each.op_name) for each in fate.takers}
+            takers = {direction for each in fate.takers for direction in self._directions(each)}
             if fate.is_output or "unknown" in takers or self._is_needed(collective):
                 return "gradient sync"
             return "tensor parallelism" if products and "backward" in takers else "other"
         return "tensor parallelism" if products and "forward" in directions else "other"
+
+    def _directions(self, instruction: Instruction) -> set[Pass]:
+        """The passes of an instruction, or, where a fusion has no name, of what is fused in it."""
+        if instruction.op_name is not None:
+            return {self._direction(instruction.op_name)}
+        bodies = [self.flow.module.computation(each) for each in instruction.called]
+        names = {each.op_name for body in bodies if body is not None for each in body.instructions}
+        found = {self._direction(each) for each in names if each is not None and is_path(each)}
+        return found - {"unknown"} or found
 
     def _is_needed(self, collective: Collective) -> bool:
         """Whether the operations that it is there for make gradients of weights, as propagation has them."""
