@@ -71,6 +71,14 @@ def test_where_a_program_comes_from(training: Recorded) -> None:
     ]
 
 
+def test_no_program_has_our_frames(training: Recorded) -> None:
+    """What is outside of jit is traced when it is lowered, which our own functions are called for."""
+    paths = [program.path for program in training.trace.programs if program.path and program.collectives]
+    stages = [stage for path in paths if (stage := file.load(path).stage("hlo")) is not None]
+    files = {name for each in stages for name in re.findall(r'^\d+ "(/.*)"$', each.source.text(), re.MULTILINE)}
+    assert {name for name in files if "site-packages" not in name} == {str(HERE / "training.py")}
+
+
 def test_what_was_compiled_more_than_once(training: Recorded) -> None:
     document = json.loads(trace_to_json(training.trace))
     reasons = {each["function"]: each["reasons"] for each in document["retraced"]}
@@ -180,13 +188,15 @@ def test_other_pythons_are_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "trace").iterdir()] == [".python"]
 
 
-INSIDE = """
-import jax, jax.numpy as jnp, shardscope
+CELL = "@jax.jit\ndef within(x): return x * 2\n"
+
+INSIDE = f"""
+import jax, jax.numpy as jnp, linecache, shardscope
 x = jnp.ones(4)
+linecache.cache["/none/cell.py"] = ({len(CELL)}, None, {CELL.splitlines(keepends=True)}, "/none/cell.py")
 @jax.jit
 def before(x): return x + 1
-@jax.jit
-def within(x): return x * 2
+exec(compile({CELL!r}, "/none/cell.py", "exec"))
 before(x)
 with shardscope.record("out"):
     for _ in range(3):
@@ -197,14 +207,18 @@ jax.jit(lambda x: x - 1)(x)
 
 
 def test_from_inside_and_by_the_environment(tmp_path: Path) -> None:
-    """What JAX loads as a plugin records the whole process, `record` what is compiled within it."""
+    """What JAX loads as a plugin records the whole process, `record` what is compiled within it.
+
+    The cell of a notebook is in no file, only where Python keeps the lines of its traceback.
+    """
     script = tmp_path / "inside.py"
     script.write_text(f"import shardscope.jax_plugin as plugin\nplugin.initialize()\n{INSIDE}")
     environment = {**os.environ, "SHARDSCOPE_RECORD": str(tmp_path / "all")}
     subprocess.run([sys.executable, script], env=environment, cwd=tmp_path, check=True)
+    traces = {name: read_trace(tmp_path / name) for name in ("out", "all")}
     found = {
-        name: {each.compiled.name: each.calls for each in read_trace(tmp_path / name).programs if not each.is_helper}
-        for name in ("out", "all")
+        name: {each.compiled.name: each.calls for each in trace.programs if not each.is_helper}
+        for name, trace in traces.items()
     }
     assert found["out"] == {"within": 3}
     assert found["all"] == {"before": 4, "within": 4, "<lambda>": 1}

@@ -40,6 +40,7 @@ def main() -> None:
     with mesh:
         for _ in range(4):
             params = train_step(params, x)
+    jnp.sum(x)
     for power in (2, 2, 3):
         scaled(x, power=power)
     compiled = jax.jit(lambda a: a.sum(0)).lower(x).compile()

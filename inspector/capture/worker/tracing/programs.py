@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from typing import Any
 
 import jax
 import jaxlib
+from jax.extend.source_info_util import register_exclusion
 
 from ....catalog.spellings import HLO_OPCODES
 from ...protocol.events import End, Script, Stage, Value
@@ -41,13 +43,15 @@ is_listening = False
 
 
 def listen(hit_cache: Callable[[], None]) -> None:
-    """Have JAX say when its persistent cache has a program.
-
-    Our frames are on no stack that JAX looks at while it traces; to exclude them would make it trace all anew.
-    """
+    """Have JAX say when its persistent cache has a program."""
     global is_listening
     is_listening = True
     jax.monitoring.register_event_listener(lambda event, **_: hit_cache() if event == CACHE_HIT else None)
+
+
+def leave_no_frames() -> None:
+    """Keep our frames out of source locations: JAX traces operations outside of jit when it lowers them."""
+    register_exclusion(failures.HERE)
 
 
 def module_name(module: Any) -> str:
@@ -230,10 +234,18 @@ def _subject(
     source = source_of(lowering)
     module = _module(source.file if source else "")
     file = getattr(module, "__file__", None)
-    if file is not None and file.endswith(".py"):
-        channel.send(Script(file, patches.text_of(file)))
+    if file is not None and file.endswith(".py") and (text := _script(file)):
+        channel.send(Script(file, text))
     request = Request(f"{file or module.__name__}:{lowering.name}", target=options.target, live=False)
     return KnownSubject(request, Resolved(None, lowering.name, module, module), channel, topology)
+
+
+def _script(file: str) -> bytes:
+    """The text of a script, also that of a notebook's cell, which is no file; empty where it is gone."""
+    try:
+        return patches.text_of(file)
+    except OSError:
+        return "".join(linecache.getlines(file)).encode()
 
 
 def _module(file: str) -> ModuleType:

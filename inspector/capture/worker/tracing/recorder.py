@@ -125,9 +125,12 @@ class Recorder:
             sys.excepthook = self._before
 
     def prepare(self) -> None:
-        """Import what needs JAX: it registers a lowering, after which JAX traces anew what it has traced before."""
+        """Import what needs JAX, and keep our frames out of the stacks that JAX writes into programs.
+
+        JAX traces anew after both what it has traced before.
+        """
         with self._own_work():
-            programs()
+            programs().leave_no_frames()
             if self.options.compare:
                 atexit.register(self._tell_end_of_script)  # after JAX's own, which waits for all processes: before it
 
