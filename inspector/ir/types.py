@@ -28,18 +28,18 @@ class ArrayType:
     @property
     def shape(self) -> tuple[int, ...] | None:
         """The sizes; None where one is unknown, and of what is no array."""
-        known = tuple(dim for dim in self.dims or () if dim is not None)
-        return known if self.dims is not None and len(known) == len(self.dims) else None
+        dims = self.dims
+        return None if dims is None or None in dims else dims  # type: ignore[return-value]
 
     @property
     def elements(self) -> int | None:
         """How many elements there are; None where that is not known."""
-        return None if self.shape is None else math.prod(self.shape)
+        return None if (shape := self.shape) is None else math.prod(shape)
 
     @property
     def bytes(self) -> int | None:
         """The bytes of all elements; None where the shape or the size of the dtype is not known."""
-        return None if self.shape is None else bytes_of(self.dtype, self.shape)
+        return None if (shape := self.shape) is None else bytes_of(self.dtype, shape)
 
     def __str__(self) -> str:
         if self.dims is None:

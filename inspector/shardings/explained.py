@@ -45,6 +45,7 @@ def why(program: Program, value: ShardedValue, most: int | None = None) -> tuple
     return tuple(wording.why(found, node) for found in causes(flow, node, most))
 
 
+@derived
 def why_axis(flow: Dataflow, node: Node, axis: AxisRef, most: int | None = None) -> Why:
     """Why one axis is on a value, with at most so many steps."""
     return wording_of(flow).why(cause(flow, node, axis, most), node)

@@ -55,6 +55,11 @@ class Instruction:
         return Span(self._start, self._end)
 
     @property
+    def start(self) -> int:
+        """The offset of its first byte."""
+        return self._start
+
+    @property
     def name(self) -> str:
         """Its name, without the percent sign."""
         return self._row[1].decode("utf-8", "replace")

@@ -23,7 +23,9 @@ _DEFINED = re.compile(rf"%([{WORD}\-]++)(?::\d++ *+=| *+=|:)".encode())
 _SEVERAL = re.compile(rf"^[ \t]*+((?:%[{WORD}\-]++(?::\d++)?+, *+)++)%[{WORD}\-:]++ *+=".encode(), re.MULTILINE)
 """Of results that have a name each, all but the last."""
 _STRING = re.compile(rf"{STRING}|//[^\n]*+".encode())
-_CALL = re.compile(rb'(?<![\w.$])"?(?:func\.)?call"? (@(?:[\w.$\-]++|"[^"\n]*+"))')
+_CALL = re.compile(rb'call"? (@(?:[\w.$\-]++|"[^"\n]*+"))')
+_BEFORE_CALL = re.compile(rb'(?<![\w.$])"?(?:func\.)?\Z')
+"""Looked for where a call is found: in front of it, it would be looked for at every character."""
 _GROUPS = re.compile(rb"replica_groups = (dense<[^>]*+> : tensor<[^>]*+>)")
 
 
@@ -34,7 +36,12 @@ def broken_references(module: MlirModule) -> Iterator[Problem]:
     for function in module.functions:
         for name, place in _undefined(source.data, function):
             yield Problem(f"there is no value %{name} in this function", source, place)
-    called = {symbol(found[1].decode("utf-8", "replace")): found.span(1) for found in _CALL.finditer(source.data)}
+    calls = (
+        each
+        for each in _CALL.finditer(source.data)
+        if _BEFORE_CALL.search(source.data, max(0, each.start() - 6), each.start())
+    )
+    called = {symbol(found[1].decode("utf-8", "replace")): found.span(1) for found in calls}
     for name in called.keys() - names:
         if module.operation_at(called[name][0]) is not None:
             yield Problem(f"there is no function {name!r} here", source, Span(*called[name]))

@@ -23,23 +23,25 @@ HANDED_ON = frozenset(("copy", "opt-barrier", "all-reduce-done", "all-gather-don
 BRANCHES = ("branch_computations", "true_computation", "false_computation")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class HloValue:
     """One array: an element of an instruction's result, in a computation that was reached through some calls."""
 
-    instruction: Instruction = field(hash=False)
+    instruction: Instruction
     path: Path = ()
     calls: tuple[Instruction, ...] = ()
+    _key: tuple[object, ...] = field(init=False, repr=False)
+    """Made once, as values are looked up far more often than they are made."""
+
+    def __post_init__(self) -> None:
+        key = self.instruction.start, self.path, tuple([call.start for call in self.calls])
+        object.__setattr__(self, "_key", key)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HloValue) and self._key == other._key
 
     def __hash__(self) -> int:
         return hash(self._key)
-
-    @property
-    def _key(self) -> tuple[object, ...]:
-        return self.instruction.span.start, self.path, tuple(call.span.start for call in self.calls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,16 +52,11 @@ def modules(report: Report) -> Table:
     """What each module communicates in a step, with those in it under it."""
     listed = [each for total in report.communication for each in total.collectives]
     root = module_tree(listed)
-    rows = [
-        Row(
-            (
-                share_text(each.wire_bytes, root.wire_bytes),
-                format_bytes(each.wire_bytes),
-                "  " * depth + name,
-            )
-        )
-        for depth, name, each in rows_of_tree(root.inside)
-    ]
+    named = [("  " * depth + name, each.wire_bytes) for depth, name, each in rows_of_tree(root.inside)]
+    rest = root.wire_bytes - sum(each.wire_bytes for each in root.inside.values())
+    if named and rest > 0:
+        named.append(("of no module", rest))
+    rows = [Row((share_text(sent, root.wire_bytes), format_bytes(sent), name)) for name, sent in named]
     return Table(
         id="modules",
         title="Modules",

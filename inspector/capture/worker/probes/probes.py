@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
@@ -28,8 +28,11 @@ from .timings import census
 WHOLE = 4096
 """Elements of a shard that are recorded; of a larger one a window of so many."""
 
-MAX_BYTES = 1 << 26
-"""Bytes of recorded elements in one capture."""
+BOUNDARY_BYTES = 1 << 20
+"""Bytes of elements of all arguments and outputs: of a model with many, the windows are smaller."""
+
+MAX_BYTES, MAX_CHOSEN_BYTES = 1 << 22, 1 << 26
+"""Bytes of recorded elements in one capture, and where somebody chose which."""
 
 REPEAT_BELOW_S = 1.0
 """Seconds below which the run is repeated, without what the first one has to do once."""
@@ -47,13 +50,16 @@ class TooLargeError(Exception):
 
 
 class Probed:
-    """One probed run of a function. `window` is where the window into large shards begins."""
+    """One probed run of a function.
 
-    def __init__(self, traced: Any, compiled: Any, prober: Prober, window: tuple[int, ...]) -> None:
+    `window` is where the window into large shards begins, `room` the bytes of elements that are recorded.
+    """
+
+    def __init__(self, traced: Any, compiled: Any, prober: Prober, window: tuple[int, ...], room: int) -> None:
         self.prober = prober
         self.window = window
         self.assignment = [int(device.id) for device in compiled.runtime_executable().local_devices()]
-        self.room = MAX_BYTES
+        self.room = room
         self._shown = census(compiled.as_text())
         self._traced = traced
         self._outputs = tuple(compiled_shardings(compiled, "output"))
@@ -139,12 +145,15 @@ class Probed:
                 differs.append(Apart((), "output", number, (), (), min(distance, MAX_DISTANCE)))
         return Reference(count, tuple(differs[:MAX_DIFFERENCES]))
 
-    def whole(self, when: Literal["argument", "output"], position: int, array: Any) -> Iterator[Probe]:
-        """The shards of an argument or an output, where it is an array on devices."""
-        if not isinstance(array, jax.Array) or jax.numpy.issubdtype(array.dtype, jax.dtypes.extended):
-            return
-        site = Site((), when, position, (), type_text(jax.typeof(array)))
-        yield from self._shards(site, Reading({}, (), ()), array)
+    def boundary(self, arguments: Sequence[Any], outputs: Sequence[Any]) -> Iterator[Probe]:
+        """The shards of the arguments and outputs that are arrays on devices."""
+        sides: tuple[tuple[When, Sequence[Any]], ...] = ("argument", arguments), ("output", outputs)
+        arrays = [(when, *item) for when, side in sides for item in enumerate(side) if _is_on_devices(item[1])]
+        room = sum(len(array.addressable_shards) * array.dtype.itemsize for *_, array in arrays)
+        most = WHOLE if self.window else min(WHOLE, max(1, BOUNDARY_BYTES // max(1, room)))
+        for when, position, array in arrays:
+            site = Site((), when, position, (), type_text(jax.typeof(array)))
+            yield from self._shards(site, Reading({}, (), ()), array, most)
 
     def _by_coordinates(self, site: Site, run: Run, array: Any) -> Iterator[Probe]:
         groups = run.by_iteration(site)
@@ -156,7 +165,7 @@ class Probed:
             ]
             yield from self._probe(site, iteration, _axes(site), held)
 
-    def _shards(self, site: Site, reading: Reading, array: Any) -> Iterator[Probe]:
+    def _shards(self, site: Site, reading: Reading, array: Any, most: int = WHOLE) -> Iterator[Probe]:
         index = reading.at
         mesh = getattr(array.sharding, "mesh", None)
         places = {} if mesh is None else {d.id: tuple(map(int, place)) for place, d in np.ndenumerate(mesh.devices)}
@@ -170,15 +179,20 @@ class Probed:
             )
             for part in sorted(parts_of(array), key=lambda part: places.get(part.device.id, (part.device.id,)))
         ]
-        yield from self._probe(site, reading.iteration, axes, held)
+        yield from self._probe(site, reading.iteration, axes, held, most)
 
     def _probe(
-        self, site: Site, iteration: tuple[int, ...], axes: tuple[str, ...], held: list[tuple[int, Any, str, Any]]
+        self,
+        site: Site,
+        iteration: tuple[int, ...],
+        axes: tuple[str, ...],
+        held: list[tuple[int, Any, str, Any]],
+        most: int = WHOLE,
     ) -> Iterator[Probe]:
         if not held:
             return
         first = held[0][3]
-        start, extent = _window(first.shape, self.window)
+        start, extent = _window(first.shape, self.window, most)
         pieces = tuple(slice(s, s + e) for s, e in zip(start, extent, strict=True))
         data = b"".join(np.ascontiguousarray(array[pieces]).tobytes() for *_, array in held)
         if len(data) > self.room:
@@ -224,12 +238,16 @@ def _order(site: Site) -> tuple[Any, ...]:
     return path, site.when != "before", site.position
 
 
-def _window(shape: tuple[int, ...], asked: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _is_on_devices(value: Any) -> bool:
+    return isinstance(value, jax.Array) and not jax.numpy.issubdtype(value.dtype, jax.dtypes.extended)
+
+
+def _window(shape: tuple[int, ...], asked: tuple[int, ...], most: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Start and extent of what is recorded of a shard: all of a small one, else most of its last dimensions."""
-    room, extent = WHOLE, []
-    small = int(np.prod(shape, dtype=np.int64)) <= WHOLE
+    room, extent = most, []
+    small = int(np.prod(shape, dtype=np.int64)) <= most
     for number, size in enumerate(reversed(shape)):
-        taken = size if small else min(size, room, 64 if number < 2 else room)
+        taken = size if small else min(size, room, math.isqrt(most) if number < 2 else room)
         extent.append(taken)
         room = max(1, room // max(1, taken))
     extent.reverse()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from ....catalog.spellings import CONSTRAINTS
 from ...protocol.events import CollectiveTimes, Differences
@@ -13,7 +13,7 @@ from ...protocol.values import Reference
 from ..channel import Channel
 from ..program.jaxpr_facts import Table, is_collective
 from . import equations, live, timings
-from .probes import Probed, TooLargeError
+from .probes import MAX_BYTES, MAX_CHOSEN_BYTES, Probed, TooLargeError
 from .probing import Prober
 from .reference import Alone
 
@@ -63,13 +63,10 @@ def watch(request: Request, program: Program, channel: Channel, folder: Path) ->
         return
     chosen = Chosen("constraints" if request.reference and request.probe == "collectives" else request.probe)
     prober = Prober(program.table.indices, chosen, True, tuple(sorted(set(request.iterations))))
-    probed = Probed(program.traced, program.compiled, prober, request.window)
-    sides: tuple[tuple[Literal["argument", "output"], list[Any]], ...]
-    sides = ("argument", program.inputs.leaves), ("output", program.outputs)
-    for when, arrays in sides:
-        for position, array in enumerate(arrays):
-            for probe in probed.whole(when, position, array):
-                channel.send(probe)
+    room = MAX_BYTES if request.probe == "collectives" else MAX_CHOSEN_BYTES
+    probed = Probed(program.traced, program.compiled, prober, request.window, room)
+    for probe in probed.boundary(program.inputs.leaves, program.outputs):
+        channel.send(probe)
     if not request.reference and not prober.has_sites(program.traced.jaxpr, False):
         return
     try:
@@ -77,7 +74,7 @@ def watch(request: Request, program: Program, channel: Channel, folder: Path) ->
     except TooLargeError as error:
         channel.tell("warning", f"values inside the program are only compared: {error}; --probe takes single equations")
         prober = Prober(program.table.indices, Chosen("none"), True, prober.iterations)
-        probed = Probed(program.traced, program.compiled, prober, request.window)
+        probed = Probed(program.traced, program.compiled, prober, request.window, room)
         both = probed.run(program.inputs)
     channel.send(both)
     for probe in probed.probes():
