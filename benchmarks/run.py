@@ -66,14 +66,14 @@ def spent(command: list[str]) -> Spent:
 
 
 def first_stage(command: list[str]) -> float:
-    """Seconds until a screen shows the jaxpr, which is the first stage."""
+    """Seconds until a screen goes on to what comes after the first stage, the jaxpr."""
     started = time.perf_counter()
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(command[0], command, ENVIRONMENT | {"TERM": "xterm-256color", "COLUMNS": "160", "LINES": "50"})
     seen = b""
     try:
-        while b"lambda" not in seen and time.perf_counter() - started < 120:
+        while b"lowering" not in seen and b"compiling" not in seen and time.perf_counter() - started < 120:
             if select.select([terminal], [], [], 0.1)[0]:
                 seen += os.read(terminal, 1 << 16)
         return time.perf_counter() - started
