@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jaxlib import _hlo
+import pytest
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.tables.collectives import collectives
+
+_hlo = pytest.importorskip("jaxlib._hlo")
 
 PROGRAM = """
 import jax, jax.numpy as jnp

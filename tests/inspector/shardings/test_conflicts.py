@@ -7,7 +7,6 @@ from pathlib import Path
 
 import jax
 import pytest
-from jaxlib import _hlo
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
@@ -16,6 +15,8 @@ from shardscope.inspector.shardings.conflicts import conflicts, conflicts_of
 from shardscope.inspector.shardings.table import borders, values
 
 from tests.conftest import SampleCapture
+
+_hlo = pytest.importorskip("jaxlib._hlo")
 
 SCRIPT = """
 import jax

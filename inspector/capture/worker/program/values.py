@@ -60,7 +60,7 @@ def donations(call: Traceable, count: int) -> list[bool]:
     """Of each of so many arguments, whether its buffer is given away."""
     flags = getattr(call.traced, "_params", {}).get("donated_invars")
     if flags is None:
-        flags = [bool(getattr(info, "donated", False)) for info in jax.tree.leaves(call.traced.args_info)]
+        flags = [bool(getattr(info, "donated", False)) for info in leaves_of(call.traced, "args_info")]
     known = list(flags)[-count:] if count else []
     return [*known, *[False] * (count - len(known))]
 
@@ -69,11 +69,16 @@ def describe_results(call: Traceable) -> tuple[Value, ...]:
     """Each result, in the order of the jaxpr's outputs."""
     avals = call.traced.jaxpr.out_avals
     paths = call.results or result_paths(call.traced, len(avals))
-    told = _spread(wrappers.requested_shardings(call.jitted, "out"), getattr(call.traced, "out_tree", None))
+    told = _spread(wrappers.requested_shardings(call.jitted, "out"), _out_tree(call.traced))
     return tuple(
         Value(path, type_text(aval), spec_text(told[index] if index < len(told) else None))
         for index, (path, aval) in enumerate(zip(paths, avals, strict=False))
     )
+
+
+def _out_tree(traced: Any) -> Any:
+    """The structure of the results, which JAX 0.7 keeps to itself; None if it does not say so."""
+    return getattr(traced, "out_tree", None) or getattr(traced, "_out_tree", None)
 
 
 def result_paths(traced: Any, count: int) -> list[str]:
@@ -84,7 +89,7 @@ def result_paths(traced: Any, count: int) -> list[str]:
     noted = getattr(getattr(traced.jaxpr.jaxpr, "debug_info", None), "result_paths", None) or ()
     if len(noted) == len(set(noted)) == count and all(str(path).startswith("result") for path in noted):
         return list(noted)
-    tree = getattr(traced, "out_tree", None)
+    tree = _out_tree(traced)
     if tree is None or tree.num_leaves != count:
         return [result_path(path) for path, _ in jax.tree_util.tree_flatten_with_path(traced.out_info)[0]]
     paths: list[str] = []
