@@ -69,11 +69,14 @@ def stopping() -> Iterator[None]:
 
     # Whoever starts a command with nohup has it ignore the end of the terminal.
     before = {each: signal.getsignal(each) for each in ENDING if signal.getsignal(each) is not signal.SIG_IGN}
+    shown = sys.unraisablehook
+    sys.unraisablehook = lambda failed: None if stopped_by(failed.exc_value) else shown(failed)
     try:
         for each in before:
             signal.signal(each, stop)
         yield
     finally:
+        sys.unraisablehook = shown
         signal.setitimer(signal.ITIMER_REAL, 0)
         for each, handler in before.items():
             signal.signal(each, handler)

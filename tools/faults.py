@@ -96,8 +96,8 @@ SLOW: dict[str, Sequence[str]] = {
     "run": ("run", "script.py:fn", "--save", "saved", "--format", "json"),
     "run --no-live": ("run", "script.py:fn", "--no-live"),
     "diff --git": ("diff", "script.py:fn", "--git", "HEAD"),
-    "trace": ("trace", "script.py"),
-    "trace --save": ("trace", "--save", "saved", "--match", "fn", "--format", "json", "script.py"),
+    "trace": ("trace", "--devices", "4", "script.py"),
+    "trace --save": ("trace", "--save", "saved", "--match", "fn", "--format", "json", "--devices", "4", "script.py"),
     "check script": ("check", "script.py:fn", "--budget", "all-reduce: none"),
     "run --verify": ("run", "missing_reduce_scatter:faulty", "--no-live", "--verify"),
     "targets": ("targets",),
@@ -227,7 +227,7 @@ def wrong(status: int, output: str, errors: str, left: Iterable[str], killed: bo
     if not killed and status not in DOCUMENTED:
         found.append(f"status {status}")
     began = "in main" in errors or status != -signal.SIGINT  # and is not Python itself, which is still starting
-    if ("Traceback" in errors or "Exception ignored" in errors) and began:
+    if ("Traceback" in errors or "Exception ignored" in errors) and began and '/script.py"' not in errors:
         found.append(f"traceback: {errors.strip().splitlines()[-1]}")
     if (
         not killed
@@ -315,6 +315,7 @@ def clean(folder: Path, before: set[str]) -> None:
     """Remove what a command has left, and what it wrote."""
     for path in [*(folder / "tmp").iterdir(), *(path for path in folder.iterdir() if path.name not in before)]:
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
+    shutil.rmtree(folder / ".git" / "worktrees", ignore_errors=True)
     for pid in _processes(folder):
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)

@@ -59,30 +59,61 @@ class Scratch:
         self.remove()
 
 
-def forget_worktrees(folder: Path) -> None:
-    """Take the worktrees in a folder out of the repository that its note names, in whatever state git left them."""
+def forget_worktrees(folder: Path) -> bool:
+    """Take the worktrees in a folder out of the repository that its note names, in whatever state git left them.
+
+    Gives whether none is registered any more.
+    """
     try:
         registered = Path((folder / NOTE).read_text(), "worktrees")
         entries = list(registered.iterdir())
-    except (OSError, ValueError):
-        return
-    for entry in entries:
-        with suppress(OSError, ValueError):
-            tree = Path((entry / "gitdir").read_text().strip()).parent
-            if tree.parent == folder or tree.parent.resolve() == folder.resolve():
-                shutil.rmtree(entry)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return True
+    except OSError:
+        return False
+    gone = [_forgotten(entry, folder) for entry in entries]
     with suppress(OSError):
         registered.rmdir()
+    return all(gone)
+
+
+def _forgotten(entry: Path, folder: Path) -> bool:
+    try:
+        tree = Path((entry / "gitdir").read_text().strip()).parent
+        return not (tree.parent == folder or tree.parent.resolve() == folder.resolve()) or _removed(entry)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # somebody else's, or gone
+        return True
+    except OSError:
+        return False
 
 
 def _remove(folder: Path, lock: int) -> None:
-    forget_worktrees(folder)
-    for _ in range(ATTEMPTS):  # a process that is being ended may still write to it
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
+    try:
+        _clear(folder)
+    except BaseException:  # a signal that ends this process, which is the last
+        _clear(folder)
+        raise
+    finally:
+        os.close(lock)
+
+
+def _clear(folder: Path) -> None:
+    """Remove a folder, and the worktrees in it from their repository."""
+    for _ in range(ATTEMPTS):
+        if forget_worktrees(folder):  # it is the folder's note that tells the next start of them
+            _removed(folder)
             break
         time.sleep(0.01)
-    os.close(lock)
+
+
+def _removed(folder: Path) -> bool:
+    """Whether a folder is gone, which a process that is being ended may still write to."""
+    for _ in range(ATTEMPTS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return True
+        time.sleep(0.01)
+    return False
 
 
 @cache

@@ -12,6 +12,8 @@ from ...parsers.hlo.uses import Uses
 from ..catalog.opcodes import HLO_ELEMENTWISE
 from ..execution_counts.hlo_executions import HloExecutions
 
+Work = Literal["moves", "elementwise", "loop", "contraction", "other"]
+
 MAX_VALUES = 400
 """Values that one walk visits."""
 
@@ -42,11 +44,6 @@ class Place:
     instruction: Instruction
     element: int | None = None
 
-    @property
-    def key(self) -> tuple[str, str, int | None]:
-        """What identifies it within a module."""
-        return self.instruction.computation.name, self.instruction.name, self.element
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -75,6 +72,8 @@ class ValueFlow:
         self.module = module
         self._users: dict[str, Mapping[str, Sequence[Instruction]]] = {}
         self._work: dict[str, frozenset[str]] = {}
+        self._works: dict[Instruction, Work] = {}
+        self._steps: dict[Place, Sequence[Place]] = {}
         self._executions = HloExecutions(module)
 
     def _caller(self, computation: Computation) -> Instruction | None:
@@ -84,7 +83,7 @@ class ValueFlow:
 
     def sources(self, start: Place) -> Iterator[Source]:
         """What the elements of a value come from, through what works element by element."""
-        waiting, seen = [(start, True)], {start.key}
+        waiting, seen = [(start, True)], {start}
         while waiting and len(seen) < MAX_VALUES:
             place, is_moved = waiting.pop()
             kind = self.work_of(place.instruction)
@@ -95,8 +94,8 @@ class ValueFlow:
                 yield Source("argument", place.instruction, is_moved)
                 continue
             for before in self._before(place):
-                if before.key not in seen:
-                    seen.add(before.key)
+                if before not in seen:
+                    seen.add(before)
                     waiting.append((before, is_moved and kind != "elementwise"))
 
     def depends(self, start: Place, on: Collection[str], *, through_all: bool) -> bool:
@@ -104,15 +103,15 @@ class ValueFlow:
 
         Iterations of the loop around it are followed. Without `through_all`, only what works element by element is.
         """
-        waiting, seen = [start], {start.key}
+        waiting, seen = [start], {start}
         while waiting and len(seen) < MAX_VALUES:
             place = waiting.pop()
             if place.instruction.name in on and place.instruction.computation is start.instruction.computation:
                 return True
             if through_all or self.work_of(place.instruction) in ("moves", "elementwise", "loop"):
                 for before in self._before(place):
-                    if before.key not in seen:
-                        seen.add(before.key)
+                    if before not in seen:
+                        seen.add(before)
                         waiting.append(before)
         return False
 
@@ -124,22 +123,27 @@ class ValueFlow:
 
     def fate(self, start: Place) -> Fate:
         """What becomes of a value, but for what is done element by element."""
-        waiting, seen, is_output = [start], {start.key}, False
+        waiting, seen, is_output = [start], {start}, False
         takers: dict[Instruction, None] = {}
         while waiting and len(seen) < MAX_VALUES:
             for after in self._after(waiting.pop()):
                 if after is None:
                     is_output = True
-                elif after.key not in seen:
-                    seen.add(after.key)
+                elif after not in seen:
+                    seen.add(after)
                     if self.work_of(after.instruction) in ("moves", "elementwise", "loop"):
                         waiting.append(after)
                     else:
                         takers[after.instruction] = None
         return Fate(is_output, tuple(takers))
 
-    def work_of(self, instruction: Instruction) -> Literal["moves", "elementwise", "loop", "contraction", "other"]:
+    def work_of(self, instruction: Instruction) -> Work:
         """What an instruction does, or all of those together that are fused in it."""
+        if instruction not in self._works:
+            self._works[instruction] = self._work_of(instruction)
+        return self._works[instruction]
+
+    def _work_of(self, instruction: Instruction) -> Work:
         if instruction.opcode == "while":
             return "loop"
         opcodes = self._opcodes(instruction)
@@ -166,8 +170,13 @@ class ValueFlow:
             found |= self._work[name]
         return found
 
-    def _before(self, place: Place) -> list[Place]:
+    def _before(self, place: Place) -> Sequence[Place]:
         """The values that a value is made of, one step before it."""
+        if place not in self._steps:
+            self._steps[place] = self._step_before(place)
+        return self._steps[place]
+
+    def _step_before(self, place: Place) -> Sequence[Place]:
         instruction = place.instruction
         operands = self.operands(instruction)
         match instruction.opcode:

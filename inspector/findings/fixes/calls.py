@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Collection, Iterator
 
 from ...ir.derived import derived
@@ -60,7 +61,8 @@ def call_to_leave_out(program: Program, place: SourcePosition, functions: Collec
     if call is None or found is None:
         return call, ""
     name, body = found
-    others = sum(isinstance(node, ast.Call) and name_of(node.func) == name for node in nodes_of(program, call[0])) - 1
+    source = program.file(call[0])
+    others = -1 if source is None else _calls_by_name(source)[name] - 1
     if others < 1:
         return call, ""
     inside = range(body.lineno, (body.end_lineno or body.lineno) + 1)
@@ -71,13 +73,7 @@ def call_to_leave_out(program: Program, place: SourcePosition, functions: Collec
 
 def _function_around(program: Program, call: Call) -> tuple[str, Body] | None:
     """The innermost function with a name that a call is in."""
-    found = [
-        (name, body)
-        for node in nodes_of(program, call[0])
-        for name, body in _named_functions(node)
-        if any(inner is call[1] for inner in ast.walk(body))
-    ]
-    return max(found, key=lambda each: each[1].lineno, default=None)
+    return next((found for node in around(program, call) for found in _named_functions(node)), None)
 
 
 def _gives(body: Body, call: ast.Call) -> bool:
@@ -107,6 +103,26 @@ def imports(source: SourceFile, name: str) -> bool:
     """Whether a file has a module or an object by that name from an import."""
     imported = [node for node in ast.walk(tree_of(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
     return any((alias.asname or alias.name) == name for node in imported for alias in node.names)
+
+
+def around(program: Program, call: Call) -> Iterator[ast.AST]:
+    """The syntax that a call stands in, innermost first."""
+    source = program.file(call[0])
+    parents = {} if source is None else _parents(source)
+    node: ast.AST | None = call[1]
+    while (node := parents.get(node)) is not None:  # type: ignore[arg-type]
+        yield node
+
+
+@derived
+def _parents(source: SourceFile) -> dict[ast.AST, ast.AST]:
+    return {child: node for node in ast.walk(tree_of(source)) for child in ast.iter_child_nodes(node)}
+
+
+@derived
+def _calls_by_name(source: SourceFile) -> Counter[str]:
+    calls = (node for node in ast.walk(tree_of(source)) if isinstance(node, ast.Call))
+    return Counter(filter(None, (name_of(call.func) for call in calls)))
 
 
 def nodes_of(program: Program, file: str) -> Iterator[ast.AST]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from ...ir.program import Program
 from ...report import Edit, SourcePosition
-from .calls import Body, Call, call_at, nodes_of, tree_of
+from .calls import Body, Call, around, call_at, nodes_of, tree_of
 
 Edits = tuple[Edit, ...]
 Placed = tuple[str, ast.expr]
@@ -102,7 +102,7 @@ def before_the_loop(program: Program, found: Call | None) -> Edits:
     if found is None or source is None:
         return ()
     file, call = found
-    path = _path_to(tree_of(source), call)
+    path = [*reversed([*around(program, (found[0], call))]), call]
     inner = max((number for number, node in enumerate(path) if isinstance(node, Body)), default=0)
     outer = [node for node in path[:inner] if isinstance(node, Body)]
     statements = [node for node in path[: inner + 1] if isinstance(node, ast.stmt)]
@@ -138,7 +138,8 @@ def _operand(call: ast.Call) -> ast.expr | None:
 
 def _stands_alone(program: Program, call: Call) -> bool:
     """Whether a call is all that a statement assigns or returns."""
-    return any(isinstance(node, STATEMENTS) and node.value is call[1] for node in nodes_of(program, call[0]))
+    statement = next(around(program, call), None)
+    return isinstance(statement, STATEMENTS) and statement.value is call[1]
 
 
 def _keywords_of(program: Program, files: Iterable[str]) -> Iterator[tuple[str, str, ast.expr]]:
@@ -146,17 +147,6 @@ def _keywords_of(program: Program, files: Iterable[str]) -> Iterator[tuple[str, 
         for node in nodes_of(program, file):
             if isinstance(node, ast.keyword) and node.arg is not None:
                 yield file, node.arg, node.value
-
-
-def _path_to(node: ast.AST, call: ast.Call) -> list[ast.AST]:
-    """What the call stands in, outermost first, and the call."""
-    if node is call:
-        return [node]
-    for child in ast.iter_child_nodes(node):
-        found = _path_to(child, call)
-        if found:
-            return [node, *found]
-    return []
 
 
 def _first(function: ast.FunctionDef) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from ....parsers.errors import ParseError
 from ....parsers.hlo import Instruction
@@ -13,7 +13,9 @@ from ....parsers.source import Frame
 from ...catalog.spellings import HLO_OPCODES, primitives_of
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
+from ...ir.derived import derived
 from ...ir.jaxpr_text import EquationPlace
+from ...ir.program import Program
 from ...ir.types import ArrayType, array_type, leaves
 from ...links.operation_ids import tags_in
 from ...report import WRITTEN, Certainty, Collective, CollectiveCause, FindingPlace, Kind, Report, SourcePosition
@@ -98,14 +100,50 @@ def compiled_as(
     A compiler may widen element types, and make one collective of several, with the line of one of them. Where none has
     that shape, those that have as many elements: a TPU's compiler keeps the blocks of a gather apart.
     """
-    wanted, shape = set(map(AxisRef, axes)), type.shape
-    there = [c for c in in_hlo(report, kind) if c.axes is not None and set(c.axes) == wanted]
-    found = [c for c in there if shape in [each.shape for each in _types(c)]]
-    found = found or [c for c in there if type.elements in [each.elements for each in _types(c)]]
-    lines = {(frame.file, frame.line) for frame in source.stack[:1]}
-    here = [c for c in found if _lines(c) & lines]
-    # One that stands alone on another line is another one.
-    return next(iter(here or [c for c in found if is_combined(c) or not c.source.stack]), None)
+    wanted, alike = frozenset(map(AxisRef, axes)), _alike(report, kind)
+    found = alike.get((wanted, type.shape)) or alike.get((wanted, type.elements))
+    if found is None:
+        return None
+    here = found.by_line.get((source.stack[0].file, source.stack[0].line)) if source.stack else None
+    return here or found.anywhere
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Of the collectives of one kind, axes and size the first on each line, and the first that may be of any line.
+
+    One that stands alone on another line is another one.
+    """
+
+    by_line: dict[tuple[str, int], Collective] = field(default_factory=dict)
+    anywhere: Collective | None = None
+
+
+AlikeBySize = dict[tuple[frozenset[AxisRef], tuple[int, ...] | int | None], _Alike]
+"""By axes and shape, and by axes and number of elements."""
+
+
+def _alike(report: Report, kind: Kind) -> AlikeBySize:
+    kept = _alike_of(report.program)
+    if kind not in kept or kept[kind][0] is not report.collectives:
+        found: AlikeBySize = {}
+        for one in in_hlo(report, kind):
+            if one.axes is None:
+                continue
+            for size in dict.fromkeys(size for type in _types(one) for size in (type.shape, type.elements)):
+                alike = found.setdefault((frozenset(one.axes), size), _Alike())
+                for line in _lines(one):
+                    alike.by_line.setdefault(line, one)
+                if alike.anywhere is None and (is_combined(one) or not one.source.stack):
+                    alike.anywhere = one
+        kept[kind] = report.collectives, found
+    return kept[kind][1]
+
+
+@derived
+def _alike_of(program: Program) -> dict[Kind, tuple[tuple[Collective, ...], AlikeBySize]]:
+    """Of each kind, with the collectives that it was made of."""
+    return {}
 
 
 def sum_compiled_as(report: Report, flow: Flow, place: EquationPlace, number: int) -> Collective | None:

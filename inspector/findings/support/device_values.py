@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from ...catalog.spellings import rule_of
+from ...ir.derived import derived
 from ...ir.jaxpr import literal_in
-from ...ir.jaxpr_text import EquationPlace
+from ...ir.jaxpr_text import EquationPlace, JaxprText
 from ...report import Report
 from ...variance.held import Value
 from ...variance.inference import infer
-from .jaxpr_flow import MAX_STEPS, At, Flow
+from .jaxpr_flow import At, Flow
 
 MAX_EVALUATED = 2_000
 """Equations that are evaluated for one number; a crafted program may share operands without end."""
@@ -174,23 +175,36 @@ def is_unchecked(flow: Flow, place: EquationPlace) -> bool:
 
 def is_constant(flow: Flow, place: EquationPlace, position: int) -> bool:
     """Whether an operand is made of literals alone, whatever is computed with them."""
-    waiting = [At(place.jaxpr, place.equation.inputs[position])]
-    seen = set(waiting)
-    while waiting and len(seen) < MAX_STEPS:
-        at = waiting.pop()
-        made = flow.made.get((at.jaxpr, at.name))
-        found: list[At | None] = []
-        if made is not None:
-            equation = made[0].equation
-            if equation.primitive == "axis_index":
-                return False  # without operands, and no constant
-            found = [At(at.jaxpr, name, at.calls) for name in equation.inputs]
-        elif literal_in(at.name) is None:
-            found = [flow.operand(at)]
-        for each in found:
-            if each is None:
-                return False
-            if each not in seen:
-                seen.add(each)
-                waiting.append(each)
-    return not waiting
+    known = _constants(flow.text)
+    start = At(place.jaxpr, place.equation.inputs[position])
+    waiting, begun = [start], set[At]()
+    while waiting:
+        at = waiting[-1]
+        made_of = () if at in known else _made_of(flow, at)
+        unknown = [each for each in made_of or () if each not in known]
+        if unknown and at not in begun:
+            begun.add(at)
+            waiting += unknown
+            continue
+        if at not in known:
+            known[at] = made_of is not None and all(known.get(each, True) for each in made_of)
+        waiting.pop()
+    return known[start]
+
+
+@derived
+def _constants(text: JaxprText) -> dict[At, bool]:
+    """Which values are known to be constants, or not to be; each is looked at once."""
+    return {}
+
+
+def _made_of(flow: Flow, at: At) -> Sequence[At] | None:
+    """What a value is computed from; None for what is no constant."""
+    made = flow.made.get((at.jaxpr, at.name))
+    if made is not None:
+        equation = made[0].equation
+        return None if equation.primitive == "axis_index" else [At(at.jaxpr, name) for name in equation.inputs]
+    if literal_in(at.name) is not None:
+        return ()
+    operand = flow.operand(at)
+    return None if operand is None else (operand,)
