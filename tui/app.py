@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import ClassVar
@@ -26,7 +27,7 @@ from .diff_screen import DiffScreen
 from .edit_loop import EditLoop
 from .feed import Feed
 from .main_screen import MainScreen
-from .palette import DARK, LIGHT, variables
+from .palette import THEMES, usual_theme, variables
 from .side_by_side import SideBySide
 from .terminal_door import PrintableFilter, guarded
 from .trace_screen import CapturesOf, TraceScreen
@@ -86,9 +87,9 @@ class ThemedApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.driver_class = guarded(self.driver_class)
-        self.register_theme(DARK)
-        self.register_theme(LIGHT)
-        self.theme = DARK.name
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = usual_theme(os.environ, self.available_themes)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [*super().get_line_filters(), PRINTABLE]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from textual.content import Content
 
@@ -12,7 +13,8 @@ from ..inspector.render.why_lines import cause_line, remedy_line
 from ..inspector.report import Collective, CollectiveCause, Report
 from ..inspector.units import format_bytes, format_seconds, plural
 from ..parsers.sharding_syntax.mesh import MeshSyntax
-from .mesh_grid import Picture, Traffic, draw, traffic_of
+from .groups import are_many, group_lines, heading_of
+from .mesh_grid import Picture, draw, traffic_of
 from .painted import axes_content, data, fact, folded, title
 from .palette import axis_hues
 from .stage_pane import label_of
@@ -20,17 +22,14 @@ from .stage_pane import label_of
 MAX_CAUSES = 4
 """Operations of a merged collective that are listed."""
 
-MAX_GROUPS = 32
-"""Groups that are spelled out."""
-
-MAX_MEMBERS = 16
-"""Devices of a group that are spelled out."""
-
 
 def collective_details(
-    report: Report, collective: Collective, causes: Sequence[CollectiveCause], width: int, height: int
+    report: Report, collective: Collective, causes: Sequence[CollectiveCause], width: int, height: int, shown: int = 0
 ) -> Iterator[Content]:
-    """What it is, the picture of the mesh in at most `height` lines, and the facts."""
+    """What it is, why it is here, the picture of the mesh in at most `height` lines, and the facts.
+
+    Of many groups one is `shown`: its number, counted around and around.
+    """
     hues = axis_hues(report.meshes)
     over = Content.assemble(" over ", axes_content(collective.axes, hues)) if collective.axes else ""
     yield from folded(Content.assemble((kind_text(collective), "bold"), over), width)
@@ -40,15 +39,16 @@ def collective_details(
     yield Content("")
     yield from _amounts(collective, width)
     yield Content("")
-    traffic = traffic_of(collective)
-    yield title(_heading(collective, traffic))
-    mesh = mesh_of(collective, report)
+    traffic, mesh = traffic_of(collective), mesh_of(collective, report)
+    if are_many(traffic.groups):
+        traffic = replace(traffic, shown=shown % len(traffic.groups))
+    yield from folded(title(heading_of(collective, traffic, mesh)), width)
     subject = report.capture.subject
     devices = (subject.device_assignment if subject is not None else ()) or tuple(range(mesh.size))
     yield from draw(Picture(mesh, traffic, devices, hues, width, height))
     if len(traffic.groups) > 1 or collective.pairs:
         yield Content("")
-        yield from folded(_groups(traffic, devices), width)
+        yield from group_lines(traffic, devices, width)
     yield Content("")
     yield from _facts(collective, width)
 
@@ -107,24 +107,3 @@ def _causes(report: Report, causes: Sequence[CollectiveCause], width: int) -> It
             yield title("why it is here")
         yield from folded(data(cause_line(cause, report)), width)
         yield from folded(data(remedy_line(cause, report), "$text-muted"), width)
-
-
-def _heading(collective: Collective, traffic: Traffic) -> str:
-    if collective.pairs:
-        return plural(len(collective.pairs), "transfer")
-    sizes = sorted({len(group) for group in traffic.groups})
-    count = len(traffic.groups)
-    return f"{plural(count, 'group')} of {' or '.join(map(str, sizes)) or '?'}"
-
-
-def _groups(traffic: Traffic, devices: Sequence[int]) -> Content:
-    """The groups as lists of devices; a permutation as chains."""
-    parts = []
-    for group in traffic.groups[:MAX_GROUPS]:
-        named = [str(devices[p]) if p < len(devices) else str(p) for p in group[:MAX_MEMBERS]]
-        named += ["…"] if len(group) > MAX_MEMBERS else []
-        text = "→".join(named) if traffic.pairs else f"{{{','.join(named)}}}"
-        parts.append(Content.styled(text, traffic.hue(group[0])))
-    if len(traffic.groups) > MAX_GROUPS:
-        parts.append(Content.styled(f"… {len(traffic.groups) - MAX_GROUPS:,} more", "$aside"))
-    return Content("  ").join(parts)

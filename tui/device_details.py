@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from textual.content import Content
 
 from ..inspector.capture.protocol.values import Probe
+from ..inspector.render.tables.execution import alike_shards, devices_text
 from ..inspector.report import ProbedValue, Report
-from ..inspector.values.elements import array_lines, coordinates_text
+from ..inspector.values.elements import array_lines
 from .mesh_grid import Picture, Traffic, draw
-from .painted import data, fact, title
+from .painted import data, fact, folded, title
 from .palette import axis_hues, hue
 
 STEP = 4
@@ -21,7 +23,14 @@ HEIGHT = 8
 CELL = 8
 """Columns of the screen that one element takes, about."""
 
-MAX_DEVICES = 64
+MAX_VALUES = 64
+"""Different values that are shown."""
+
+MIN_BESIDE = 60
+"""Columns that it takes to have before and after beside each other."""
+
+BETWEEN = 2
+"""Blank columns between them."""
 
 TITLES = {"before": "BEFORE", "after": "AFTER", "argument": "argument", "output": "output"}
 
@@ -52,8 +61,13 @@ def device_details(report: Report, number: int, window: Window, width: int) -> I
         for other in report.probes
         if probe.path and (other.probe.path, other.probe.iteration) == (probe.path, probe.iteration)
     ]
-    for other in together or [value]:
-        yield Content("")
+    yield Content("")
+    if len(together) == 2 and width >= MIN_BESIDE:
+        half = (width - BETWEEN) // 2
+        yield from _beside(_values(together[0], window, half), _values(together[1], window, half), half)
+        return
+    for number, other in enumerate(together or [value]):
+        yield from [Content("")] if number else []
         yield from _values(other, window, width)
 
 
@@ -69,20 +83,33 @@ def _picture(report: Report, probe: Probe, width: int) -> Iterator[Content]:
     groups = tuple(tuple(partition for partition, digest in known if digest == one) for one in digests)
     traffic = Traffic(groups, {partition: digests.index(digest) for partition, digest in known})
     yield Content("")
-    yield Content.styled("equal values have one colour", "$aside")
+    yield Content.styled("same colour = same value", "$aside")
     yield from draw(Picture(mesh, traffic, devices, axis_hues(report.meshes), width, 16))
 
 
-def _values(value: ProbedValue, window: Window, width: int) -> Iterator[Content]:
-    probe = value.probe
-    yield title(TITLES[probe.when]) + data(f"  {value.name}:{value.type}")
+def _values(value: ProbedValue, window: Window, width: int) -> list[Content]:
+    """A value, on all devices that hold the same once."""
+    probe, lines = value.probe, [title(TITLES[value.probe.when]) + data(f"  {value.name}:{value.probe.type}")]
     digests = list(dict.fromkeys(shard.digest for shard in probe.shards))
-    columns = max(1, (width - 4) // CELL)
-    for number, shard in enumerate(probe.shards[:MAX_DEVICES]):
-        part = f"  [{shard.part}]" if shard.part else ""
-        label = f"device {shard.device}  {coordinates_text(probe.axes, shard.coordinates)}{part}"
-        yield data(label, hue(digests.index(shard.digest)))
-        for line in array_lines(probe, number, HEIGHT, columns, window.top, window.left):
-            yield data(f"  {line}").truncate(width, ellipsis=True)
-    if len(probe.shards) > MAX_DEVICES:
-        yield Content.styled(f"and {len(probe.shards) - MAX_DEVICES} more devices", "$aside")
+    alike = alike_shards(probe)
+    for numbers in alike[:MAX_VALUES]:
+        lines += folded(data(devices_text(probe, numbers), hue(digests.index(probe.shards[numbers[0]].digest))), width)
+        lines += _array(probe, numbers[0], window, width)
+    if len(alike) > MAX_VALUES:
+        lines.append(Content.styled(f"and {len(alike) - MAX_VALUES} more values", "$aside"))
+    return lines
+
+
+def _array(probe: Probe, number: int, window: Window, width: int) -> list[Content]:
+    """The elements of a shard: as many in a line as fit, which depends on what they are."""
+    for columns in (width // 2, width // 4, max(1, (width - 4) // CELL)):
+        lines = [data(f"  {line}") for line in array_lines(probe, number, HEIGHT, columns, window.top, window.left)]
+        if all(line.cell_length <= width for line in lines):
+            break
+    return [line.truncate(width, ellipsis=True) for line in lines]
+
+
+def _beside(left: list[Content], right: list[Content], width: int) -> Iterator[Content]:
+    """Two texts beside each other, each so wide."""
+    for one, other in zip_longest(left, right, fillvalue=Content("")):
+        yield one.pad_right(max(width - one.cell_length, 0) + BETWEEN) + other

@@ -20,7 +20,10 @@ The panes are linked: whatever is selected in one, the others show the source li
 that belong to it. ▶ is the cursor, ┃ what is linked to it, ● a line that communicates, in the colour of its mesh axis.
 
 A collective in the table is what one device takes part in: its own operand and result types, the bytes that it sends \
-(wire) each time, how often it runs, who asked for it, and in which pass of the derivative."""
+(wire) per execution, how often it runs, who asked for it, and in which pass of the derivative.
+
+Among the values, 8→1 counts the different ones that devices hold before and after an equation, in each iteration of \
+its loop; ▲ is where they first differ and should be equal."""
 
 KEY = 16
 """Columns of the keys."""

@@ -30,13 +30,16 @@ MAX_CHARACTERS = 1200
 """Characters of a line that are shown."""
 
 MAX_FRAMES = 16
+MAX_NAME = 80
+"""Characters of the name that a line begins with."""
+
 MAX_COLLECTIVES = 8
 
 HOW: dict[Confidence, str] = {
     "exact": "",
-    "name": "found through a name",
-    "shape": "found through types and neighbours",
-    "none": "not known",
+    "name": "(guessed from its name)",
+    "shape": "(guessed from types)",
+    "none": "unknown",
 }
 
 
@@ -46,7 +49,7 @@ def place_details(linked: Selection, text: str, width: int) -> Iterator[Content]
         case SourceLine(file, line):
             yield data(file_and_line(file, line), "bold")
         case StagePlace(stage):
-            yield Content.styled(f"a line of {label_of(stage)}", "bold")
+            yield from folded(data(f"{_name(text)} · {label_of(stage)}", "bold"), width)
     yield from line_text(text, width)
     if isinstance(linked.place, StagePlace):
         yield from _stack(linked.stack, "exact" if linked.stack else "none", width)
@@ -59,6 +62,12 @@ def place_details(linked: Selection, text: str, width: int) -> Iterator[Content]
             yield Content.styled(f"and {more} more", "$aside")
 
 
+def _name(text: str) -> str:
+    """What a line of a stage defines; its beginning, where that is nothing."""
+    name, defines, _ = text.strip().partition(" = ")
+    return name.removeprefix("ROOT ") if defines and len(name) <= MAX_NAME else "a line"
+
+
 def line_text(text: str, width: int) -> Iterator[Content]:
     """A line of code, broken to the width."""
     shown = text.strip()[:MAX_CHARACTERS]
@@ -69,7 +78,7 @@ def line_text(text: str, width: int) -> Iterator[Content]:
 def frames(stack: Sequence[Frame], confidence: Confidence, width: int) -> Iterator[Content]:
     """The stack, innermost first; a click on a frame shows its file."""
     how = f"  {HOW[confidence]}" if HOW[confidence] else ""
-    yield Content.assemble(("from", "bold $text-muted"), (how, "$warning"))
+    yield Content.assemble(("source", "bold $text-muted"), (how, "$warning"))
     for number, frame in enumerate(stack[:MAX_FRAMES]):
         link = Style.from_meta({"@click": f"screen.show_frame({number})"})
         place = data(file_and_line(frame.file, frame.line)).stylize(link)
@@ -114,18 +123,24 @@ class InspectPane(VerticalScroll, can_focus=True):
     def __init__(self) -> None:
         super().__init__()
         self._window = Window()
+        self._group = 0
 
     def compose(self) -> ComposeResult:
         yield Static(id="inspect-text")
 
     def watch_selected(self) -> None:
-        self._window = Window()
+        self._window, self._group = Window(), 0
         self.scroll_home(animate=False)
         self.draw()
 
     def action_window(self, down: int, right: int) -> None:
         """Show another part of large arrays."""
         self._window = self._window.moved(down, right)
+        self.draw()
+
+    def step(self, direction: int) -> None:
+        """Show another of many groups."""
+        self._group += direction
         self.draw()
 
     def draw(self) -> None:
@@ -148,7 +163,7 @@ class InspectPane(VerticalScroll, can_focus=True):
                     yield from place_details(linked, self.line, width)
                 elif linked is not None and linked.collective is not None and report is not None:
                     height = max(self.size.height // 2, 12)
-                    yield from collective_details(report, linked.collective, linked.causes, width, height)
+                    yield from collective_details(report, linked.collective, linked.causes, width, height, self._group)
                     yield from _stack(stack, linked.collective.source.confidence, width)
                     yield from line_text(self.line, width)
             case ProbePlace(number):

@@ -15,6 +15,7 @@ from textual.widgets import Footer
 
 from ..inspector.capture.model import STAGES, Capture
 from ..inspector.findings.policy import EVERYTHING, Policy
+from ..inspector.render.tables.value_sites import neighbour
 from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, Report, ShardedValue
 from ..inspector.selection.selection import Place, ProbePlace, SourceLine, StagePlace
 from .analyst import Analyst, View
@@ -61,6 +62,8 @@ class MainScreen(EditScreen):
         Binding("left_square_bracket", "frame(-1)", "inner frame", show=False, tooltip="the frame that was called"),
         Binding("right_square_bracket", "frame(1)", "outer frame", show=False, tooltip="the caller's frame"),
         Binding("c", "next_collective", "next collective", show=False, tooltip="the next collective of this line"),
+        Binding("comma", "step_in(-1)", "step back", show=False, tooltip="the group, or the iteration, before"),
+        Binding("full_stop", "step_in(1)", "step", show=False, tooltip="the next group, or the next iteration"),
         Binding("ctrl+o,alt+left", "jump(-1)", "jump back", show=False),
         Binding("ctrl+i,alt+right", "jump(1)", "jump forward", show=False, tooltip="forward, after a jump back"),
         PromptedScreen.ZOOM,
@@ -194,7 +197,10 @@ class MainScreen(EditScreen):
     @on(TablesPane.Picked)
     def _picked(self, event: TablesPane.Picked) -> None:
         self._place_to_show = event.what if isinstance(event.what, StagePlace) else None
-        self._select(event.what)
+        # A row of values is in the iteration to which one has stepped.
+        stays = event.opened and isinstance(event.what, ProbePlace) and isinstance(self.selected, ProbePlace)
+        if not stays:
+            self._select(event.what)
         if event.opened:
             self._jumps.leave(self._here)
             if isinstance(event.what, Finding):
@@ -203,7 +209,8 @@ class MainScreen(EditScreen):
                 self.show_code(event.what)
 
     def show_code(self, what: Selected) -> None:
-        self._select(what)
+        if not isinstance(what, ProbePlace):
+            self._select(what)
         match what:
             case Collective(stage=stage) | StagePlace(stage=stage) | ShardedValue(stage=stage):
                 self.action_stage(stage)
@@ -367,6 +374,14 @@ class MainScreen(EditScreen):
             pane.link(frozenset({stack[number].line}), stack[number].line)
         else:
             self.notify("The file is not there.", severity="warning")
+
+    def action_step_in(self, direction: int) -> None:
+        """Show the next group of a collective, or a value in the next iteration."""
+        report, selected = self.report, self.selected
+        if not isinstance(selected, ProbePlace) or report is None:
+            self.query_one(InspectPane).step(direction)
+        elif (number := neighbour(report.probes, selected.number, direction)) is not None:
+            self._select(ProbePlace(number))
 
     def action_next_collective(self) -> None:
         """Select the next of the collectives that share the line of what is selected."""

@@ -27,16 +27,17 @@ from .palette import axis_hue, hue
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The group of each partition, and the (source, target) pairs of a permutation."""
+    """The group of each partition, and the (source, target) pairs of a permutation; of many groups only one `shown`."""
 
     groups: Groups
     group_of: Mapping[int, int]
     pairs: frozenset[tuple[int, int]] = frozenset()
+    shown: int | None = None
 
     def hue(self, partition: int | None) -> str:
-        """The colour of a partition's group; dim for one that is in none."""
+        """The colour of a partition's group; dim for one that is in none that is shown."""
         group = None if partition is None else self.group_of.get(partition)
-        return "$aside" if group is None else hue(group)
+        return "$aside" if group is None or self.shown not in (None, group) else hue(group)
 
     def across(self, one: int | None, other: int | None) -> str:
         """What is drawn between two neighbours in a row."""
@@ -53,7 +54,9 @@ class Traffic:
             there, back = (one, other) in self.pairs, (other, one) in self.pairs
             return f" {signs[1:]}"[there + 2 * back]
         group = self.group_of.get(one)
-        return signs[0] if group is not None and group == self.group_of.get(other) else " "
+        if group is None or self.shown not in (None, group):
+            return " "
+        return signs[0] if group == self.group_of.get(other) else " "
 
 
 def traffic_of(collective: Collective) -> Traffic:

@@ -6,7 +6,7 @@ backgrounds, where it has a contrast of at least 4.5 with the background, and as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from textual.theme import Theme
 
@@ -41,6 +41,37 @@ LIGHT = Theme(
     panel="#e6e7e4",
     dark=False,
 )
+
+HIGH_CONTRAST = Theme(
+    name="shardscope-contrast",
+    primary="#7fd4ff",
+    secondary="#ffffff",
+    accent="#7fd4ff",
+    warning="#ffd75f",
+    error="#ff8787",
+    success="#87ff87",
+    foreground="#ffffff",
+    background="#000000",
+    surface="#000000",
+    panel="#444444",
+    dark=True,
+)
+
+THEMES = (DARK, LIGHT, HIGH_CONTRAST)
+
+
+def usual_theme(environment: Mapping[str, str], available: Collection[str]) -> str:
+    """The theme to begin with: TEXTUAL_THEME, in full or without `shardscope-`, else by the terminal's background.
+
+    Terminals that set COLORFGBG end it with the colour of the background, of which 7 and 15 are light.
+    """
+    wanted = environment.get("TEXTUAL_THEME", "")
+    for name in (wanted, f"shardscope-{wanted}"):
+        if name in available:
+            return name
+    background = environment.get("COLORFGBG", "").rpartition(";")[2]
+    return LIGHT.name if background in ("7", "15") else DARK.name
+
 
 HUES = ("blue", "orange", "green", "magenta", "cyan", "yellow", "red", "grey")
 """In the order in which axes and groups take them; after the last one they begin again."""

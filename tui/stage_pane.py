@@ -42,7 +42,8 @@ def notice(capture: Capture) -> Content:
     if capture.failure is not None:
         return failure_content(capture.failure)
     if capture.progress is None:
-        return Content.styled("This stage was not recorded.", "$aside")
+        ended = capture.complete or capture.stages or capture.damage is not None
+        return Content.styled("This stage was not recorded." if ended else f"{PHASES['start']} …", "$aside")
     lines = []
     now = list(PHASES).index(capture.progress.phase)
     for number, (phase, words) in enumerate(PHASES.items()):

@@ -12,6 +12,7 @@ from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
+from textual.color import Color
 from textual.geometry import Offset, Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -270,4 +271,4 @@ class TextView(CursorView):
     def _hue(self, variable: str | None) -> Style:
         if not variable:
             return Style()
-        return Style(color=self.app.theme_variables[variable.removeprefix("$")])
+        return Style.from_color(Color.parse(self.app.theme_variables[variable.removeprefix("$")]).rich_color)

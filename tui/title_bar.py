@@ -35,9 +35,9 @@ class TitleBar(Widget):
         self._began = time.monotonic()
         self._timer: Timer = self.set_interval(PERIOD, self.refresh, pause=True)
 
-    def watch_waiting(self, before: str) -> None:
+    def watch_waiting(self, before: str, waiting: str) -> None:
         """Count the seconds from the beginning of what is waited for."""
-        if self.waiting and not before:
+        if waiting and not before:
             self._began = time.monotonic()
         self._tick()
 

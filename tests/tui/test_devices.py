@@ -31,15 +31,15 @@ async def test_before_and_after_device_by_device(opened: Opened) -> None:
     async with opened(ran("psum:psum"), size=(170, 60)) as driver:
         await driver.until(lambda: driver.screen.report is not None and driver.screen.report.probes)
         await driver.press("7")
-        table = driver.screen.query_one("#devices", RowTable)
-        await driver.until(lambda: len(table.rows) == 4)
-        assert [row.cells[0].plain for row in table.rows] == ["argument", "output", "before", "after"]
-        assert table.rows[3].cells[6].plain == "all equal"
+        table = driver.screen.query_one("#sites", RowTable)
+        await driver.until(lambda: len(table.rows) == 3)
+        assert table.rows[2].cells[3].plain == "4→1"
         await driver.press("end")
         await driver.until(lambda: "AFTER" in driver.text)
-        for line in ("device 0  i=0", "[3 1 4 1]", "device 3  i=3", "[9 7 1 2]", "[22 20 12 17]"):
+        for line in ("device 0 i=0", "[3 1 4 1]", "device 3 i=3", "[9 7 1 2]", "devices 0–3", "[22 20 12 17]"):
             assert line in driver.text
-        assert "equal values have one colour" in driver.text
+        assert next("AFTER" in line for line in driver.text.splitlines() if "BEFORE" in line)
+        assert "same colour = same value" in driver.text
 
 
 async def test_from_a_value_to_its_equation_and_line(pipeline: Capture, opened: Opened) -> None:
@@ -48,8 +48,16 @@ async def test_from_a_value_to_its_equation_and_line(pipeline: Capture, opened: 
         await driver.press("7")
         report = driver.screen.report
         assert report is not None
-        number = next(n for n, v in enumerate(report.probes) if v.primitive == "ppermute" and v.probe.iteration == (3,))
-        await driver.press(*["down"] * number, "enter")
+        number = next(
+            n
+            for n, v in enumerate(report.probes)
+            if v.primitive == "ppermute" and v.probe.iteration == (3,) and v.probe.when == "after"
+        )
+        table = driver.screen.query_one("#sites", RowTable)
+        row = next(n for n, row in enumerate(table.rows) if "ppermute" in row.cells[1].plain)
+        await driver.press(*["down"] * row, *["full_stop"] * 3)
+        assert driver.screen.selected == ProbePlace(number)
+        await driver.press("enter")
         await driver.until(lambda: getattr(driver.screen.linked, "place", None) == ProbePlace(number))
         view = driver.screen.query_one(StagePane).view
         await driver.until(lambda: "ppermute[" in view.text_of(view.cursor))

@@ -98,7 +98,7 @@ TABS = {
     "3": "collectives-table",
     "4": "shardings-table",
     "6": "variance",
-    "7": "devices",
+    "7": "sites",
     "9": "problems",
 }
 

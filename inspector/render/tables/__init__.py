@@ -14,6 +14,7 @@ from .execution import devices, divergences, live, reference, times
 from .findings import findings
 from .shardings import shardings, variance
 from .timeline import timeline_table
+from .value_sites import value_sites
 
 TABLES: Mapping[Callable[[Report], Table], str] = {
     findings: "findings",
@@ -28,6 +29,7 @@ TABLES: Mapping[Callable[[Report], Table], str] = {
     arguments: "shardings",
     variance: "variance",
     devices: "values",
+    value_sites: "",
     reference: "values",
     memory: "memory",
     live: "values",

@@ -9,7 +9,6 @@ from statistics import median
 from ...capture.model import Execution, OutputSummary
 from ...capture.protocol.values import Apart, Probe, Reference, Timing
 from ...report import Divergence, ProbedValue, Report
-from ...selection.selection import ProbePlace
 from ...units import format_seconds, plural
 from ...values.elements import array_lines, coordinates_text
 from ..table import Cell, Column, Detail, Piece, Row, Table, axes_cell, axis_piece, titled
@@ -115,11 +114,9 @@ def _time_cells(timings: list[Timing]) -> tuple[str, ...]:
 def devices(report: Report) -> Table:
     """Each value once, before and after its equation and in each iteration."""
     parting = {(found.equation, found.value) for found in report.divergences if found.is_first}
-    places = {id(value): number for number, value in enumerate(report.probes)}
     return Table(
         id="devices",
         title="Values",
-        key="7",
         columns=(
             Column("when", 6, 7),
             Column("primitive", 8, 6),
@@ -134,11 +131,9 @@ def devices(report: Report) -> Table:
             Row(_value_cells(each, parting, report.script), each, minor=not each.probe.path) for each in report.probes
         ),
         heading="Values on each device" if report.probes else "",
-        empty_text=not_run(report) or "No per-device values recorded; rerun with --probe all.",
         notes=lambda: _apart(report),
         most=40,
         unit="value",
-        selection=lambda value: ProbePlace(places[id(value)]),
         details=_held,
         in_full=True,
     )
@@ -156,19 +151,25 @@ def _held(value: object) -> Sequence[Detail]:
     if not isinstance(value, ProbedValue):
         return ()
     probe = value.probe
-    alike: dict[str, list[int]] = {}
-    for number, shard in enumerate(probe.shards):
-        alike.setdefault(f"{shard.digest} {shard.part}", []).append(number)
+    alike = alike_shards(probe)
     found = []
-    for numbers in list(alike.values())[:MAX_HELD]:
+    for numbers in alike[:MAX_HELD]:
         lines = "\n".join(array_lines(probe, numbers[0], HEIGHT, WIDTH))
-        found.append(Detail(_devices(probe, numbers), lines))
+        found.append(Detail(devices_text(probe, numbers), lines))
     if len(alike) > MAX_HELD:
         found.append(Detail("", f"and {len(alike) - MAX_HELD} more values"))
     return found
 
 
-def _devices(probe: Probe, numbers: Sequence[int]) -> str:
+def alike_shards(probe: Probe) -> list[list[int]]:
+    """The numbers of the shards, those together that hold the same of the same part."""
+    alike: dict[tuple[str, str], list[int]] = {}
+    for number, shard in enumerate(probe.shards):
+        alike.setdefault((shard.digest, shard.part), []).append(number)
+    return list(alike.values())
+
+
+def devices_text(probe: Probe, numbers: Sequence[int]) -> str:
     """`devices 0–3 dp=0 [0:2, :]`: the coordinates that all of them have."""
     shards = [probe.shards[number] for number in numbers]
     common = [

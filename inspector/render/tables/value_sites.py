@@ -1,0 +1,99 @@
+"""Where values were recorded, by iteration: how many different ones the devices hold, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...report import ProbedValue, Report
+from ...selection.selection import ProbePlace
+from ..table import Cell, Column, Piece, Row, Table, axes_cell
+from .execution import not_run
+
+MAX_ITERATIONS = 16
+"""Iterations that have a column; the details have the others."""
+
+Site = tuple[tuple[str, ...], str, int]
+"""The path of an equation, whether it is about an argument, an output or neither, and the number of the value."""
+
+Iteration = tuple[int, ...]
+
+
+def value_sites(report: Report) -> Table:
+    """One row for each value of an equation, which only the screen lists; `▲` is where devices first differ."""
+    sites: dict[Site, dict[Iteration, list[int]]] = {}
+    for number, value in enumerate(report.probes):
+        probe = value.probe
+        side = probe.when if not probe.path else ""
+        sites.setdefault((probe.path, side, probe.position), {}).setdefault(probe.iteration, []).append(number)
+    iterations = sorted({iteration for found in sites.values() for iteration in found if iteration})
+    shown = iterations[:MAX_ITERATIONS]
+    wrong = {(d.equation, d.value, d.iteration): d.is_first for d in report.divergences}
+    return Table(
+        id="sites",
+        title="Values",
+        key="7",
+        columns=(
+            Column("", 1, 9),
+            Column("value", 16, 8),
+            Column("over", 4, 5),
+            Column("values", 4, 7, "right"),
+            *(Column(_name(each), 5, 3, "right") for each in shown),
+            Column("from", 10, 4),
+        ),
+        rows=tuple(_row(found, shown, report, wrong) for found in sites.values()),
+        empty_text=not_run(report) or "No per-device values recorded; rerun with --probe all.",
+        total=len(sites),
+        selection=lambda number: ProbePlace(number) if isinstance(number, int) else None,
+    )
+
+
+def _name(iteration: Iteration) -> str:
+    return ",".join(map(str, iteration))
+
+
+def _row(
+    found: Mapping[Iteration, Sequence[int]],
+    shown: Sequence[Iteration],
+    report: Report,
+    wrong: Mapping[tuple[str, str, Iteration], bool],
+) -> Row:
+    marks = {iteration: _mark(numbers, report, wrong) for iteration, numbers in found.items()}
+    first = next((iteration for iteration, is_first in marks.items() if is_first), None)
+    bad = next((iteration for iteration, is_first in marks.items() if is_first is not None), None)
+    chosen = first if first is not None else bad if bad is not None else next(iter(found))
+    value = report.probes[found[chosen][-1]]
+    sign: Cell = Piece("▲", "error") if first is not None else ""
+    counts = [_count(found.get(iteration, ()), report, marks.get(iteration)) for iteration in ((), *shown)]
+    name = f"{value.name} = {value.primitive}" if value.probe.path else f"{value.probe.when} {value.name}"
+    cells = (sign, name, axes_cell(value.axes), *counts, value.source.function_text(report.script))
+    return Row(cells, found[chosen][-1], minor=True)
+
+
+def _mark(numbers: Sequence[int], report: Report, wrong: Mapping[tuple[str, str, Iteration], bool]) -> bool | None:
+    """Whether devices first differ here that should not; None where they do as they should."""
+    found = [wrong.get(_key(report.probes[number])) for number in numbers]
+    return None if all(each is None for each in found) else any(found)
+
+
+def _key(value: ProbedValue) -> tuple[str, str, Iteration]:
+    probe = value.probe
+    return (probe.path[-1] if probe.path else "", value.name, probe.iteration)
+
+
+def _count(numbers: Sequence[int], report: Report, mark: bool | None) -> Piece:
+    """`8→1`: different values before and after."""
+    counts = [str(len({shard.digest for shard in report.probes[number].probe.shards})) for number in numbers]
+    return Piece("→".join(counts), "error" if mark is not None else "aside" if set(counts) <= {"1"} else "")
+
+
+def neighbour(probes: Sequence[ProbedValue], number: int, direction: int) -> int | None:
+    """The number of the same value in the iteration after, or before; None where there is none."""
+    here = probes[number].probe
+    alike = [
+        other
+        for other, value in enumerate(probes)
+        if (value.probe.path, value.probe.when, value.probe.position) == (here.path, here.when, here.position)
+    ]
+    alike.sort(key=lambda other: probes[other].probe.iteration)
+    there = alike.index(number) + direction
+    return alike[there] if 0 <= there < len(alike) else None

@@ -1,0 +1,130 @@
+"""Capturing again, comparing, copying, and trying a fix: over captures that were made before."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.model import Capture, Progress
+from shardscope.inspector.capture.spawn import Cancellation, CaptureHandle, Request
+from shardscope.inspector.report import Finding
+from shardscope.tui import edit_loop
+from shardscope.tui.app import ShardscopeApp
+from shardscope.tui.choice_screen import ChoiceScreen
+from shardscope.tui.diff_screen import DiffScreen
+from shardscope.tui.edit_loop import EditLoop
+from shardscope.tui.main_screen import MainScreen
+from shardscope.tui.reading_screen import ReadingScreen
+from textual.pilot import Pilot
+
+from ..conftest import SampleCapture
+from .conftest import Driver
+
+
+class Again(EditLoop):
+    """Gives a capture that was made before, in two steps, the second one when it may."""
+
+    capture: Capture
+    go_on: threading.Event
+
+    def begin(self) -> CaptureHandle:
+        self.began = os.path.getmtime(self.request.function.partition(":")[0]) + 1
+
+        def captures() -> Iterator[Capture]:
+            yield replace(Capture(), progress=Progress("compile", 0.0))
+            self.go_on.wait(60)
+            yield self.capture
+
+        return CaptureHandle(self.request, captures(), Cancellation())
+
+
+def again(capture: Capture, script: Path, *, watch: bool = False) -> Again:
+    script.write_text("")
+    loop = Again(Request(f"{script}:fn"), watch)
+    loop.capture, loop.go_on = capture, threading.Event()
+    return loop
+
+
+async def over(pilot: Pilot[None], app: ShardscopeApp) -> Driver:
+    driver = Driver(app, pilot)
+    await driver.until(lambda: isinstance(app.screen, MainScreen) and not driver.screen.waiting)
+    return driver
+
+
+async def test_what_is_shown_stays_until_another_run_has_ended(sample: SampleCapture, tmp_path: Path) -> None:
+    faulty, repaired = (sample(f"missing_reduce_scatter:{name}") for name in ("faulty", "repaired"))
+    loop = again(repaired, tmp_path / "script.py")
+    app = ShardscopeApp((faulty,), loop=loop)
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        driver = await over(pilot, app)
+        await driver.press("3")
+        await driver.press("r")
+        await driver.until(lambda: "rerun: compiling" in driver.text)
+        assert "all-reduce" in driver.text
+        assert "1 warning" in driver.text
+        loop.go_on.set()
+        await driver.until(lambda: driver.screen.capture is repaired and not driver.screen.waiting)
+        await driver.until(lambda: "since the run before" in driver.text)
+        assert "1 warning" not in driver.text.splitlines()[0]
+        assert driver.screen.query_one("TablesPane").chosen == "collectives"
+        await driver.press("d")
+        await driver.until(lambda: isinstance(app.screen, DiffScreen) and "reduce-scatter" in driver.text)
+        await driver.press("escape")
+        assert isinstance(app.screen, MainScreen)
+
+
+async def test_a_file_that_was_saved_is_captured_again(
+    sample: SampleCapture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardscope.tui.edit_screen.PERIOD_S", 0.1)
+    first = sample("missing_reduce_scatter:faulty")
+    script = tmp_path / "script.py"
+    assert first.subject is not None
+    first = replace(first, subject=replace(first.subject, script=str(script)))
+    loop = again(first, script)
+    app = ShardscopeApp((first,), loop=loop)
+    async with app.run_test(size=(120, 40)) as pilot:
+        driver = await over(pilot, app)
+        assert "r reruns" not in driver.text
+        os.utime(script, (loop.began + 10, loop.began + 10))
+        await driver.until(lambda: "script.py changed" in driver.text)
+        loop.watch = True
+        await driver.until(lambda: "rerun: compiling" in driver.text)
+        loop.go_on.set()
+        await driver.until(lambda: not driver.screen.waiting)
+        assert "script.py changed" not in driver.text
+
+
+async def test_a_finding_is_read_copied_and_tried(
+    sample: SampleCapture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faulty, repaired = (sample(f"missing_reduce_scatter:{name}") for name in ("faulty", "repaired"))
+    monkeypatch.setattr(edit_loop, "captured_with", lambda program, request, edits: repaired)
+    app = ShardscopeApp((faulty,), loop=again(faulty, tmp_path / "script.py"))
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        driver = await over(pilot, app)
+        assert isinstance(driver.screen.selected, Finding)
+        await driver.press("enter")
+        await driver.until(lambda: isinstance(app.screen, ReadingScreen) and "compiled to" in driver.text)
+        await driver.press("y")
+        assert "+    product = lax.psum_scatter(a @ b, 'x'" in app.clipboard
+        await driver.press("A")
+        await driver.until(lambda: isinstance(app.screen, DiffScreen) and "reduce-scatter" in driver.text)
+        await driver.press("escape", "3", "y")
+        await driver.until(lambda: isinstance(app.screen, ChoiceScreen))
+        assert "the replica groups" in driver.text
+        await driver.press("j", "j", "enter")
+        assert app.clipboard == "{{0,1,2,3,4,5,6,7}}"
+
+
+async def test_a_file_has_nothing_to_run_again(sample: SampleCapture) -> None:
+    app = ShardscopeApp((sample("missing_reduce_scatter:faulty"),))
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        driver = await over(pilot, app)
+        for key in ("r", "d", "A"):
+            await driver.press(key)
+        await driver.until(lambda: "shardscope run" in driver.text)

@@ -1,0 +1,81 @@
+"""What is not known yet is not said not to be there: at each arrival of a capture, and of a large one, on every tab."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from shardscope.inspector.capture.file import load
+from shardscope.inspector.capture.model import Capture, Progress
+from shardscope.tui import analyst
+from shardscope.tui.arrivals import analysed
+
+from .conftest import Opened
+from .test_looks import KEPT
+
+DENIALS = (
+    "No collectives",
+    "No findings",
+    "no findings",
+    "No messages",
+    "No shard_map",
+    "No per-device",
+    "Not available",
+    "not recorded",
+    "was not executed",
+    "nothing is communicated",
+    "none;",
+    "Nothing is selected",
+)
+
+
+def arrivals() -> list[Capture]:
+    """The states through which the kept capture went, before its end."""
+    whole = replace(load(KEPT), complete=False)
+    begun = Capture(progress=Progress("start", 0.0))
+    traced = replace(whole, stages=whole.stages[:1], memory=None, progress=Progress("lower", 0.0))
+    lowered = replace(whole, stages=whole.stages[:2], memory=None, progress=Progress("compile", 0.0))
+    partitioned = replace(whole, stages=whole.stages[:5], memory=None, progress=Progress("compile", 0.0))
+    return [begun, traced, lowered, partitioned, replace(whole, progress=Progress("run", 0.0))]
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
+async def test_nothing_is_denied_before_it_is_known(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    if large:
+        monkeypatch.setattr(analyst, "LARGE", 0)
+        monkeypatch.setattr(analyst, "IDLE_WAIT_S", 0.2)
+    states = arrivals()
+    gates = [threading.Event() for _ in states]
+    shown: list[Capture] = []
+
+    def slowly() -> Iterator[Capture]:
+        for state, gate in zip(states, gates, strict=True):
+            shown.append(state)
+            yield state
+            gate.wait(60)
+        yield replace(load(KEPT), complete=True)
+
+    async with opened(slowly(), size=(120, 40)) as driver:
+        counts = []
+        for state, gate in zip(states, gates, strict=True):
+            await driver.until(lambda state=state: driver.screen.capture is state)
+            for key in "1234567891":
+                await driver.press(key)
+                assert not [words for words in DENIALS if words in driver.text], driver.text
+            reported = analysed(state)
+            await driver.until(
+                lambda reported=reported: (
+                    driver.screen._reported is not None and analysed(driver.screen._reported) == reported
+                )
+            )
+            counts.append(len(driver.screen.report.collectives) if driver.screen.report is not None else 0)
+            assert not [words for words in DENIALS if words in driver.text], driver.text
+            gate.set()
+        await driver.until(lambda: not driver.screen.waiting)
+        await driver.until(lambda: "requested shardings hold" in driver.text)
+    # What was known once is never taken back.
+    assert list(map(bool, counts)) == [False, False, True, True, True]
