@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -17,7 +18,10 @@ MAX_WAIT_S = 60.0
 
 
 class Browser:
-    """One page; `said` are errors, messages of its console, and addresses that it asked for."""
+    """One page; `said` are errors, messages of its console, and addresses that it asked for.
+
+    `received` is what came through web sockets.
+    """
 
     def __init__(self, commands: int, answers: int) -> None:
         self._commands, self._answers = commands, answers
@@ -25,6 +29,7 @@ class Browser:
         self._number = 0
         self._session: dict[str, str] = {}
         self.said: list[str] = []
+        self.received = b""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session |= {"sessionId": self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]}
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -59,6 +64,14 @@ class Browser:
             assert time.monotonic() < end, expression
             time.sleep(0.05)
 
+    def until_received(self, text: bytes, since: int = 0) -> None:
+        """Wait until a web socket has brought a text, after so many bytes."""
+        end = time.monotonic() + MAX_WAIT_S
+        while text not in self.received[since:]:
+            assert time.monotonic() < end, (text, self.received[-2000:])
+            self.value("0")
+            time.sleep(0.05)
+
     def press(self, keys: str) -> None:
         """Press keys one after the other."""
         for key in keys:
@@ -78,6 +91,10 @@ class Browser:
                 self.said.append(json.dumps(parameters))
             case "Network.requestWillBeSent":
                 self.said.append(parameters["request"]["url"])
+            case "Network.webSocketFrameReceived":
+                frame = parameters["response"]
+                data = frame["payloadData"]
+                self.received += data.encode() if frame["opcode"] == 1 else base64.b64decode(data)
         return answer
 
 

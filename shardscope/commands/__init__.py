@@ -30,6 +30,7 @@ SUMMARIES = {
     "open": "show a saved capture or compiler dumps",
     "diff": "compare two lowerings: commits, JAX versions, targets or files",
     "check": "compare with golden files and budgets, for continuous integration",
+    "serve": "show the screen of a command in a browser on this machine",
     "targets": "list the targets available here, and what to install for others",
     "rules": "list the rules",
     "explain": "explain a rule, or a JAX collective and its transpose",
