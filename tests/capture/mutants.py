@@ -21,6 +21,7 @@ from typing import Any
 from rich.console import Console
 from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture, CaptureError
+from shardscope.inspector.capture.output_file import OutputError
 from shardscope.inspector.capture.protocol.wire import Frame, encode, read
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.renderers import formats, renderer
@@ -140,7 +141,10 @@ def written(report: Report) -> Iterator[str]:
             render(subject, console=console)
             yield console.file.getvalue()  # type: ignore[attr-defined]
         else:
-            made = render(subject, version="0") if "version" in render.__code__.co_varnames else render(subject)
+            try:
+                made = render(subject, version="0") if "version" in render.__code__.co_varnames else render(subject)
+            except OutputError as error:  # there is nothing for this format to show
+                made = str(error)
             yield made if isinstance(made, str) else made.decode()
 
 

@@ -14,6 +14,7 @@ from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.protocol.wire import Frame, encode
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.renderers import formats
 from shardscope.parsers.source import Source
 
 from tests.capture.mutants import frames_of, mutant, opened, written
@@ -40,7 +41,7 @@ def test_mutants(saved: Callable[[str], list[Frame]], name: str) -> None:
     for seed in range(MUTANTS):
         capture = opened(mutant(frames, seed))
         if capture is not None:
-            assert len(list(written(inspect(capture)))) == 6, seed
+            assert len(list(written(inspect(capture)))) == len(formats("report", "reports")), seed
 
 
 @pytest.mark.parametrize("place", [10, 100, 1000])
@@ -54,7 +55,7 @@ def test_a_jaxpr_that_is_not_utf8(saved: Callable[[str], list[Frame]], place: in
     capture = opened(gzip.compress(b"".join(map(encode, broken))))
     assert capture is not None
     report = inspect(capture)
-    assert len(list(written(report))) == 6
+    assert len(list(written(report))) == len(formats("report", "reports"))
     assert report.could_be_read("jaxpr") == (report.program.jaxpr is not None)
 
 
