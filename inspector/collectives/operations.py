@@ -131,7 +131,7 @@ def _origin(kind: Kind | None, place: EquationPlace, *, is_derived: bool) -> Ori
     if kind is not None:
         return "autodiff" if is_derived and not equation.in_custom_vjp else "user"
     asks = equation.primitive == "reshard" or dict(equation.params).get("out_sharding", "None") != "None"
-    return ("autodiff" if is_derived else "explicit") if asks else "partitioner"
+    return "explicit" if asks else "partitioner"
 
 
 def _paths(flow: JaxprFlow, place: EquationPlace) -> Iterator[str]:

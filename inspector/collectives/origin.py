@@ -24,11 +24,21 @@ def last_components(op_name: str) -> tuple[str, ...]:
 
 
 def merged_parts(op_name: str) -> tuple[str, ...]:
-    """The names that were merged into one, each whole again; one that was not merged is itself the only part."""
-    merged = _MERGED.fullmatch(op_name)
+    """The names that were merged into one, each whole again; one that was not merged is itself the only part.
+
+    Of names in a row, `jit(f)/a/b;jit(f)/c;d`, a later one may leave out the path that it has in common with the first.
+    """
+    first, *others = _split(op_name, ";") if is_path(op_name) else [op_name]
+    path = first.rpartition("/")[0]
+    whole = (each if is_path(each) or not path else f"{path}/{each}" for each in others)
+    return tuple(part for name in (first, *whole) for part in _factored_out(name))
+
+
+def _factored_out(name: str) -> tuple[str, ...]:
+    merged = _MERGED.fullmatch(name)
     if merged is None:
-        return (op_name,)
-    return tuple(f"{merged['before']}{part}{merged['after']}" for part in _split(merged["parts"]))
+        return (name,)
+    return tuple(f"{merged['before']}{part}{merged['after']}" for part in _split(merged["parts"], ":;"))
 
 
 def direction_of(op_name: str | None, *, differentiated: bool) -> Pass:
@@ -61,12 +71,12 @@ def _direction(path: str, differentiated: bool) -> Pass:
     return "forward" if "jvp(" in path or not differentiated else "unknown"
 
 
-def _split(text: str) -> list[str]:
-    """The parts between colons that are in no parentheses."""
+def _split(text: str, separators: str) -> list[str]:
+    """The parts between separators that are in no parentheses."""
     parts, depth, start = [], 0, 0
     for index, character in enumerate(text):
         depth += (character == "(") - (character == ")")
-        if character in ":;" and depth == 0:
+        if character in separators and depth == 0:
             parts.append(text[start:index])
             start = index + 1
     return [*parts, text[start:]]

@@ -20,8 +20,9 @@ Origin = Literal["user", "explicit", "autodiff", "partitioner", "compiler", "mix
 """Who asked for a collective.
 
 `user`: it is written in the program. `autodiff`: JAX derived it from what is written there. `explicit`: the partitioner
-inserted it for a `reshard` or an `out_sharding`. `partitioner`: it inserted it by itself. `compiler`: a later pass made
-it. `mixed`: some of the parts that it was combined of were asked for, and some were not.
+inserted it for a `reshard` or an `out_sharding`, also those that JAX writes into backward passes. `partitioner`: it
+inserted it by itself. `compiler`: a later pass made it. `mixed`: some of the parts that it was combined of were asked
+for, and some were not.
 """
 
 WRITTEN = frozenset({"user", "autodiff"})

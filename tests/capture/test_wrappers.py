@@ -67,6 +67,9 @@ def test_arguments_and_results_have_the_users_names(program: Captured) -> None:
     nnx_step = program("wrapped.py:nnx_step", live=False)
     assert {value.path for value in nnx_step.arguments} == {*names, "x"}
     assert {value.path for value in nnx_step.outputs} == {*(f"updated {name}" for name in names), "result"}
+    gradients = {value.path for value in program("wrapped.py:gradients", live=False).outputs}
+    of_parameters = {f"result['{layer}']['{part}']" for layer in ("up", "down") for part in ("kernel", "bias")}
+    assert gradients == {*(f"updated {name}" for name in names), *of_parameters}
     eqx_step = program("wrapped.py:eqx_step", live=False)
     layers = {f".layers[{number}].{part}" for number in range(3) for part in ("weight", "bias")}
     assert {value.path for value in eqx_step.arguments} == {*(f"model{layer}" for layer in layers), "x"}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.collectives.origin import merged_parts
 from shardscope.inspector.ir.name_scopes import keys_of_name, module_of_name, scopes
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Collective
@@ -80,6 +81,12 @@ resharded_inputs = (
     given("x", None),
     jax.ShapeDtypeStruct((3, 16, 16), "float32", sharding=NamedSharding(sharded, P(None, "x"))),
 )
+
+def descend(w, x):
+    loss = lambda w: (jnp.dot(x, jax.sharding.reshard(w, whole)) ** 2).sum()
+    return w - jax.grad(loss)(w)
+
+descend_inputs = (given("x", None), given("x", None))
 
 def constrained(x):
     y = lax.with_sharding_constraint(jnp.sin(x), rows)
@@ -174,6 +181,15 @@ def test_what_moves_a_value_is_for_the_request(
     }
 
 
+def test_the_backward_pass_of_what_explicit_axes_ask_for(tmp_path: Path) -> None:
+    """JAX gives the products of a backward pass the `out_sharding` that its types ask for."""
+    found = compiled(tmp_path, "descend")
+    assert {(each.kind, each.origin, each.direction) for each in found} == {
+        ("all-gather", "explicit", "forward"),
+        ("all-reduce", "explicit", "backward"),
+    }
+
+
 def test_modules_by_the_parameters(tmp_path: Path) -> None:
     """Both layers call one helper, on one line: what they take tells them apart."""
     found = compiled(tmp_path, "gradient")
@@ -195,6 +211,20 @@ def test_modules_by_the_parameters(tmp_path: Path) -> None:
 )
 def test_scopes_of_a_path(path: str, expected: tuple[str, ...]) -> None:
     assert scopes(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("jit(f)/jvp(g)/dot", ("jit(f)/jvp(g)/dot",)),
+        ("jit(f)/(jvp()/a:jvp()/b)/c", ("jit(f)/jvp()/a/c", "jit(f)/jvp()/b/c")),
+        ("jit(f)/transpose(jvp())/mul;jit(f)/jvp()/tanh", ("jit(f)/transpose(jvp())/mul", "jit(f)/jvp()/tanh")),
+        ("jit(f)/layer/mul;tanh", ("jit(f)/layer/mul", "jit(f)/layer/tanh")),
+        ("params['a;b']", ("params['a;b']",)),
+    ],
+)
+def test_names_that_xla_joined(name: str, parts: tuple[str, ...]) -> None:
+    assert merged_parts(name) == parts
 
 
 def test_keys_of_names() -> None:

@@ -31,6 +31,14 @@ def sgd(model, x):
 nnx_step = nnx.jit(sgd)
 nnx_step_inputs = sgd_inputs = (Network(nnx.Rngs(0)), batch)
 
+
+@nnx.jit
+def gradients(model, x):
+    return nnx.grad(lambda m: (m(x) ** 2).mean())(model)
+
+
+gradients_inputs = nnx_step_inputs
+
 network = eqx.nn.MLP(16, 16, 32, 2, key=jax.random.key(0))
 
 

@@ -8,6 +8,7 @@ private attribute in which that keeps what it was told.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -132,6 +133,10 @@ def _is_sequence_of_nnx(value: Any) -> bool:
     return type(value).__module__.startswith("flax.nnx") and hasattr(value, "__len__") and hasattr(value, "__iter__")
 
 
+_ONLY_STATE = re.compile(r"\.states\[0\]\[0\]\Z")
+"""The path of a variable inside of `flax.nnx.extract.NodeStates`."""
+
+
 def named_results(wrapper: Any, given: Any, results: Any, known_as: Mapping[int, list[str]]) -> list[str]:
     """What the user's function calls each result of the function inside: `result[0]`, or `updated model.up.kernel`.
 
@@ -153,7 +158,13 @@ def named_results(wrapper: Any, given: Any, results: Any, known_as: Mapping[int,
             names.append("flag of eqx.filter_jit")
         else:
             names.append(f"result{jax.tree_util.keystr(path)}")
-    return names
+    return _without_states(names) if library == "flax" else names
+
+
+def _without_states(names: list[str]) -> list[str]:
+    """Results of nnx; a variable, which is handed on as the only state of a node of its own, by its own name."""
+    plain = [_ONLY_STATE.sub("", name) for name in names]
+    return [short if plain.count(short) == 1 else name for name, short in zip(names, plain, strict=True)]
 
 
 ATTRIBUTE = "_jit_info"
