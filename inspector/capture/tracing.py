@@ -18,7 +18,8 @@ from ..targets.target import parse_target, topology_of
 from .environment import child_environment
 from .model import CaptureError
 from .protocol.bootstrap import SITE
-from .protocol.trace import FOLDER_VARIABLE, OPTIONS_VARIABLE, TraceOptions
+from .protocol.names import FOLDER_VARIABLE, OPTIONS_VARIABLE
+from .protocol.trace import TraceOptions
 
 POLL_S = 0.2
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
+import struct
+import termios
 from collections.abc import Iterator
+from contextlib import suppress
 
 from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture
@@ -69,11 +73,6 @@ def test_what_is_shown_while_it_runs_is_what_is_shown_then(training: Recorded) -
 def test_the_list_leaves_the_lines_of_the_command_alone() -> None:
     """What is written restores the cursor, and in the end all lines scroll again."""
     reader, writer = pty.openpty()
-    os.set_blocking(reader, False)
-    import fcntl
-    import struct
-    import termios
-
     fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 80, 0, 0))
     panel = Panel(writer)
     assert panel.room == (80, 10)
@@ -81,13 +80,17 @@ def test_the_list_leaves_the_lines_of_the_command_alone() -> None:
     panel.show(["first", "second"])
     panel.show(["first", "second", "third"])
     panel.close()
-    written = os.read(reader, 1 << 16).decode()
+    os.close(writer)
+    data = b""
+    with suppress(OSError):  # how Linux says that the other side is closed
+        while piece := os.read(reader, 1 << 16):
+            data += piece
+    os.close(reader)
+    written = data.decode()
     assert written.count("\x1b7") == written.count("\x1b8")
     assert re.findall(r"\x1b\[([\d;]*)r", written) == ["", "1;28", "1;27", ""]
     assert re.findall(r"\x1b\[(\d+);1H\x1b\[2Kthird", written) == ["30"]
     assert "\n" not in written
-    os.close(reader)
-    os.close(writer)
 
 
 def test_nothing_is_written_without_a_terminal(training: Recorded, capfd: object) -> None:

@@ -14,12 +14,6 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-FOLDER_VARIABLE = "SHARDSCOPE_RECORD"
-"""The environment variable that names the folder of the trace, and starts the recording."""
-
-OPTIONS_VARIABLE = "SHARDSCOPE_RECORD_OPTIONS"
-"""The environment variable that holds the encoded options."""
-
 EVENTS_FILE = "events"
 CALLS_FILE = "calls"
 

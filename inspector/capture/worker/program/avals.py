@@ -7,7 +7,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Primitive
 from jax.interpreters import mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -66,6 +65,9 @@ def is_ref(aval: Any) -> bool:
 def _sorted(axes: Any) -> list[str]:
     return sorted(map(str, axes))
 
+
+Primitive: Any = type(jax.lax.add_p)
+"""`jax.extend.core.Primitive`, without the import of all that is beside it."""
 
 _READ_AS_VARYING = Primitive("shardscope_read_as_varying")
 

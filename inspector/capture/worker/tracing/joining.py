@@ -17,7 +17,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ...protocol.trace import OPTIONS_VARIABLE, TraceOptions
+from ...protocol.names import OPTIONS_VARIABLE
+from ...protocol.trace import TraceOptions
 from ..patches import change_after_import
 
 COLLECTIVES = "jax_cpu_collectives_implementation"

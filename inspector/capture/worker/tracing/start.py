@@ -1,32 +1,72 @@
-"""How recording starts in a process: as the environment says, before the script begins, or from inside of it."""
+"""How recording starts in a process: as the environment says, when it imports JAX, or from inside of it."""
 
 from __future__ import annotations
 
 import functools
+import importlib.abc
 import os
 import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-from ...protocol.trace import FOLDER_VARIABLE, OPTIONS_VARIABLE, TraceOptions
-from . import abstract
-from .hooks import install
-from .joining import join, set_clock_ahead
-from .recorder import Recorder
+from ...protocol.names import FOLDER_VARIABLE, OPTIONS_VARIABLE
+
+if TYPE_CHECKING:
+    from ...protocol.trace import TraceOptions
+    from .recorder import Recorder
+
+
+COORDINATED = '"coordinator": "1'
+"""In the options of one of several processes, whose clock is set before the script begins."""
 
 
 @functools.cache
 def start() -> None:
     """Record all that JAX compiles in this process, if the environment names a folder and nothing records yet.
 
-    Once, whoever asks for it: a launcher, or JAX for its plugins.
+    Once, whoever asks for it: a launcher, or JAX for its plugins. What records is imported when JAX is.
     """
     folder = os.environ.get(FOLDER_VARIABLE)
     is_started = any(name.endswith(".tracing.start") and name != __name__ for name in sys.modules)
-    if folder and not is_started:
-        begin(folder, TraceOptions.decode(os.environ.get(OPTIONS_VARIABLE) or "{}"))
+    if not folder or is_started:
+        return
+    options = os.environ.get(OPTIONS_VARIABLE) or "{}"
+    if "jax" in sys.modules or COORDINATED in options:
+        _begin_as_told(folder, options)
+    else:
+        sys.meta_path.insert(0, _Starter(folder, options))
+
+
+class _Starter(importlib.abc.MetaPathFinder):
+    """Finds nothing; begins to record before JAX is imported."""
+
+    def __init__(self, folder: str, options: str) -> None:
+        self._told: tuple[str, str] | None = (folder, options)
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+        told = self._told
+        if fullname == "jax" and told is not None:
+            self._told = None
+            try:
+                _begin_as_told(*told)
+            except Exception as error:
+                print(f"shardscope: this process is not recorded: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+def _begin_as_told(folder: str, options: str) -> None:
+    from ...protocol.trace import TraceOptions
+
+    begin(folder, TraceOptions.decode(options))
 
 
 def begin(folder: str, options: TraceOptions) -> Recorder:
     """Record from now on."""
+    from . import abstract
+    from .hooks import install
+    from .joining import join, set_clock_ahead
+    from .recorder import Recorder
+
     recorder = Recorder(os.path.abspath(folder), options)
     if recorder.topology is not None:
         recorder.topology.watch_imports()
