@@ -9,8 +9,8 @@ from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.samples.catalogue import samples
 from shardscope.tui.app import ShardscopeApp
 
-SIZE = (150, 46)
-KEYS = ("6", "c", *["down"] * 5)
+SIZE = (150, 44)
+KEYS = ("1", "down", "down")
 FONT = re.compile(r"@font-face\s*\{.*?\}\s*", re.DOTALL)
 """Fonts from elsewhere are not loaded where the picture is shown; any with fixed width will do."""
 

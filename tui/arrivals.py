@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import replace
 
 from ..inspector.capture.model import PHASES, Capture, Failure
 from ..inspector.render.tables.collectives import key_of
 from ..inspector.report import Collective, Finding, Report, ShardedValue
+from ..inspector.selection.selection import SourceLine
 from .entry_details import Selected
 from .stage_pane import label_of
 
@@ -25,6 +28,19 @@ def waiting_for(capture: Capture, reported: Capture | None) -> str:
     if not (capture.stages or capture.failure or capture.complete):
         return PHASES["start"]
     return f"reading {label_of(capture.stages[-1].name)}" if capture.stages else "analyzing"
+
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+def failing_line(capture: Capture) -> SourceLine | None:
+    """The innermost line of the script in the traceback of a failure."""
+    script, failure = capture.script_text, capture.failure
+    if script is None or failure is None:
+        return None
+    name = os.path.basename(script.name)
+    lines = [int(line) for file, line in _FRAME.findall(failure.details) if os.path.basename(file) == name]
+    return SourceLine(script.name, lines[-1]) if lines else None
 
 
 def merged(before: Report | None, arrived: Report, *, whole: bool) -> Report:

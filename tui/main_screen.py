@@ -19,7 +19,7 @@ from ..inspector.render.tables.value_sites import neighbour
 from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, Report, ShardedValue
 from ..inspector.selection.selection import Place, ProbePlace, SourceLine, StagePlace
 from .analyst import Analyst, View
-from .arrivals import analysed, merged, same_entry, waiting_for
+from .arrivals import analysed, failing_line, merged, same_entry, waiting_for
 from .collectives_pane import CollectivesPane
 from .edit_loop import EditLoop
 from .edit_screen import EditScreen
@@ -134,6 +134,8 @@ class MainScreen(EditScreen):
         self.capture = self._program.capture
         if self._program.script is not None and before.script_text is not self.capture.script_text:
             self.query_one(SourcePane).show(self._program.script, captured=True)
+        if (failing := failing_line(self.capture)) is not None and before.failure is None:
+            self.query_one(SourcePane).link(frozenset({failing.line}), failing.line)
         if not self._stage_chosen and self.capture.stages:
             self.stage = self.capture.stages[-1].name
         if analysed(self.capture) != analysed(before) or self.report is None:

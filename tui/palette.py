@@ -25,6 +25,7 @@ DARK = Theme(
     surface="#151a21",
     panel="#1f2630",
     dark=True,
+    variables={"text-muted": "#a3adba"},
 )
 
 LIGHT = Theme(
@@ -40,6 +41,7 @@ LIGHT = Theme(
     surface="#f4f4f1",
     panel="#e6e7e4",
     dark=False,
+    variables={"text-muted": "#4d5763"},
 )
 
 HIGH_CONTRAST = Theme(
@@ -55,6 +57,7 @@ HIGH_CONTRAST = Theme(
     surface="#000000",
     panel="#444444",
     dark=True,
+    variables={"text-muted": "#dddddd"},
 )
 
 THEMES = (DARK, LIGHT, HIGH_CONTRAST)

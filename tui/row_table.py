@@ -37,7 +37,7 @@ class RowTable(EntryView):
     """Rows with a cursor. Columns are cut, and the less important ones left out, where there is no room for them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("b", "sort", "sort", tooltip="sort by the next column; a click on its title does the same"),
+        Binding("b", "sort", "sort", tooltip="sort by the next column, as a click on its title"),
     ]
 
     linked: reactive[frozenset[Hashable]] = reactive(frozenset())

@@ -94,7 +94,7 @@ class TabStrip(Widget):
         name = tab.label if tab.id == self.chosen and length >= LEAST else tab.label[:length]
         label = f" {name}{'✗' if tab.state == 'failed' else ''}"
         shown = counted and tab.count is not None
-        count = (f" {tab.count:,}", "$aside" if tab.id != self.chosen else "") if shown else ""
+        count = (f"({tab.count:,})", "$aside" if tab.id != self.chosen else "") if shown else ""
         return Content.assemble(
             " " if key else "", key, label, count, " " if tab.id == self.chosen else ""
         ).stylize_before(style)
