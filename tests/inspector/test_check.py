@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from shardscope.inspector.capture.model import CaptureError
+from shardscope.inspector.capture.model import Capture, CaptureError, Stage
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.check.budget import parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
@@ -17,6 +17,7 @@ from shardscope.inspector.diff.outline import Transfer
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.tables.comparison import summary
 from shardscope.inspector.report import PeakMemory
+from shardscope.parsers.source import Source
 
 from tests.conftest import SampleCapture
 
@@ -52,6 +53,35 @@ def test_budgets(sample: SampleCapture, budget: str, holds: bool) -> None:
 def test_a_share_of_the_memory(sample: SampleCapture, share: str, holds: bool) -> None:
     report = replace(inspect(sample("fsdp_tp:loss")), peak=PeakMemory(1000, 4000))
     assert judge("loss", report, None, [parse_budget(f"peak memory <= {share}")]).passed == holds
+
+
+@pytest.mark.parametrize(("axis", "holds"), [("i", False), ("j", False), ("k", True)])
+def test_a_collective_over_several_axes(sample: SampleCapture, axis: str, holds: bool) -> None:
+    report = inspect(sample("psum_2d:over_both"))
+    assert judge("f", report, None, [parse_budget(f"all-reduce over {axis}: none")]).passed == holds
+
+
+def test_groups_that_no_axes_form() -> None:
+    """They may go over any axis."""
+    text = """HloModule m, is_scheduled=true, num_partitions=4
+
+%sum (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %z = f32[] add(%x, %y)
+}
+
+ENTRY %main (p: f32[8]) -> f32[8] {
+  %p = f32[8] parameter(0)
+  ROOT %r = f32[8] all-reduce(%p), channel_id=1, replica_groups={{0,3},{1,2}}, use_global_device_ids=true, \
+to_apply=%sum
+}
+"""
+    report = inspect(Capture(stages=(Stage("hlo", "hlo", Source("f", text.encode())),), complete=True))
+    (found,) = report.collectives
+    assert found.axes is None
+    assert not judge("f", report, None, [parse_budget("all-reduce over k: none")]).passed
+    assert judge("f", report, None, [parse_budget("all-gather over k: none")]).passed
 
 
 def test_what_is_no_budget() -> None:
