@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Divergence
+from shardscope.inspector.values.probed import divergences
 
 from .conftest import Captured
 
@@ -99,8 +102,13 @@ def test_what_follows_is_not_first(captured: Captured) -> None:
 
 
 def test_the_iteration_in_which_they_part(captured: Captured) -> None:
-    (found,) = first(captured(SCRIPT, "fn_in_a_scan"))
+    capture = captured(SCRIPT, "fn_in_a_scan")
+    (found,) = first(capture)
     assert (found.primitive, found.axis, found.iteration, found.devices) == ("cond", "y", (4,), (0, 1))
+    report = inspect(capture)
+    parts = tuple(replace(each, unreduced=("x", "y")) for each in report.variance)
+    assert divergences(capture, report.program.jaxpr, report.variance)
+    assert not divergences(capture, report.program.jaxpr, parts), "parts of a sum may differ"
 
 
 def test_the_same_nans_are_the_same(captured: Captured) -> None:

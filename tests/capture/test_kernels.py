@@ -33,6 +33,7 @@ def kernels(text: str) -> list[str]:
     return re.findall(r'@tpu_custom_call\(.*?backend_config = ("(?:[^"\\]|\\.)*")', text)
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="known: JAX 0.7 gets numbers into kernels")
 @pytest.mark.parametrize("function", [inner, looped])
 def test_kernels_keep_their_bytes(function: Any) -> None:
     x = jnp.ones((8, 128))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
@@ -49,6 +50,7 @@ def captured(folder: Path, text: str, **options: object) -> Capture:
     return last
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 itself makes them of placeholders")
 def test_classes_that_look_at_their_leaves(tmp_path: Path) -> None:
     last = captured(tmp_path, CHECKING)
     assert last.complete, last.failure

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jax
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from shardscope.inspector.pipeline import inspect
@@ -16,12 +18,13 @@ from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
 PUBLISHED = Path(__file__).parent.parent.parent / "docs" / "report.schema.json"
 
 
+@pytest.mark.skipif(msgspec.__version__ < "0.20", reason="older msgspec writes its schemas otherwise")
 def test_the_published_schema_is_current() -> None:
     """`make schema` writes it."""
     assert json.loads(PUBLISHED.read_text()) == json_schema()
 
 
-MAX_BYTES = 60_000
+MAX_BYTES = 60_000 if jax.__version_info__ >= (0, 8) else 70_000  # XLA of JAX 0.7 combines less
 """Of a sample's report without details, with room for longer paths."""
 
 

@@ -147,6 +147,7 @@ def test_values_are_compared(script: Path) -> None:
         assert (trial.verified, trial.why) == (False, why)
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="with JAX 0.7 nothing is found to verify")
 @pytest.mark.parametrize(
     ("function", "rule", "line"),
     [

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,6 +81,7 @@ def test_shardings_of_arguments_and_of_what_follows_from_them(edited: Edited) ->
     assert [change.before.name for change in found.borders if change.before is not None] == ["b", "result[1]"]
 
 
+@pytest.mark.skipif(msgspec.__version__ < "0.20", reason="older msgspec writes its schemas otherwise")
 def test_json_and_markdown(edited: Edited) -> None:
     assert json.loads(PUBLISHED.read_text()) == diff_json_schema()
     found = diff(inspect(edited("script:step", ())), inspect(edited("script:step", ANOTHER_PSUM)))

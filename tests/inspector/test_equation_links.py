@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jax
 import pytest
 from shardscope.inspector.capture.file import load, save
 from shardscope.inspector.capture.spawn import Request, capture
@@ -37,6 +38,7 @@ def parts(program: Program) -> tuple[JaxprText, ParsedStage, MlirModule]:
     return text, stage, stage.mlir
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="known to differ: lines of operations with JAX 0.7")
 def test_what_an_operation_comes_from_is_on_its_line(captured: Program) -> None:
     text, stage, module = parts(captured)
     compared = 0

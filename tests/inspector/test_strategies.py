@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import jax
 import pytest
 from rich.console import Console
 from shardscope.inspector.pipeline import inspect
@@ -32,6 +33,7 @@ WRITTEN = {
 """What the docstrings of samples say, by the mesh axis over which they do it."""
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="XLA of JAX 0.7 compiles some of them otherwise")
 @pytest.mark.parametrize("function", WRITTEN)
 def test_samples_do_what_they_are_written_to_do(sample: SampleCapture, function: str) -> None:
     report = inspect(sample(function))

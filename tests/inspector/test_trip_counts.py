@@ -74,3 +74,55 @@ def test_steps(stepped: str, start: int, direction: str, bound: int, rounds: int
     report = inspect(Capture(stages=(Stage("stablehlo", STAGES["stablehlo"].dialect, source),), complete=True))
     (found,) = report.collectives
     assert found.executions == rounds
+
+
+HLO_LOOP = """HloModule m, is_scheduled=true, num_partitions=2
+
+%sum (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %z = f32[] add(%x, %y)
+}
+
+%body (t: (s32[], f32[4])) -> (s32[], f32[4]) {
+  %t = (s32[], f32[4]) parameter(0)
+  %i = s32[] get-tuple-element(%t), index=0
+  %v = f32[4] get-tuple-element(%t), index=1
+  %step = s32[] constant(2)
+  %next = s32[] STEPPED
+  %r = f32[4] all-reduce(%v), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=%sum
+  ROOT %o = (s32[], f32[4]) tuple(%next, %r)
+}
+
+%condition (t: (s32[], f32[4])) -> pred[] {
+  %t = (s32[], f32[4]) parameter(0)
+  %i = s32[] get-tuple-element(%t), index=0
+  %bound = s32[] constant(BOUND)
+  ROOT %c = pred[] compare(%i, %bound), direction=DIRECTION
+}
+
+ENTRY %main (p: f32[4]) -> f32[4] {
+  %p = f32[4] parameter(0)
+  %start = s32[] constant(START)
+  %init = (s32[], f32[4]) tuple(%start, %p)
+  %w = (s32[], f32[4]) while(%init), condition=%condition, body=%body
+  ROOT %g = f32[4] get-tuple-element(%w), index=1
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("stepped", "step", "start", "direction", "bound"),
+    [
+        ("add(%i, %step)", 2, 0, "LT", 7),
+        ("subtract(%i, %step)", -2, 9, "GT", 0),
+        ("subtract(%step, %i)", 0, 9, "GT", 0),
+    ],
+)
+def test_steps_of_hlo(stepped: str, step: int, start: int, direction: str, bound: int) -> None:
+    text = HLO_LOOP
+    for word, value in {"START": start, "BOUND": bound, "DIRECTION": direction, "STEPPED": stepped}.items():
+        text = text.replace(word, str(value))
+    report = inspect(Capture(stages=(Stage("hlo", "hlo", Source("loop", text.encode())),), complete=True))
+    (found,) = report.collectives
+    assert found.executions == (brute(start, step, direction, bound) if step else None)  # 2 - i is no counting

@@ -11,6 +11,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import jax
+import msgspec
 import pytest
 from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture
@@ -121,6 +123,7 @@ def _collectives(capture: Capture) -> Counter[tuple[object, ...]]:
     )
 
 
+@pytest.mark.skipif(msgspec.__version__ < "0.20", reason="older msgspec writes its schemas otherwise")
 def test_the_document_keeps_to_its_schema(training: Recorded) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((HERE.parents[1] / "docs" / "trace.schema.json").read_text())
@@ -206,6 +209,7 @@ jax.jit(lambda x: x - 1)(x)
 """
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="known: with JAX 0.7 a plugin sees one call only")
 def test_from_inside_and_by_the_environment(tmp_path: Path) -> None:
     """What JAX loads as a plugin records the whole process, `record` what is compiled within it.
 

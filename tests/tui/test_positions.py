@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from io import StringIO
 
+import jax
 import pytest
 from rich.console import Console
 from shardscope.inspector.capture.spawn import Request, capture
@@ -80,6 +81,7 @@ def is_positioned(text: str) -> bool:
     return bool(lines) and max(lines) <= LAYERS.count("\n") and not OF_THE_SCRIPT.search(text)
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="with JAX 0.7 less is known of memory and times")
 @pytest.mark.parametrize("table", [each for each in TABLES if each.__name__ in POSITIONED], ids=lambda t: t.__name__)
 def test_text(report: Report, table: Callable[[Report], Table]) -> None:
     console = Console(width=200, record=True, file=StringIO())
@@ -103,6 +105,7 @@ TABS = {
 }
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="with JAX 0.7 less is known of memory and times")
 async def test_screen(report: Report, opened: Opened) -> None:
     async with opened(report.capture) as driver:
         await driver.until(lambda: driver.screen.linked is not None)
