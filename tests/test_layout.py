@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,7 @@ WORKER_CODE = (WORKER, CAPTURE / "protocol", ROOT / "inspector" / "catalog")
 """The folders that a capturing process loads, in whose interpreter nothing of ours is installed."""
 
 
+@cache
 def modules() -> list[Path]:
     return sorted(path for folder in RANKS for path in (ROOT / folder).rglob("*.py"))
 
@@ -68,7 +70,12 @@ class _Running(ast.NodeTransformer):
         return node.orelse if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" else node
 
 
-def imported(path: Path, *, as_it_runs: bool = False) -> Iterator[str]:
+@cache
+def imported(path: Path, *, as_it_runs: bool = False) -> tuple[str, ...]:
+    return tuple(_imported(path, as_it_runs=as_it_runs))
+
+
+def _imported(path: Path, *, as_it_runs: bool) -> Iterator[str]:
     """The modules that a file imports, by their full names, those of this package from `shardscope` on."""
     tree: ast.AST = ast.parse(path.read_text())
     package = path.parent.relative_to(ROOT).parts

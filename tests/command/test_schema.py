@@ -28,12 +28,16 @@ MAX_BYTES = 60_000 if jax.__version_info__ >= (0, 8) else 70_000  # XLA of JAX 0
 """Of a sample's report without details, with room for longer paths."""
 
 
+@pytest.fixture(scope="module")
+def validator() -> Draft202012Validator:
+    return Draft202012Validator(json.loads(PUBLISHED.read_text()))
+
+
 @pytest.mark.parametrize("function", SAMPLE_FUNCTIONS)
-def test_reports_are_valid(sample: SampleCapture, function: str) -> None:
+def test_reports_are_valid(sample: SampleCapture, validator: Draft202012Validator, function: str) -> None:
     report = inspect(sample(function))
     short, full = (to_json(report, details) for details in ((), ("all",)))
     assert len(short) <= MAX_BYTES
-    validator = Draft202012Validator(json.loads(PUBLISHED.read_text()))
     documents = [json.loads(each) for each in (short, full)]
     for document in documents:
         validator.validate(document)

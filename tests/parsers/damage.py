@@ -78,8 +78,8 @@ def damaged_line(chance: random.Random, text: bytes, line: Span, scraps: Sequenc
 
 
 def repeated(pattern: str, times_shorter: int = 1) -> list[str]:
-    """Texts of about 1 kB, 3 kB, 12 kB and 40 kB, or so much shorter."""
-    return [pattern * (size // times_shorter // len(pattern)) for size in (1_000, 3_000, 12_000, 40_000)]
+    """Texts of about 1 kB, 2 kB, 8 kB and 20 kB, or so much shorter."""
+    return [pattern * (size // times_shorter // len(pattern)) for size in (1_000, 2_000, 8_000, 20_000)]
 
 
 def calls(function: Callable[[], object]) -> int:

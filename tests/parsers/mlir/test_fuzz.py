@@ -208,14 +208,14 @@ LONG = {
     "functions": repeated("func.func @f() {\n  return\n}\n"),
     "functions without an end": repeated("func.func @f() {\n"),
     "functions in functions": [
-        "".join(" " * (number % 99) + "func.func @f() {\n" for number in range(size)) for size in (100, 300, 1200, 4800)
+        "".join(" " * (number % 99) + "func.func @f() {\n" for number in range(size)) for size in (100, 200, 800, 2000)
     ],
     "function names": repeated("func.func "),
     "arguments": [f"func.func @f({each}%b: f32) {{\n  return\n}}\n" for each in repeated("%a: f32, ")],
     "aliases": [f"{each}{FUNCTION}" for each in repeated("#loc = loc(unknown)\n")],
     "aliases of each other": [
         "".join(f"#loc{number} = loc(#loc{number + 1})\n" for number in range(size)) + "a.b loc(#loc0)\n"
-        for size in (100, 300, 1200, 4800)
+        for size in (100, 200, 800, 2000)
     ],
     "locations in locations": [f"{FUNCTION}    a.b loc({each}" for each in repeated('"a"(')],
     "calls in calls": [f"{FUNCTION}    a.b loc({each}" for each in repeated('callsite("a" at ')],
