@@ -68,3 +68,12 @@ def test_both_parts_are_the_whole(sample: SampleCapture, name: str) -> None:
         assert parts.getvalue() == whole.getvalue()
     else:  # what the run has shown comes after it
         assert set(whole.getvalue().splitlines()) == set(parts.getvalue().splitlines())
+
+
+def test_a_function_without_collectives_takes_three_lines(sample: SampleCapture) -> None:
+    report, text = inspect(sample("constraint:open_columns")), StringIO()
+    print_report(report, Console(file=text, width=160))
+    subject, resources, state = text.getvalue().splitlines()
+    assert "constraint.py:open_columns" in subject
+    assert resources.startswith("No collectives. Compiled in")
+    assert state.startswith("ok ")

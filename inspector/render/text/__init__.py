@@ -35,7 +35,7 @@ def print_report(report: Report, console: Console, details: Collection[str] = ()
     """
     sections = SECTIONS if "all" in details else tuple(details)
     printed = set() if begun is None else set(map(_plain, _beginning(begun, sections)))
-    is_short = bool(nothing_sent(report)) and not details and not report.findings and report.capture.failure is None
+    is_short = _is_short(report, details)
     for number, part in enumerate(_parts(report, sections)):
         if part is not None and _plain(part) not in printed:
             if number and not is_short:
@@ -63,9 +63,13 @@ def _plain(part: RenderableType) -> str:
     return captured.get()
 
 
+def _is_short(report: Report, details: Collection[str]) -> bool:
+    """Whether there is so little to say that neither blank lines nor a way to more of it are needed."""
+    return bool(nothing_sent(report)) and not details and not report.findings and report.capture.failure is None
+
+
 def _head(report: Report) -> RenderableType:
-    sent = nothing_sent(report)
-    return Group(*subject_lines(report), *([data(sent)] if sent else []))
+    return Group(*subject_lines(report))
 
 
 def _findings(report: Report, details: Collection[str]) -> RenderableType | None:
@@ -86,7 +90,7 @@ def _parts(report: Report, details: Collection[str]) -> Iterator[RenderableType 
     for name in details:
         for table in tables_in(name):
             yield table_section(table(report))
-    if not details and report.capture.failure is None:
+    if not details and report.capture.failure is None and not _is_short(report, details):
         yield Text(f"more: -v, or --details {','.join(SECTIONS)}", "dim")
 
 

@@ -11,7 +11,7 @@ from ...capture.model import PHASES
 from ...findings.fixes.apply import diff_of
 from ...report import Fix, Report
 from ..finding_facts import fixes_shown, verdict
-from ..overview import resources_text, subject_text
+from ..overview import nothing_sent, resources_text, subject_text
 from .tables import code_lines, data, left_out, section
 
 MAX_TRACEBACK = 24
@@ -23,8 +23,9 @@ def subject_lines(report: Report) -> Iterator[RenderableType]:
     subject = data(subject_text(report))
     subject.stylize("bold", 0, subject.plain.find(" · ") if " · " in subject.plain else len(subject))
     yield subject
-    if resources := resources_text(report):
-        yield data(resources)
+    sent, resources = nothing_sent(report), resources_text(report)
+    if sent or resources:
+        yield data(" ".join(filter(None, (sent, resources[:1].upper() + resources[1:] if sent else resources))))
 
 
 def failure(report: Report, *, in_full: bool = True) -> RenderableType | None:
