@@ -17,9 +17,11 @@ from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tag_of_location, tags_in
 from ..report import WRITTEN, BoundaryOrigin, Collective, CollectiveCause, Confidence, MovedDimension, SourcePosition
-from .collective_context import BACKWARD, CollectiveContext, placed_at
+from .collective_context import CollectiveContext
 from .dataflow import Dataflow, Node
 from .explained import why_axis, wording_of
+from .gradients import BACKWARD
+from .sharded_dimensions import placed_at
 from .spelled import as_spec
 from .table import propagated
 from .why import overlap

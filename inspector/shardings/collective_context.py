@@ -11,26 +11,32 @@ of them needs communication:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...parsers.errors import ParseError
-from ...parsers.mlir import TensorType
-from ...parsers.mlir.sdy import DimensionSharding, Sharding
+from ...parsers.mlir.sdy import DimensionSharding
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import KIND_OF
 from ..ir.array_sharding import ArraySharding
-from ..ir.def_use import forward
 from ..ir.program import Program
 from ..report import Collective, CollectiveCause, Confidence, Effect, MovedDimension, Why
 from .dataflow import Dataflow, Node
 from .executed import kept_axes, takes_result
 from .explained import Wording, why_axis, wording_of
+from .gradients import is_gradient
 from .placement import same
-from .recorded import ASKING, sharding_at
-from .spelled import as_spec, from_sdy
-from .why import overlap
+from .recorded import ASKING
+from .sharded_dimensions import (
+    ShardedDimension,
+    as_placed,
+    dimensions_of,
+    local_size,
+    overlaps,
+    placed_at,
+    with_axes,
+)
+from .spelled import as_spec
 
 ACROSS = frozenset(
     f"stablehlo.{name}"
@@ -40,17 +46,6 @@ ACROSS = frozenset(
     )
 )
 """Operations that need elements of other parts of a dimension."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    """A dimension of a value of the operation, the factors that it consists of, and the axes that it is cut along."""
-
-    node: Node
-    dim: int
-    factors: tuple[str, ...]
-    axes: tuple[AxisRef, ...]
-    is_operand: bool
 
 
 class CollectiveContext:
@@ -67,7 +62,7 @@ class CollectiveContext:
         self.wording: Wording = wording_of(flow)
         self.axes = collective.axes or ()
         self.rule = flow.records.rule(flow.rows[row])
-        self.cuts = tuple(self._cuts())
+        self.cuts = tuple(dimensions_of(self.flow, self.row))
 
     @property
     def name(self) -> str:
@@ -112,7 +107,11 @@ class CollectiveContext:
         return self._cause("own", rest[0] if rest else None, against=(), origins=rest)
 
     def _cause(
-        self, effect: Effect, cut: _Cut | None, against: Sequence[_Cut], origins: Sequence[_Cut]
+        self,
+        effect: Effect,
+        cut: ShardedDimension | None,
+        against: Sequence[ShardedDimension],
+        origins: Sequence[ShardedDimension],
     ) -> CollectiveCause:
         sharding = None if cut is None else placed_at(self.flow, cut.node)
         needed = None
@@ -158,16 +157,16 @@ class CollectiveContext:
             against=(),
             needed=False,
             confidence=self.confidence,
-            elements=None if node is None else self._local_size(node),
+            elements=None if node is None else local_size(self.flow, node),
         )
 
-    def _keeps(self, cut: _Cut) -> bool | None:
+    def _keeps(self, cut: ShardedDimension) -> bool | None:
         """Whether the partitioned program executes the operation with a dimension as this value has it."""
         ways = (cut.axes, ())
         kept = [kept_axes(self.program, self.flow, self.row, factor, ways) for factor in cut.factors]
         return None if not kept or None in kept else all(each == frozenset({cut.axes}) for each in kept)
 
-    def _asked_of_result(self, cut: _Cut, asked: _Cut) -> CollectiveCause:
+    def _asked_of_result(self, cut: ShardedDimension, asked: ShardedDimension) -> CollectiveCause:
         """The operation keeps to its operand: who asked for another sharding of its result is the cause."""
         result, asking = asked.node, self._asking(asked.node)
         wanted = placed_at(self.flow, result)
@@ -175,7 +174,7 @@ class CollectiveContext:
             "reshard",
             self.row if asking is None else asking,
             MovedDimension(asking is not None, self.wording.name(result), asked.dim),
-            (None if wanted is None else _with_axes(wanted, asked.dim, cut.axes), wanted),
+            (None if wanted is None else with_axes(wanted, asked.dim, cut.axes), wanted),
             self._why(cut, all_axes=False),
             result,
         )
@@ -185,7 +184,7 @@ class CollectiveContext:
         """The constraint or reshard that a value goes into."""
         return next((row for row in self.flow.users(node) if self.flow.rows[row].name in ASKING), None)
 
-    def _is_asked(self, cut: _Cut) -> bool:
+    def _is_asked(self, cut: ShardedDimension) -> bool:
         """Whether a constraint on a value keeps its dimension from the axes of the collective."""
         asking = self._asking(cut.node)
         if asking is None or takes_result(self.program, self.flow, self.row, self.collective):
@@ -193,11 +192,11 @@ class CollectiveContext:
         asked = placed_at(self.flow, self.flow.results(asking)[0])
         return asked is not None and not self._along(asked.dims[cut.dim].axes)
 
-    def _reordered(self, cut: _Cut, other: _Cut) -> CollectiveCause:
+    def _reordered(self, cut: ShardedDimension, other: ShardedDimension) -> CollectiveCause:
         """The same axes in another order, or dimension, than another value of the operation has."""
         found = self._cause("reshard", cut, against=(other,), origins=(cut,))
         sharding = placed_at(self.flow, cut.node)
-        return found if sharding is None else replace(found, after=as_spec(_with_axes(sharding, cut.dim, other.axes)))
+        return found if sharding is None else replace(found, after=as_spec(with_axes(sharding, cut.dim, other.axes)))
 
     def _wanted(self) -> Iterator[tuple[Node, ArraySharding | None]]:
         """The operands of a constraint, a reshard or a shard_map, each with the sharding that is asked for."""
@@ -236,12 +235,14 @@ class CollectiveContext:
             node,
         )
 
-    def _why(self, cut: _Cut, *, all_axes: bool) -> Iterator[Why]:
+    def _why(self, cut: ShardedDimension, *, all_axes: bool) -> Iterator[Why]:
         for axis in cut.axes:
             if all_axes or self._along((axis,)):
                 yield why_axis(self.flow, cut.node, axis)
 
-    def _without_axes(self, sharding: ArraySharding, cut: _Cut, against: Sequence[_Cut]) -> ArraySharding:
+    def _without_axes(
+        self, sharding: ArraySharding, cut: ShardedDimension, against: Sequence[ShardedDimension]
+    ) -> ArraySharding:
         """The value as the operation needs it: not along these axes there, but where another value has them."""
         wanted = {factor: other.axes for other in against for factor in other.factors}
         dims = []
@@ -253,46 +254,15 @@ class CollectiveContext:
             dims.append(DimensionSharding((*kept, *moved) if self.collective.kind == "all-to-all" else kept))
         return ArraySharding(sharding.mesh, tuple(dims), manual=sharding.manual)
 
-    def _distance(self, cut: _Cut) -> tuple[bool, bool]:
+    def _distance(self, cut: ShardedDimension) -> tuple[bool, bool]:
         """What has as many elements on a device as go into the collective comes first, operands before results."""
         sizes = [each.elements for each in self.collective.operand_types if each.elements is not None]
-        return self._local_size(cut.node) not in {*sizes, sum(sizes)}, not cut.is_operand
-
-    def _local_size(self, node: Node) -> int | None:
-        type, sharding = self._type(node), placed_at(self.flow, node)
-        if type is None or sharding is None or None in type.dims or len(type.dims) != len(sharding.dims):
-            return None
-        return math.prod(sharding.local_shape([dim for dim in type.dims if dim is not None]))
-
-    def _type(self, node: Node) -> TensorType | None:
-        match node.kind:
-            case "argument":
-                type = self.flow.function.arguments[node.number].type
-            case "result" if node.number < len(self.flow.rows[node.row].types):
-                type = self.flow.rows[node.row].types[node.number]
-            case _:
-                return None
-        return type if isinstance(type, TensorType) else None
-
-    def _cuts(self) -> Iterator[_Cut]:
-        factors = ((), ()) if self.rule is None else (self.rule.operands, self.rule.results)
-        for side, nodes, tensors in (
-            (True, self.flow.operands(self.row), factors[0]),
-            (False, self.flow.results(self.row), factors[1]),
-        ):
-            for index, node in enumerate(nodes):
-                sharding: Sharding | None = None if node is None else sharding_at(self.flow, node)
-                tensor = tensors[index] if index < len(tensors) else ()
-                dims = () if sharding is None else sharding.dims
-                for dim in range(max(len(dims), len(tensor))):
-                    axes = dims[dim].axes if dim < len(dims) else ()
-                    if node is not None:
-                        yield _Cut(node, dim, tensor[dim] if dim < len(tensor) else (), axes, side)
+        return local_size(self.flow, cut.node) not in {*sizes, sum(sizes)}, not cut.is_operand
 
     def _along(self, axes: Sequence[AxisRef]) -> bool:
-        return any(_shared(own, self.axes) for own in axes)
+        return any(overlaps(own, self.axes) for own in axes)
 
-    def _is_crossed(self, cut: _Cut) -> bool:
+    def _is_crossed(self, cut: ShardedDimension) -> bool:
         """Whether the operation goes across the parts of a dimension."""
         if self.rule is None or self.flow.rows[self.row].name in ACROSS:
             return True
@@ -301,65 +271,3 @@ class CollectiveContext:
 
     def _is_reduced(self, factors: tuple[str, ...]) -> bool:
         return self.rule is not None and not set(factors).isdisjoint(self.rule.reduction)
-
-
-def _with_axes(sharding: ArraySharding, dim: int, axes: tuple[AxisRef, ...]) -> ArraySharding:
-    """A sharding with a dimension along `axes`, and no other one along any of them."""
-    rest = [tuple(axis for axis in each.axes if not _shared(axis, axes)) for each in sharding.dims]
-    dims = tuple(DimensionSharding(axes if number == dim else own) for number, own in enumerate(rest))
-    return replace(sharding, dims=dims)
-
-
-def _shared(axis: AxisRef, axes: Sequence[AxisRef]) -> bool:
-    return any(overlap(axis, each) for each in axes)
-
-
-def placed_at(flow: Dataflow, node: Node) -> ArraySharding | None:
-    """How propagation left a value; None where it says nothing, or what cannot be placed."""
-    return as_placed(flow, sharding_at(flow, node))
-
-
-def as_placed(flow: Dataflow, sharding: Sharding | None) -> ArraySharding | None:
-    """A sharding as it is when propagation is over; None where nothing is said, or what cannot be placed."""
-    try:
-        return None if sharding is None else from_sdy(sharding, flow.module.meshes).closed()
-    except ValueError:
-        return None
-
-
-BACKWARD = "transpose("
-"""What JAX has in the names of operations of the backward pass."""
-
-MAX_STEPS = 24
-"""Operations between a gradient and the output that it becomes: an optimizer's."""
-
-
-def is_gradient(flow: Dataflow, row: int) -> bool:
-    """Whether an operation of the backward pass makes, but for what is done element by element, an output.
-
-    What is passed on to another product or sum is the gradient of an intermediate value.
-    """
-    found = flow.names(row)
-    if not found or BACKWARD not in found[0]:
-        return False
-    returned = set(flow.returned)
-    ways = forward(flow, flow.results(row), MAX_STEPS, lambda user: _keeps_elements(flow, user))
-    return any(not returned.isdisjoint(reached) for reached in ways)
-
-
-def _keeps_elements(flow: Dataflow, row: int) -> bool:
-    """Whether an operation works element by element, or only changes the order of dimensions."""
-    rule = flow.records.rule(flow.rows[row])
-    if flow.rows[row].name.rpartition(".")[2] in (
-        "optimization_barrier",
-        "sharding_constraint",
-        "reshape",
-        "transpose",
-    ):
-        return True
-    if rule is None or rule.reduction or rule.need_replication or rule.permutation:
-        return False
-    types = flow.rows[row].types
-    (result,) = rule.results if len(rule.results) == 1 else ((),)
-    whole = len(types) == 1 and isinstance(types[0], TensorType)
-    return whole and all(not operand or operand == result for operand in rule.operands)
