@@ -24,14 +24,15 @@ class LinkClock:
         self._all = 0.0
         self.latest = 0.0
 
-    def transfer(self, lanes: Lanes, earliest: float, seconds: float) -> float:
-        """Use some links as soon as all of them are free, and return when that ends."""
+    def transfer(self, lanes: Lanes, earliest: float, seconds: float, transmitting: float) -> float:
+        """Use some links as soon as all of them are free, which are busy as long as it transmits; return the end."""
         busy = self.latest if lanes is None else max((self._until.get(lane, 0.0) for lane in lanes), default=0.0)
-        end = max(earliest, self._all, busy) + seconds
+        begin = max(earliest, self._all, busy)
+        end = begin + seconds
         if lanes is None:
             self._all = end
         else:
-            self._until.update(dict.fromkeys(lanes, end))
+            self._until.update(dict.fromkeys(lanes, begin + transmitting))
         self.latest = max(self.latest, end)
         return end
 

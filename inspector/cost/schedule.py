@@ -18,7 +18,7 @@ from ..report import Collective
 from ..report.timeline import Activity
 from .lanes import LinkClock, lanes_of
 from .places import Machine
-from .spans import Span, Transfer
+from .spans import Span, Transfer, transfer_of
 from .work import Work, Workload
 
 BRANCHES = ("branch_computations", "true_computation", "false_computation")
@@ -38,8 +38,7 @@ class Schedule:
         self._transfers: dict[tuple[str, str], Transfer] = {}
         self._within: dict[str, Transfer] = {}
         for collective in self.collectives:
-            seconds = collective.estimate.seconds if collective.estimate is not None else 0.0
-            transfer = Transfer(seconds, lanes_of(collective, machine), (collective,))
+            transfer = transfer_of(collective, lanes_of(collective, machine))
             self._transfers[collective.computation, collective.name] = transfer
             self._within[collective.computation] = transfer + self._within.get(collective.computation)
         self._known: dict[str, Span] = {}
@@ -81,7 +80,7 @@ class Schedule:
         for instruction in instructions:
             transfer = self._transfer(instruction)
             if transfer is not None:
-                end = links.transfer(transfer.lanes, clock, transfer.seconds)
+                end = links.transfer(transfer.lanes, clock, transfer.seconds, transfer.transmitting)
                 if _begins(instruction):
                     pending[instruction.name] = len(done)
                 else:

@@ -39,9 +39,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """How long some collectives take on some links."""
+    """How long some collectives take on some links, and how long these are busy."""
 
     seconds: float
+    transmitting: float
     lanes: Lanes
     collectives: tuple[Collective, ...] = ()
 
@@ -49,4 +50,14 @@ class Transfer:
         if other is None:
             return self
         lanes = None if self.lanes is None or other.lanes is None else self.lanes | other.lanes
-        return Transfer(self.seconds + other.seconds, lanes, (*self.collectives, *other.collectives))
+        seconds, transmitting = self.seconds + other.seconds, self.transmitting + other.transmitting
+        return Transfer(seconds, transmitting, lanes, (*self.collectives, *other.collectives))
+
+
+def transfer_of(collective: Collective, lanes: Lanes) -> Transfer:
+    """That of one collective, which takes no time where nothing is known of its links."""
+    estimate = collective.estimate
+    if estimate is None:
+        return Transfer(0.0, 0.0, lanes, (collective,))
+    busy = estimate.seconds if estimate.transmitting is None else estimate.transmitting
+    return Transfer(estimate.seconds, busy, lanes, (collective,))

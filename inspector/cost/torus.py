@@ -35,17 +35,19 @@ def over_torus(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
     hops = Term("h", _hops(route), "", f"hops, over {count} places")
     if exchanged:
         crossing = _crossing(route)
-        seconds = max(volume / (4 * bandwidth.value * crossing), hops.value * latency.value)
+        busy = volume / (4 * bandwidth.value * crossing)
+        seconds = max(busy, hops.value * latency.value)
         links = Term("L", crossing, "", "links through the middle of the longest axis, per direction")
         moved = Term("V", volume, "B", "of all devices of the group together")
-        return Estimate(seconds, link, "max(V / 4WL, h t)", (moved, bandwidth, links, hops, latency))
+        return Estimate(seconds, link, "max(V / 4WL, h t)", (moved, bandwidth, links, hops, latency), busy)
     ways = _ways(route)
     share = Term("f", _share(route), "", "of the array goes over the links")
-    seconds = passes * max(volume * share.value / (bandwidth.value * ways), hops.value * latency.value)
+    busy = volume * share.value / (bandwidth.value * ways)
+    seconds = passes * max(busy, hops.value * latency.value)
     links = Term("L", ways, "", "links that a device can send over at once")
     moved = Term("V", volume, "B", "the whole array")
     formula = f"{'2 ' if passes == 2 else ''}max(f V / WL, h t)"
-    return Estimate(seconds, link, formula, (moved, share, bandwidth, links, hops, latency))
+    return Estimate(seconds, link, formula, (moved, share, bandwidth, links, hops, latency), passes * busy)
 
 
 def _astray(kind: Kind, volume: int, route: Route, detour: Detour, chip: Chip) -> Estimate:
@@ -60,13 +62,16 @@ def _astray(kind: Kind, volume: int, route: Route, detour: Detour, chip: Chip) -
         load = detour.exchange or route.near * detour.ring.busiest * route.near // 4
         carried = Term("l", load * route.sharing, "", "transfers over the busiest link")
         members = Term("N", route.near, "", "members")
-        seconds = max(carried.value * volume / members.value**2 / bandwidth.value, hops.value * latency.value)
+        busy = carried.value * volume / members.value**2 / bandwidth.value
+        seconds = max(busy, hops.value * latency.value)
         terms = (moved, carried, members, bandwidth, hops, latency)
-        return Estimate(seconds, "torus axes", "max(l V / N² W, h t)", terms)
+        return Estimate(seconds, "torus axes", "max(l V / N² W, h t)", terms, busy)
     carried = Term("l", detour.ring.busiest * route.sharing, "", "transfers over the busiest link")
-    seconds = passes * max(carried.value * volume / (2 * bandwidth.value), hops.value * latency.value)
+    busy = carried.value * volume / (2 * bandwidth.value)
+    seconds = passes * max(busy, hops.value * latency.value)
     formula = f"{'2 ' if passes == 2 else ''}max(l V / 2W, h t)"
-    return Estimate(seconds, "torus axes", formula, (moved, carried, bandwidth, hops, latency))
+    ring = (moved, carried, bandwidth, hops, latency)
+    return Estimate(seconds, "torus axes", formula, ring, passes * busy)
 
 
 def permuted(volume: int, hops: int, load: int, chip: Chip) -> Estimate:
@@ -76,8 +81,9 @@ def permuted(volume: int, hops: int, load: int, chip: Chip) -> Estimate:
     moved = Term("V", volume, "B", "what one device sends")
     carried = Term("l", load, "", "transfers over the busiest link")
     far = Term("h", hops, "", "hops to the farthest")
-    seconds = max(volume * load / bandwidth.value, hops * latency.value)
-    return Estimate(seconds, "torus axis", "max(l V / W, h t)", (moved, carried, bandwidth, far, latency))
+    busy = volume * load / bandwidth.value
+    terms = (moved, carried, bandwidth, far, latency)
+    return Estimate(max(busy, hops * latency.value), "torus axis", "max(l V / W, h t)", terms, busy)
 
 
 def _hops(route: Route) -> float:

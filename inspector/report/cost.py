@@ -30,12 +30,17 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a model says of one execution of a collective. It is a model: `docs/cost.md` has its errors."""
+    """What a model says of one execution of a collective. It is a model: `docs/cost.md` has its errors.
+
+    `transmitting` is how long its links are busy, without the hops that the last byte still has to go: another transfer
+    may begin then. None where that is all of the time.
+    """
 
     seconds: float
     link: Link
     formula: str
     terms: tuple[Term, ...]
+    transmitting: float | None = None
 
 
 Bound = Literal["compute", "memory", "communication"]

@@ -100,6 +100,12 @@ def test_opposite_directions_do_not_take_turns() -> None:
     assert permutes((whole, "up"), (whole, "up")) == pytest.approx(2 * one)
 
 
+def test_hops_of_small_transfers_do_not_take_turns() -> None:
+    """The next one begins when the last byte of the first has left, and not when it has arrived."""
+    one = permutes((8, "up"))
+    assert permutes((8, "up"), (8, "up"), (8, "up")) == pytest.approx(one, rel=1e-3)
+
+
 def test_a_computation_that_is_called_asynchronously_has_its_collectives_in_the_total() -> None:
     found = module("""HloModule m, num_partitions=8
 

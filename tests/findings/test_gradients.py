@@ -39,3 +39,11 @@ def test_wrong_gradients_are_found_with_their_factors() -> None:
     assert len(findings) == len(expected())
     assert {each.severity for each in findings} == {"error"}
     assert all(len(each.message) <= 100 and each.axes for each in findings)
+
+
+def test_derivatives_inside_of_another_jit() -> None:
+    capture = last_capture(Request(f"{PROGRAMS / 'gradients'}.py:inside", live=False, gradients=True))
+    assert capture.gradients is not None
+    assert [each.argument for each in capture.gradients.checked] == ["x", "w"]
+    (wrong,) = wrong_gradients(capture.gradients)
+    assert (wrong.derivative.argument, wrong.factor) == ("x", pytest.approx(4))

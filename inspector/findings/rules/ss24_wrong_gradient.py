@@ -105,7 +105,7 @@ RULE = Rule(
     why="A psum that is transposed to another psum, one too many in a custom_vjp, or one that is missing, makes"
     " gradients wrong by the number of devices along an axis. Training goes on, with another learning rate for some"
     " parameters.",
-    proof="Each derivative that the function takes outside of an inner jit is compared, for each argument along a"
+    proof="Each derivative that the function takes, in inner jits too, is compared, for each argument along a"
     " random direction, with a central difference of the values, in float64 on CPU devices. Differences that vary with"
     " the size of the step prove nothing.",
     faulty="""def bwd(residuals, g):

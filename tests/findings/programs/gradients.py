@@ -138,6 +138,11 @@ def program(x, w):
     return [jax.grad(loss, argnums=(0, 1))(x, w) for loss in losses]
 
 
+def inside(x, w):
+    """All of it in jits of their own."""
+    return jax.jit(jax.grad(summed_for_x, argnums=(0, 1)))(x, w)
+
+
 random = np.random.default_rng(0)
 inputs = tuple(
     jax.device_put(random.normal(size=size).astype(np.float32), NamedSharding(mesh, P()))

@@ -2,8 +2,8 @@
 
 The function is called outside of its own jit, in float64 where that is possible, while each reverse-mode derivative
 that it takes of arrays with values is compared: of `f` at `x`, the gradient times a direction `v` with
-(f(x + hv) - f(x - hv)) / 2h, for two sizes of h, so that it is known how good the differences are. Derivatives inside
-of another jit are not seen.
+(f(x + hv) - f(x - hv)) / 2h, for two sizes of h, so that it is known how good the differences are. Where all
+derivatives are taken inside of other jits, the function is called once more without these.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ def _checked(function: Any, given: callables.Arguments, seed: int, bits: int) ->
     args, kwargs = jax.tree.unflatten(tree, [_wide(leaf, dtype, seed, index) for index, leaf in enumerate(leaves)])
     with found.watching():
         function(*args, **kwargs)
-    nothing = "the function takes no derivative outside of an inner jit" if not found.checked else None
+        if not found.checked:
+            with jax.disable_jit():
+                function(*args, **kwargs)
+    nothing = "the function takes no derivative of arrays with values" if not found.checked else None
     return Gradients(tuple(found.checked), nothing)
 
 
@@ -97,12 +100,13 @@ class Comparison:
             leaves = jax.tree.leaves(primals)
             if self._is_inside or self._calls >= MAX_CALLS or any(isinstance(x, jax.core.Tracer) for x in leaves):
                 return original(function, *primals, has_aux=has_aux, **options)
-            # Compiled, because what runs one operation after the other takes long on many devices.
-            function = function if has_aux else jax.jit(function)
-            found = original(function, *primals, has_aux=has_aux, **options)
             self._is_inside, self._calls = True, self._calls + 1
             try:
-                self._compare(function, primals, found, has_aux, sys._getframe(1))
+                # Compiled, because what runs one operation after the other takes long on many devices.
+                with jax.disable_jit(False):
+                    compiled = function if has_aux else jax.jit(function)
+                    found = original(compiled, *primals, has_aux=has_aux, **options)
+                    self._compare(compiled, primals, found, has_aux, sys._getframe(1))
             finally:
                 self._is_inside = False
             return found
@@ -180,7 +184,7 @@ def _wide(leaf: Any, dtype: Any, seed: int, index: int) -> Any:
 
 
 def _like(leaf: Any, value: Any) -> Any:
-    sharding = getattr(leaf, "sharding", None)
+    sharding = getattr(leaf, "sharding", None) if getattr(leaf, "committed", True) else None
     return jnp.asarray(value) if sharding is None else jax.device_put(value, sharding)
 
 

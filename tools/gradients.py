@@ -1,0 +1,254 @@
+"""Prove `--check-gradients` by mutation: `python tools/gradients.py [--mutations N] [--jax-tests FILE]`.
+
+Hundreds of losses are generated whose backward passes have a psum doubled, dropped, over another axis, or a mean in its
+place, on several meshes. Each is judged by shardscope, and by central differences in float64 that this file takes
+itself, along three other directions. `--jax-tests` takes `tests/shard_map_test.py` of JAX's repository, of the version
+that is installed: every derivative that its tests take is compared as well. Exit status 1 where the two disagree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.values.gradients import wrong_gradients
+
+MESHES = ("(2, 4)", "(4, 2)", "(1, 8)", "(8, 1)")
+LOSSES_PER_CAPTURE = 25
+TESTS_PER_CAPTURE = 50
+
+SUMS = {
+    "same": "lambda g: g",
+    "psum": "lambda g: lax.psum(g, {axis!r})",
+    "psum twice": "lambda g: lax.psum(lax.psum(g, {axis!r}), {axis!r})",
+    "pmean": "lambda g: lax.pmean(g, {axis!r})",
+    "psum, pmean": "lambda g: lax.pmean(lax.psum(g, {axis!r}), {axis!r})",
+    "pmax": "lambda g: lax.pmax(g, {axis!r})",
+    "other psum": "lambda g: lax.psum(g, {other!r})",
+    "other pmean": "lambda g: lax.pmean(g, {other!r})",
+    "psum over both": "lambda g: lax.psum(g, ('data', 'model'))",
+}
+"""What a mutated backward pass does to a cotangent, of which one is right."""
+
+HEAD = '''
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+from jax.sharding import AxisType, PartitionSpec as P
+
+def mesh_of(shape):
+    return jax.make_mesh(shape, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+
+def columns(shape, for_x, for_w):
+    """A product by columns: the gradient of x is summed over model, that of w over data, by shard_map."""
+    @jax.custom_vjp
+    def product(x, w):
+        return jnp.tanh(x @ w)
+    def backward(kept, g):
+        x, w, y = kept
+        d = g * (1 - y * y)
+        return for_x(d @ w.T), for_w(x.T @ d)
+    product.defvjp(lambda x, w: (product(x, w), (x, w, product(x, w))), backward)
+    specs = (P("data"), P(None, "model"))
+    call = jax.shard_map(product, mesh=mesh_of(shape), in_specs=specs, out_specs=P("data", "model"), check_vma=False)
+    return lambda x, w: (call(x, w) ** 2).sum()
+
+def rows(shape, before, layers=1):
+    """A product that is summed over model: its cotangent is divided by shard_map, and has to be summed."""
+    @jax.custom_vjp
+    def product(x, w):
+        return lax.psum(x @ w, "model")
+    def backward(kept, g):
+        x, w = kept
+        g = before(g)
+        return g @ w.T, x.T @ g
+    product.defvjp(lambda x, w: (product(x, w), (x, w)), backward)
+    specs = (P("data", "model"), P("model"))
+    call = jax.shard_map(product, mesh=mesh_of(shape), in_specs=specs, out_specs=P("data"), check_vma=False)
+    def loss(x, w):
+        for _ in range(layers):
+            x = jnp.tanh(call(x, w)) + x
+        return (x ** 2).sum()
+    return loss
+
+def primal(shape, change, check):
+    """What is mutated is the function itself: JAX derives its gradient, which has to be right."""
+    def body(x, w):
+        y = change(jnp.tanh(x @ w))
+        return lax.psum((y * y).sum(), ("data", "model"))
+    mesh, specs = mesh_of(shape), (P("data"), P(None, "model"))
+    def shared(x, w):
+        typed = lambda v: lax.pcast(v, tuple(a for a in ("data", "model") if a not in jax.typeof(v).vma), to="varying")
+        y = typed(change(jnp.tanh(x @ w)))
+        return lax.psum((y * y).sum(), ("data", "model"))
+    return jax.shard_map(shared if check else body, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=check)
+'''
+
+TAIL = '''
+def program(x, w):
+    return [jax.grad(loss, argnums=(0, 1))(x, w) for loss in losses]
+
+random = np.random.default_rng(7)
+inputs = tuple(jnp.asarray(random.normal(size=(8, 8)) / 2, "float32") for _ in range(2))
+
+def measured():
+    """For each loss and argument: the ratios of gradient and differences along three directions, in float64."""
+    jax.config.update("jax_enable_x64", True)
+    at = [np.asarray(x, "float64") for x in inputs]
+    for loss in losses:
+        loss = jax.jit(loss)
+        gradients = jax.jit(jax.grad(loss, argnums=(0, 1)))(*at)
+        for number in range(2):
+            ratios = []
+            for _ in range(3):
+                v, h = random.normal(size=at[number].shape), 1e-4
+                moved = lambda step: float(loss(*(x + step * v if n == number else x for n, x in enumerate(at))))
+                true = (8 * (moved(h) - moved(-h)) - (moved(2 * h) - moved(-2 * h))) / (12 * h)
+                ratios.append(float((np.asarray(gradients[number]) * v).sum()) / true)
+            yield ratios
+
+if __name__ == "__main__":
+    import json
+    print(json.dumps(list(measured())))
+'''
+
+JAX_TESTS = """
+import inspect, sys, unittest
+sys.argv = sys.argv[:1]
+sys.path.insert(0, {folder!r})
+import jax
+from jax._src import test_util
+
+def by_reverse(f, args, *rest, **options):
+    modes = options.get("modes") or (rest[1] if len(rest) > 1 else ["rev"])
+    if "rev" in modes:
+        jax.vjp(f, *args)
+
+test_util.check_grads = by_reverse
+import {module} as module
+
+def differentiates(test):
+    return any(word in inspect.getsource(getattr(type(test), test._testMethodName)) for word in ("grad", "vjp("))
+
+suites = unittest.defaultTestLoader.loadTestsFromModule(module)
+tests = [test for suite in suites for test in suite if differentiates(test)]
+
+def part(number):
+    def program(x):
+        for test in tests[number * {count} : (number + 1) * {count}]:
+            test.run(unittest.TestResult())
+        return x
+    return program
+
+inputs = (1.0,)
+globals().update({{f"part{{number}}": part(number) for number in range(len(tests) // {count} + 1)}})
+if __name__ == "__main__":
+    print(len(tests))
+"""
+
+
+def mutations() -> Iterator[tuple[str, str]]:
+    """A name for each loss, of its kind and change, and its text."""
+
+    def change(name: str, axis: str) -> str:
+        return f"({SUMS[name].format(axis=axis, other='data' if axis == 'model' else 'model')})"
+
+    for shape, for_x, for_w in itertools.product(MESHES, SUMS, SUMS):
+        if "same" in (for_x, for_w):
+            what = for_x if for_w == "same" else for_w
+            yield f"columns: {what}", f"columns({shape}, {change(for_x, 'model')}, {change(for_w, 'data')})"
+    for shape, before, layers in itertools.product(MESHES, SUMS, (1, 2, 3)):
+        yield f"rows: {before}", f"rows({shape}, {change(before, 'model')}, {layers})"
+    for shape, name, axis, check in itertools.product(MESHES, SUMS, ("data", "model"), (True, False)):
+        if name != "pmax":  # which JAX does not differentiate
+            yield f"primal: {name}", f"primal({shape}, {change(name, axis)}, {check})"
+
+
+def judged(folder: Path, losses: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """For each loss and argument its name, and whether shardscope says what the differences of this file say."""
+    script = folder / "losses.py"
+    script.write_text(f"{HEAD}\nlosses = [{', '.join(text for _, text in losses)}]\n{TAIL}")
+    environment = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu", "PATH": ""}
+    done = subprocess.run([sys.executable, script], check=True, capture_output=True, text=True, env=environment)
+    measured = json.loads(done.stdout)
+    capture = last_capture(Request(f"{script}:program", live=False, gradients=True, devices=8))
+    found = _factors(capture)
+    names = [name for name, _ in losses for _ in range(2)]
+    for name, ratios, factor in zip(names, measured, found, strict=True):
+        is_right = all(abs(ratio - 1) < 1e-3 for ratio in ratios)
+        is_constant = max(ratios) - min(ratios) < 1e-3 * abs(max(ratios, key=abs))
+        if is_right:
+            yield name, "right, silent" if factor == 1 else "false alarm"
+        elif factor == 1:
+            yield name, "missed"
+        elif not is_constant:
+            yield name, "wrong, found"  # by no single factor
+        else:
+            is_same = factor is not None and abs(factor - ratios[0]) < 1e-3 * abs(ratios[0])
+            yield name, "wrong, found with its factor" if is_same else "wrong factor"
+
+
+def _factors(capture: Capture) -> list[float | None]:
+    """The factor of each derivative; 1 of those that are right."""
+    assert capture.gradients is not None, capture.failure
+    wrong = {id(each.derivative): each.factor for each in wrong_gradients(capture.gradients)}
+    return [wrong.get(id(each), 1.0) for each in capture.gradients.checked]
+
+
+def of_jax(folder: Path, tests: Path) -> Iterator[str]:
+    """How each derivative that JAX's tests take is judged."""
+    script = folder / "jax_tests.py"
+    values = {"folder": str(tests.resolve().parent), "module": tests.stem, "count": TESTS_PER_CAPTURE}
+    script.write_text(JAX_TESTS.format(**values))
+    count = int(subprocess.run([sys.executable, script], check=True, capture_output=True, text=True).stdout)
+    for number in range(count // TESTS_PER_CAPTURE + 1):
+        capture = last_capture(Request(f"{script}:part{number}", live=False, gradients=True, devices=8))
+        assert capture.gradients is not None, capture.failure
+        wrong = wrong_gradients(capture.gradients)
+        yield from ("right, silent" for _ in range(len(capture.gradients.checked) - len(wrong)))
+        for each in wrong:
+            print(each, file=sys.stderr)
+            yield "false alarm"
+
+
+def main() -> int:
+    """Print a table, a row for each kind of change."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--mutations", type=int, default=10**6, help="the most losses that are tried")
+    parser.add_argument("--jax-tests", type=Path, help="JAX's tests/shard_map_test.py")
+    options = parser.parse_args()
+    losses = list(mutations())[: options.mutations]
+    table: dict[str, Counter[str]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for start in range(0, len(losses), LOSSES_PER_CAPTURE):
+            for name, verdict in judged(Path(folder), losses[start : start + LOSSES_PER_CAPTURE]):
+                table.setdefault(name, Counter())[verdict] += 1
+        if options.jax_tests is not None:
+            table["JAX's shard_map tests"] = Counter(of_jax(Path(folder), options.jax_tests))
+    print("| change | gradients | right, silent | wrong, found with its factor | wrong, found | otherwise |")
+    print("|---|---|---|---|---|---|")
+    known = ("right, silent", "wrong, found with its factor", "wrong, found")
+    total: Counter[str] = Counter()
+    for name, verdicts in table.items():
+        total += verdicts
+        print(_row(name, verdicts, known))
+    print(_row(f"{len(losses)} losses", total, known))
+    return 1 if set(total) - set(known) else 0
+
+
+def _row(name: str, verdicts: Counter[str], known: tuple[str, ...]) -> str:
+    others = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items() if verdict not in known)
+    cells = (name, str(verdicts.total()), *(str(verdicts[each]) for each in known), others or "0")
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
