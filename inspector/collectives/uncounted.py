@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from ...parsers.hlo import Instruction
+from ...parsers.source import Frame
 from ..catalog.custom_calls import HOST, HOST_PRIMITIVES, KERNELS, LOCAL
 from ..catalog.spellings import CUSTOM_CALLS, is_kernel
 from ..ir.derived import derived
@@ -60,7 +61,7 @@ def _in_kernels(jaxpr: JaxprText) -> tuple[UncountedCommunication, ...]:
 
 
 def _in_kernel(jaxpr: JaxprText, kernel: EquationPlace) -> Iterator[UncountedCommunication]:
-    name = dict(kernel.equation.params).get("name", kernel.equation.primitive).strip("'")
+    given = dict(kernel.equation.params).get("name", "None").strip("'")
     waiting, seen = [body for _, body in kernel.equation.bodies], set[int]()
     while waiting:
         body = waiting.pop()
@@ -77,7 +78,15 @@ def _in_kernel(jaxpr: JaxprText, kernel: EquationPlace) -> Iterator[UncountedCom
                 stack = jaxpr.stack(equation) or jaxpr.stack(kernel.equation)
                 source = SourcePosition(stack, "exact" if stack else "none")
                 moved = types.get(equation.inputs[0]) if does == "copy" and equation.inputs else None
-                yield UncountedCommunication(name, does, None if moved is None else moved.array, source)
+                name = given if given != "None" else _function_of(stack, jaxpr.stack(kernel.equation))
+                yield UncountedCommunication(name or kernel.equation.primitive, does, None if moved is None else moved.array, source)
+
+
+def _function_of(inside: Sequence[Frame], around: Sequence[Frame]) -> str:
+    """The function of a kernel without a name: the outermost frame inside of it, by stacks from the innermost on."""
+    while inside and around and inside[-1] == around[-1]:
+        inside, around = inside[:-1], around[:-1]
+    return inside[-1].function if inside else ""
 
 
 def _reaches(equation: Equation) -> Literal["copy", "signal"] | None:

@@ -40,16 +40,17 @@ def at_home(x_ref, y_ref, send, recv):
     copy.start()
     copy.wait()
 
-def kernel(body):
+def kernel(body, name=None):
     @partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
     def call(x):
         return pl.pallas_call(
-            body, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), name=body.__name__,
+            body, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), name=name,
             in_specs=[pl.BlockSpec(memory_space=pl.ANY)], out_specs=pl.BlockSpec(memory_space=pl.ANY),
             scratch_shapes=[pltpu.SemaphoreType.DMA] * 2)(x)
     return call
 
-remote, local = kernel(to_neighbour), kernel(at_home)
+remote, local = kernel(to_neighbour, "to_neighbour"), kernel(at_home)
+unnamed = kernel(to_neighbour)
 inputs = (jax.ShapeDtypeStruct((32, 128), jnp.float32),)
 """
 
@@ -79,8 +80,9 @@ def printed(report: Report) -> str:
 
 
 @pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 types and names kernels otherwise")
-def test_a_remote_copy_is_communication(tmp_path: Path) -> None:
-    (found,) = traced(tmp_path, "remote").uncounted
+@pytest.mark.parametrize("function", ["remote", "unnamed"])
+def test_a_remote_copy_is_communication(tmp_path: Path, function: str) -> None:
+    (found,) = traced(tmp_path, function).uncounted
     line = next(number for number, text in enumerate(KERNELS.splitlines(), 1) if text.endswith("# remote"))
     assert (found.name, found.does, str(found.type)) == ("to_neighbour", "copy", "f32[8,128]")
     assert (found.source.line, found.source.confidence) == (line, "exact")
