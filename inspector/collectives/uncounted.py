@@ -79,7 +79,9 @@ def _in_kernel(jaxpr: JaxprText, kernel: EquationPlace) -> Iterator[UncountedCom
                 source = SourcePosition(stack, "exact" if stack else "none")
                 moved = types.get(equation.inputs[0]) if does == "copy" and equation.inputs else None
                 name = given if given != "None" else _function_of(stack, jaxpr.stack(kernel.equation))
-                yield UncountedCommunication(name or kernel.equation.primitive, does, None if moved is None else moved.array, source)
+                yield UncountedCommunication(
+                    name or kernel.equation.primitive, does, None if moved is None else moved.array, source
+                )
 
 
 def _function_of(inside: Sequence[Frame], around: Sequence[Frame]) -> str:

@@ -12,6 +12,11 @@ from jax.experimental import pallas as pl
 from shardscope.inspector.capture.worker import equation_numbers, tagging
 from shardscope.inspector.capture.worker.program.jaxpr_facts import Table
 
+try:
+    from jax.experimental.pallas import mosaic_gpu as plgpu
+except ImportError:
+    plgpu = None  # type: ignore[assignment]
+
 
 def double(x_ref: Any, y_ref: Any) -> None:
     with jax.named_scope("inside"):
@@ -29,26 +34,40 @@ def looped(x: Any) -> Any:
         return jax.lax.scan(lambda carry, _: (inner(carry), None), jnp.cos(x), None, length=2)[0]
 
 
-def kernels(text: str) -> list[str]:
-    return re.findall(r'@tpu_custom_call\(.*?backend_config = ("(?:[^"\\]|\\.)*")', text)
+def on_gpu(x: Any) -> Any:
+    kernel = plgpu.kernel(double, out_type=jax.ShapeDtypeStruct(x.shape, x.dtype))
+    return kernel(jnp.sin(x)) + 1
+
+
+CONFIGURATIONS = {
+    "tpu": r'@tpu_custom_call\(.*?backend_config = ("(?:[^"\\]|\\.)*")',
+    "cuda": r'@mosaic_gpu_v2\(.*?kernel_hash = ("(?:[^"\\]|\\.)*"), module = ("(?:[^"\\]|\\.)*")',
+}
+"""What holds the bytes of a kernel's module, by the platform."""
+
+
+def kernels(text: str, platform: str) -> list[str]:
+    return re.findall(CONFIGURATIONS[platform], text)
 
 
 @pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="known: JAX 0.7 gets numbers into kernels")
-@pytest.mark.parametrize("function", [inner, looped])
-def test_kernels_keep_their_bytes(function: Any) -> None:
+@pytest.mark.parametrize(("function", "platform"), [(inner, "tpu"), (looped, "tpu"), (on_gpu, "cuda")])
+def test_kernels_keep_their_bytes(function: Any, platform: str) -> None:
+    if platform == "cuda" and plgpu is None:
+        pytest.skip("this JAX has no Mosaic for GPUs")
     x = jnp.ones((8, 128))
-    theirs = jax.jit(function).trace(x).lower(lowering_platforms=("tpu",)).as_text(debug_info=True)
+    theirs = jax.jit(function).trace(x).lower(lowering_platforms=(platform,)).as_text(debug_info=True)
     jax.clear_caches()
     traced = jax.jit(function).trace(x)
     table = Table(traced.jaxpr)
     table.encode()
     numbers = equation_numbers.EquationNumbers()
     with equation_numbers.numbered(table.kept) as problem:
-        lowered = traced.lower(lowering_platforms=("tpu",))
+        lowered = traced.lower(lowering_platforms=(platform,))
     assert problem is None
     assert tagging.tag(lowered.compiler_ir("stablehlo"), None, numbers) is None
     ours = lowered.as_text(debug_info=True)
-    assert len(kernels(theirs)) == 1
-    assert kernels(ours) == kernels(theirs)
+    assert len(kernels(theirs, platform)) == 1
+    assert kernels(ours, platform) == kernels(theirs, platform)
     assert "~eq" not in ours
     assert numbers.encode(), "equations beside the kernel have their numbers"
