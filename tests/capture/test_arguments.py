@@ -261,3 +261,36 @@ def test_inputs_from_another_file(captured: Captured, tmp_path: Path) -> None:
     capture = captured(SCRIPT.format(default=1), inputs=f"{tmp_path / 'other.py'}:make", live=False)
     assert types(capture) == [("a", "f32[3]", None), ("b", "i32[]", None)]
     assert "did you mean make?" in told(captured(SCRIPT.format(default=1), inputs=f"{tmp_path / 'other.py'}:mak"))
+
+
+def test_layouts_that_are_asked_for(captured: Captured) -> None:
+    """Compared with those of the compiled program's entry, which XLA lists from minor to major."""
+    found = captured(
+        """
+        import jax, jax.numpy as jnp
+        from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+        try:
+            from jax.experimental.layout import Format, Layout
+        except ImportError:
+            from jax.layout import Format, Layout
+        mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+        rows, columns = (NamedSharding(mesh, spec) for spec in (P("x"), P(None, "x")))
+        wanted = rows, {"turned": Format(Layout((1, 0)), columns)}
+        given = Format(Layout((1, 0)), rows), None
+        fn = jax.jit(lambda a, b: (a * 2, {"turned": b.T}), in_shardings=given, out_shardings=wanted)
+        fn_inputs = (jax.ShapeDtypeStruct((16, 32), jnp.float32),) * 2
+        """,
+        live=False,
+    )
+    assert found.complete, found.failure
+    known = {value.path: (value.spec, value.layout) for value in (*found.arguments, *found.outputs)}
+    assert known == {
+        "a": ("P('x')", "(1, 0)"),
+        "b": (None, None),
+        "result[0]": ("P('x')", None),
+        "result[1]['turned']": ("P(None, 'x')", "(1, 0)"),
+    }
+    compiled = found.stage("hlo")
+    assert compiled is not None
+    entry = compiled.source.text().partition("entry_computation_layout={")[2].partition("\n")[0]
+    assert entry.startswith("(f32[2,32]{0,1}, f32[2,32]{1,0})->(f32[2,32]{1,0}, f32[32,2]{0,1})")

@@ -123,7 +123,8 @@ class Value:
 
     `path` is the place in the pytree as one would write it (`params[0]['w1']`, `result[1]`); `type` prints as
     `jax.typeof` prints it, global shape; `spec` is the requested PartitionSpec, or None where none was requested;
-    `actual` is the one that the compiled program has, or None where it has none, or was not asked.
+    `actual` is the one that the compiled program has, or None where it has none, or was not asked. `layout` is the
+    requested order of dimensions in memory, major to minor, `(1, 0)`.
     """
 
     path: str
@@ -131,6 +132,7 @@ class Value:
     spec: str | None = None
     donated: bool = False
     actual: str | None = None
+    layout: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

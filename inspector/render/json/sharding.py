@@ -143,7 +143,8 @@ def sharding_of(value: report.ShardedValue, program: Program, *, explain: bool) 
 class Value(Struct, frozen=True):
     """An argument or a result: `requested` is the PartitionSpec asked for, `actual` the one of the compiled program.
 
-    Null where none was requested; where the program was not compiled, or has no PartitionSpec for it.
+    `layout` is the requested order of dimensions in memory, major to minor. Null where none was requested; where the
+    program was not compiled, or has no PartitionSpec for it.
     """
 
     path: str
@@ -151,6 +152,7 @@ class Value(Struct, frozen=True):
     spec: str | None = field(name="requested")
     donated: bool
     actual: str | None = None
+    layout: str | None = None
 
 
 class AxisEntry(Struct, frozen=True):

@@ -40,8 +40,12 @@ def arguments(report: Report) -> Table:
 
 def _row(side: str, value: Value, number: int) -> Row:
     spec = Piece(value.spec) if value.spec else Piece("unconstrained", "aside")
-    sharding = (spec, Piece(", donated", "warning")) if value.donated else spec
-    return Row((Piece(side, "aside"), value.path, value.type, sharding), value, number >= MAX_ENTRIES)
+    sharding = [spec]
+    if value.layout is not None:
+        sharding.append(Piece(f", layout {value.layout}"))
+    if value.donated:
+        sharding.append(Piece(", donated", "warning"))
+    return Row((Piece(side, "aside"), value.path, value.type, tuple(sharding)), value, number >= MAX_ENTRIES)
 
 
 def _left_out(inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> Iterable[Piece]:

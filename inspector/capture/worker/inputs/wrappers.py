@@ -192,14 +192,15 @@ def static_arguments(jitted: Any) -> tuple[list[int], list[str]]:
     return list(getattr(info, "static_argnums", None) or ()), list(getattr(info, "static_argnames", None) or ())
 
 
-def requested_shardings(jitted: Any, side: str) -> tuple[Any, list[Any]] | None:
-    """`in_shardings` or `out_shardings` as given, as the structure of a tree prefix and its leaves; None for nothing.
+def requested(jitted: Any, what: str) -> tuple[Any, list[Any]] | None:
+    """`in_shardings`, or the layouts `in_layouts` in them, as the structure of a tree prefix and its leaves, as given.
 
-    The tree itself is not made: what a class of the script makes of its fields may not take shardings in their places.
+    None for nothing. The tree itself is not made: what a class of the script makes of its fields may not take shardings
+    in their places.
     """
     info = getattr(jitted, ATTRIBUTE, None)
-    tree = getattr(info, f"{side}_shardings_treedef", None)
-    leaves = getattr(info, f"{side}_shardings_leaves", None)
+    tree = getattr(info, f"{what}_treedef", None)
+    leaves = getattr(info, f"{what}_leaves", None)
     if tree is None or leaves is None:
         return None
     return tree, list(leaves)

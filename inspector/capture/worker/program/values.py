@@ -18,7 +18,8 @@ from .avals import spec_text, type_text
 def describe_arguments(call: Traceable) -> tuple[Value, ...]:
     """Each traced argument, in the order of the jaxpr's inputs."""
     given = call.dynamic()
-    told = _spread(wrappers.requested_shardings(call.jitted, "in"), jax.tree.structure(given[0]))
+    told = _spread(wrappers.requested(call.jitted, "in_shardings"), jax.tree.structure(given[0]))
+    layouts = _spread(wrappers.requested(call.jitted, "in_layouts"), jax.tree.structure(given[0]))
     leaves, _ = jax.tree_util.tree_flatten_with_path(given)
     donated = donations(call, len(leaves))
     avals = list(call.traced.jaxpr.in_avals)[-len(leaves) :] if leaves else []
@@ -30,6 +31,7 @@ def describe_arguments(call: Traceable) -> tuple[Value, ...]:
             type_text(aval),
             spec_text(told[index] if index < len(told) else None) or spec_text(getattr(leaf, "sharding", None)),
             donated[index],
+            layout=_layout_text(layouts[index] if index < len(layouts) else None),
         )
         for index, ((path, leaf), aval) in enumerate(zip(leaves, avals, strict=False))
     )
@@ -69,11 +71,23 @@ def describe_results(call: Traceable) -> tuple[Value, ...]:
     """Each result, in the order of the jaxpr's outputs."""
     avals = call.traced.jaxpr.out_avals
     paths = call.results or result_paths(call.traced, len(avals))
-    told = _spread(wrappers.requested_shardings(call.jitted, "out"), _out_tree(call.traced))
+    told = _spread(wrappers.requested(call.jitted, "out_shardings"), _out_tree(call.traced))
+    layouts = _spread(wrappers.requested(call.jitted, "out_layouts"), _out_tree(call.traced))
     return tuple(
-        Value(path, type_text(aval), spec_text(told[index] if index < len(told) else None))
+        Value(
+            path,
+            type_text(aval),
+            spec_text(told[index] if index < len(told) else None),
+            layout=_layout_text(layouts[index] if index < len(layouts) else None),
+        )
         for index, (path, aval) in enumerate(zip(paths, avals, strict=False))
     )
+
+
+def _layout_text(layout: Any) -> str | None:
+    """`(1, 0)`: the dimensions from major to minor; None for any layout."""
+    order = getattr(layout, "major_to_minor", None)
+    return None if order is None else f"({', '.join(map(str, order))}{',' * (len(order) == 1)})"
 
 
 def _out_tree(traced: Any) -> Any:
