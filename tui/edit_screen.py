@@ -144,7 +144,7 @@ class EditScreen(PromptedScreen):
     def read(self, finding: Finding) -> None:
         """Show a finding on the whole screen, and do with it what is wanted then."""
         report = self.report
-        if report is None or finding not in report.findings:
+        if report is None or finding not in report.findings or not self.is_current:
             return
         screen = ReadingScreen(report, report.findings, report.findings.index(finding))
 
