@@ -32,6 +32,8 @@ FAILED_GRACE_S = 10.0
 STALLED_S = 60.0
 """Seconds without a noteworthy use of the processor in any process, after which they wait for each other for ever."""
 
+CHECK_S = 5.0
+
 STALLED_SHARE = 0.02
 """Of a core: what processes use that wait."""
 
@@ -134,7 +136,8 @@ class _Running:
     def wait(self, why_to_end: Callable[[], str], deadline: float | None) -> str:
         """Wait until all have ended, or there is a reason to end them, which it gives."""
         failed_at = None
-        busy_at, used = time.monotonic(), 0.0
+        busy_at = checked_at = time.monotonic()
+        used = 0.0
         while any(process.poll() is None for process in self.processes):
             time.sleep(POLL_S)
             now = time.monotonic()
@@ -142,11 +145,13 @@ class _Running:
                 failed_at = now
             if failed_at is not None and now - failed_at > FAILED_GRACE_S:
                 return f"{failure}, for which the others waited"
-            if now - busy_at > STALLED_S:
+            if now - checked_at > CHECK_S:
                 seconds = processor_seconds([process.pid for process in self.processes])
-                if seconds is not None and 0 <= seconds - used < STALLED_SHARE * (now - busy_at):
+                if seconds is None or not 0 <= seconds - used < STALLED_SHARE * (now - checked_at):
+                    busy_at = now
+                elif now - busy_at > STALLED_S:
                     return f"no process did anything for {STALLED_S:.0f} s: they waited for each other"
-                busy_at, used = now, seconds or 0.0
+                checked_at, used = now, seconds or 0.0
             if deadline is not None and now > deadline:
                 return "the time given by --timeout was over"
             if why := why_to_end():
@@ -198,7 +203,6 @@ def _launcher_variables(options: TraceOptions) -> dict[str, str]:
         "OMPI_COMM_WORLD_RANK": rank,
         "OMPI_COMM_WORLD_SIZE": count,
         "OMPI_COMM_WORLD_LOCAL_RANK": "0",
-        "TPU_WORKER_ID": rank,
         "HOSTNAME": f"{socket.gethostname()}-{rank}",
         **({"PYTHONHASHSEED": str(options.rank + 1)} if "PYTHONHASHSEED" not in os.environ else {}),
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib.abc
+import importlib.machinery
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -39,19 +41,23 @@ def start() -> None:
 
 
 class _Starter(importlib.abc.MetaPathFinder):
-    """Finds nothing; begins to record before JAX is imported."""
+    """Begins to record before JAX is imported, and finds JAX as it is found then."""
 
     def __init__(self, folder: str, options: str) -> None:
         self._told: tuple[str, str] | None = (folder, options)
 
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         told = self._told
-        if fullname == "jax" and told is not None:
-            self._told = None
-            try:
-                _begin_as_told(*told)
-            except Exception as error:
-                print(f"shardscope: this process is not recorded: {type(error).__name__}: {error}", file=sys.stderr)
+        if fullname != "jax" or told is None:
+            return None
+        self._told = None
+        try:
+            _begin_as_told(*told)
+        except Exception as error:
+            print(f"shardscope: this process is not recorded: {type(error).__name__}: {error}", file=sys.stderr)
+        return importlib.util.find_spec(fullname)  # Python asks none of the finders that have begun to listen by this
 
 
 def _begin_as_told(folder: str, options: str) -> None:
