@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,8 @@ def _frames(chance: random.Random, frame: Frame, other: Frame) -> list[Frame]:
             return [Frame(frame.event, frame.text[:place] + chance.choice(BYTES) + frame.text[place:])]
     text = frame.text
     if frame.event.get("name") == "jaxpr" and chance.random() < 0.8:
-        text = json.dumps(_changed(chance, json.loads(text)), ensure_ascii=False).encode("utf-8", "replace")
+        with suppress(ValueError):  # it was changed before
+            text = json.dumps(_changed(chance, json.loads(text)), ensure_ascii=False).encode("utf-8", "replace")
         return [Frame(frame.event, text)]
     event = _changed(chance, json.loads(json.dumps(frame.event)))
     return [Frame(event if isinstance(event, dict) and isinstance(event.get("event"), str) else frame.event, text)]
