@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import html
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,13 @@ import pytest
 from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.protocol.wire import Frame, encode
+from shardscope.inspector.findings.support.hlo_numbers import PartitionNumbers
+from shardscope.inspector.findings.support.hlo_values import HloFlow, HloValue
 from shardscope.inspector.ir.program import Program
+from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.renderers import formats
+from shardscope.parsers.hlo import parse_module
 from shardscope.parsers.source import Source
 
 from tests.capture.mutants import frames_of, mutant, opened, written
@@ -117,3 +122,30 @@ def test_lines_of_other_files_are_not_shown(
     for name in (str(script), "link.py", "own.py", f"../{tmp_path.name}/own.py"):
         assert here.file(name) is not None
         assert (foreign.file(name) is not None) == name.endswith("own.py")
+
+
+@pytest.mark.parametrize(
+    ("step", "count", "number"), [("add", 50, 3 << 50), ("add", 400, None), ("multiply", 40, None)]
+)
+def test_numbers_in_many_steps(step: str, count: int, number: int | None) -> None:
+    """Neither Python's stack nor integers without end are at the mercy of a file."""
+    steps = "".join(f"  %i{n + 1} = s32[] {step}(%i{n}, %i{n})\n" for n in range(count))
+    head = "HloModule m\n\nENTRY %main (p: f32[]) -> s32[] {\n  %i0 = s32[] constant(3)\n"
+    module = parse_module(Source("f", f"{head}{steps}  ROOT %r = s32[] copy(%i{count})\n}}\n".encode()))
+    assert module.entry is not None
+    assert module.entry.root is not None
+    found = PartitionNumbers(HloFlow(module), 2).scalar(HloValue(module.entry.root))
+    assert found == (None if number is None else (number, number))
+
+
+def test_only_regular_files_of_a_folder(tmp_path: Path) -> None:
+    name, text = "module_0001.{}.cpu_after_optimizations.txt", chained(1)
+    (tmp_path / "outside.txt").write_text(text.replace("HloModule m", "HloModule much_larger_than_the_other"))
+    folder = tmp_path / "dump"
+    folder.mkdir()
+    (folder / name.format("m")).write_text(text)
+    (folder / name.format("linked")).symlink_to(tmp_path / "outside.txt")
+    os.mkfifo(folder / name.format("pipe"))  # to read it would take until somebody writes
+    found = load(str(folder))
+    assert [stage.source.data.split()[1] for stage in found.stages] == [b"m,"]
+    assert not found.messages

@@ -21,6 +21,12 @@ from .jaxpr_flow import At, Flow
 MAX_EVALUATED = 2_000
 """Equations that are evaluated for one number; a crafted program may share operands without end."""
 
+MAX_DEPTH = 100
+"""Equations one behind the other; Python's own stack ends at about three times as many."""
+
+LARGEST_INTEGER = 1 << 63
+"""Where the integers of a program end: numbers beyond it are not followed."""
+
 BINARY: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -59,12 +65,19 @@ class Numbers:
     length: int = 1
     element: int = 0
     left: int = field(default=MAX_EVALUATED)
+    depth: int = 0
 
     def value(self, at: At) -> int | None:
         """The number; None where it depends on anything else."""
         self.left -= 1
-        if self.left < 0:
+        if self.left < 0 or self.depth == MAX_DEPTH:
             return None
+        self.depth += 1
+        found = self._value(at)
+        self.depth -= 1
+        return None if found is None or abs(found) >= LARGEST_INTEGER else found
+
+    def _value(self, at: At) -> int | None:
         literal = literal_in(at.name)
         if literal is not None:
             return _number(literal)

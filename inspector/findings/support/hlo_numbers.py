@@ -17,6 +17,12 @@ MAX_ELEMENTS = 1 << 16
 MAX_EVALUATED = 500
 """Instructions that are evaluated for one number."""
 
+MAX_DEPTH = 100
+"""Instructions one behind the other."""
+
+LARGEST_INTEGER = 1 << 63
+"""Where the integers of a program end: numbers beyond it are not followed."""
+
 Numbers = tuple[tuple[int, ...], ...]
 """Of each partition, the elements of an array."""
 
@@ -58,6 +64,7 @@ class PartitionNumbers:
     partitions: int
     known: dict[HloValue, Numbers | None] = field(default_factory=dict)
     left: int = MAX_EVALUATED
+    depth: int = 0
 
     def scalar(self, value: HloValue) -> tuple[int, ...] | None:
         """The number that each partition has; None where it depends on anything but its own."""
@@ -72,7 +79,12 @@ class PartitionNumbers:
         if origin not in self.known:
             self.left -= 1
             self.known[origin] = None
-            self.known[origin] = None if self.left < 0 else self._result(origin)
+            if self.left >= 0 and self.depth < MAX_DEPTH:
+                self.depth += 1
+                found = self._result(origin)
+                self.depth -= 1
+                is_small = found is not None and all(abs(number) < LARGEST_INTEGER for each in found for number in each)
+                self.known[origin] = found if is_small else None
         return self.known[origin]
 
     def _result(self, value: HloValue) -> Numbers | None:
