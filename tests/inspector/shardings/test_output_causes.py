@@ -125,4 +125,4 @@ def test_a_reshard_is_the_cause(tmp_path: Path) -> None:
     *_, final = capture(Request(f"{script}:fn", live=False))
     report = inspect(final)
     found = [cause for each in report.collectives if each.stage == "hlo" for cause in causes_of(report.program, each)]
-    assert {(each.operation, each.before, each.after) for each in found} == {("reshard", "P('x', 'y')", "P('y', 'x')")}
+    assert {(each.primitive, each.before, each.after) for each in found} == {("reshard", "P('x', 'y')", "P('y', 'x')")}
