@@ -19,6 +19,10 @@ MAX_NAMES = 3
 """Values that one line names."""
 
 
+MIN_FOLDED = 3
+"""So many axes of size 1 are counted instead of listed."""
+
+
 def subject_text(report: Report) -> str:
     """`fsdp.py:loss · mesh data=4 model=2 · cpu × 8 · jax 0.12.0`."""
     subject = report.capture.subject
@@ -36,8 +40,12 @@ def subject_text(report: Report) -> str:
 
 
 def mesh_text(mesh: MeshSyntax) -> str:
-    """`data=4 model=2`."""
-    return " ".join(f"{name}={size}" for name, size in mesh.axes) or "of one device"
+    """`data=4 model=2`; `fsdp=4 tensor=2 and 10 axes of size 1` for a mesh with room for every strategy."""
+    used = [(name, size) for name, size in mesh.axes if size != 1]
+    unused = len(mesh.axes) - len(used)
+    listed = used if used and unused >= MIN_FOLDED else mesh.axes
+    more = f" and {unused} axes of size 1" if listed is used else ""
+    return " ".join(f"{name}={size}" for name, size in listed) + more or "of one device"
 
 
 def resources_text(report: Report) -> str:

@@ -35,6 +35,11 @@ class _Sum(NamedTuple):
         return self.type.elements == 1
 
     @property
+    def travels(self) -> bool:
+        """Whether other sums are combined with it: without it they are sent all the same."""
+        return len(self.collective.result_types) > 1
+
+    @property
     def place(self) -> FindingPlace:
         """Where it comes from."""
         return replace(place_in_hlo(self.collective), source=self.source)
@@ -48,14 +53,14 @@ def check(report: Report) -> Iterator[Finding]:
         user = each.use.instruction
         calls = tuple(call.span.start for call in each.use.value.calls)
         other = added.setdefault((user.span.start, calls, frozenset(map(frozenset, each.collective.groups))), each)
-        is_free = other.collective is each.collective and each.is_scalar  # it travels with the other one
+        is_free = other.collective is each.collective and each.is_scalar and each.travels
         is_added = user.opcode in ("add", "subtract") and other.use.position != each.use.position
         if is_added and not is_free:
             yield _of_two(report, other, each)
         again = starts.get(user.span.start)
-        if again is not None and not {axis.name for axis in each.collective.axes or ()} & {
-            axis.name for axis in again.axes or ()
-        }:
+        if again is None or (each.is_scalar and each.travels and len(again.result_types) > 1):
+            continue
+        if not {axis.name for axis in each.collective.axes or ()} & {axis.name for axis in again.axes or ()}:
             yield _of_sums(report, each, again)
 
 
