@@ -1,8 +1,8 @@
-"""What JAX itself says of a program: `python oracle.py SCRIPT FUNCTION REPORT`, in an environment without shardscope.
+"""What JAX itself says of programs: `python oracle.py SCRIPT FUNCTION REPORT …`, in an environment without shardscope.
 
 Lowers and compiles the function as its own call would, reads collectives from the compiled text by one regular
 expression, expands their groups with numpy, and compares the shardings in a report with those of the compiled object.
-Prints JSON.
+Prints a line of JSON for each.
 """
 
 import importlib.util
@@ -174,4 +174,5 @@ def sharding_problems(report, compiled, jax, np):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    for index in range(1, len(sys.argv), 3):
+        main(*sys.argv[index : index + 3])
