@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ....parsers.sharding_syntax.mesh import join_axes
 from ...catalog.spellings import KIND_OF
 from ...ir.types import ArrayType
-from ...report import Collective, Finding, FindingPlace, Report, SourcePosition
+from ...report import WRITTEN, Collective, Finding, FindingPlace, Report, SourcePosition
 from ..rule import Rule, Saving, advice, finding
 from ..support.compiled import in_hlo, on_another_target, place_in_hlo
 from ..support.hlo_blocks import results_of
@@ -50,6 +50,8 @@ def check(report: Report) -> Iterator[Finding]:
     starts = {each.span.start: each for each in in_hlo(report, "all-reduce") if each.reduction == "sum" and each.axes}
     added: dict[tuple[object, ...], _Sum] = {}
     for each in _sums(report, starts.values()):
+        if each.is_scalar and each.collective.origin not in WRITTEN:
+            continue  # norms, as the partitioner sums them: there is no sum in the source that could be another
         user = each.use.instruction
         calls = tuple(call.span.start for call in each.use.value.calls)
         other = added.setdefault((user.span.start, calls, frozenset(map(frozenset, each.collective.groups))), each)
