@@ -134,7 +134,7 @@ async def test_zoom_fills_the_screen(
 
 @pytest.mark.parametrize("close", ["escape", "q", "question_mark"])
 async def test_help_names_the_keys(sample: SampleCapture, opened: Opened, close: str) -> None:
-    async with opened(sample("fsdp_tp:loss"), size=(150, 90)) as driver:
+    async with opened(sample("fsdp_tp:loss"), size=(150, 130)) as driver:
         await driver.press("question_mark")
         assert isinstance(driver.app.screen, Help)
         for words in ("next match", "unfold", "line up", "one pane on the whole screen", "next pane"):
