@@ -28,9 +28,11 @@ def sharding_at(flow: Dataflow, node: Node) -> Sharding | None:
     try:
         match node.kind:
             case "argument":
-                return flow.function.arguments[node.number].annotations.sharding
+                arguments = flow.function.arguments
+                return arguments[node.number].annotations.sharding if node.number < len(arguments) else None
             case "output":
-                return flow.function.results[node.number].annotations.sharding
+                results = flow.function.results
+                return results[node.number].annotations.sharding if node.number < len(results) else None
             case "block":
                 listed = flow.operation(node.row).annotations.in_shardings or ()
             case "result":

@@ -130,7 +130,10 @@ def _done(found: Finding) -> tuple[object, ...]:
     return (found.rule, found.severity, found.confidence, found.axes, places, edits, found.saved_bytes)
 
 
-@pytest.mark.parametrize(("function", "expected"), [("left_out", ["SS06"]), ("summed", []), ("returned", ["SS06"])])
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [("left_out", ["SS06"]), ("summed", []), ("returned", ["SS06"]), ("named", []), ("along_one", [])],
+)
 def test_unchecked_out_specs(function: str, expected: list[str]) -> None:
     assert [found.rule for found in wrong(captured("unchecked", function, live=True))] == expected
 
