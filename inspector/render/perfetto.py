@@ -6,12 +6,13 @@ The format: "Trace Event Format" by N. Duca and D. Sinclair; times are microseco
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
 from ..capture.output_file import OutputError
 from ..collectives.spelled import axes_text, kind_text
+from ..diff.targets import Comparison
 from ..pipeline import timeline
 from ..report import Report
 from ..report.timeline import Activity, Timeline
@@ -33,14 +34,28 @@ def report_to_perfetto(report: Report) -> str:
     Raises:
         OutputError: Nothing was compiled for a chip that there are figures for.
     """
-    found = timeline(report.program)
-    if found is None:
+    return _trace([report])
+
+
+def comparison_to_perfetto(comparison: Comparison) -> str:
+    """The traces of one step on each of the targets, as processes beside each other.
+
+    Raises:
+        OutputError: There are figures for none of them.
+    """
+    return _trace(comparison.reports)
+
+
+def _trace(reports: Iterable[Report]) -> str:
+    lines = [(found, report) for report in reports if (found := timeline(report.program)) is not None]
+    if not lines:
         raise OutputError(NO_TIMELINE)
+    chips = ", ".join(dict.fromkeys(found.chip for found, _ in lines))
     said = {
-        "program": printable(subject_text(report)),
-        "times": f"estimated by shardscope's cost model for {found.chip}",
+        "program": printable(", ".join(dict.fromkeys(subject_text(report) for _, report in lines))),
+        "times": f"estimated by shardscope's cost model for {chips}",
     }
-    events = list(_events(found, report))
+    events = [event | {"pid": number} for number, line in enumerate(lines, 1) for event in _events(*line)]
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": said}, indent=1)
 
 

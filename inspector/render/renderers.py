@@ -38,7 +38,7 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
         "diff": "html:diff_page",
         "verdicts": "html:verdicts_page",
     },
-    "perfetto": {"report": "perfetto:report_to_perfetto"},
+    "perfetto": {"report": "perfetto:report_to_perfetto", "comparison": "perfetto:comparison_to_perfetto"},
     "sarif": {"reports": "sarif:to_sarif"},
     "github": {"reports": "github:to_github"},
 }
