@@ -86,8 +86,10 @@ def primal(shape, change, check):
         return lax.psum((y * y).sum(), ("data", "model"))
     mesh, specs = mesh_of(shape), (P("data"), P(None, "model"))
     def shared(x, w):
-        typed = lambda v: lax.pcast(v, tuple(a for a in ("data", "model") if a not in jax.typeof(v).vma), to="varying")
-        y = typed(change(jnp.tanh(x @ w)))
+        y = change(jnp.tanh(x @ w))
+        type = jax.typeof(y)
+        varying = type.mat.varying if hasattr(type, "mat") else type.vma
+        y = lax.pcast(y, tuple(axis for axis in ("data", "model") if axis not in varying), to="varying")
         return lax.psum((y * y).sum(), ("data", "model"))
     return jax.shard_map(shared if check else body, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=check)
 '''
