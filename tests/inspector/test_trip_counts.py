@@ -125,4 +125,12 @@ def test_steps_of_hlo(stepped: str, step: int, start: int, direction: str, bound
         text = text.replace(word, str(value))
     report = inspect(Capture(stages=(Stage("hlo", "hlo", Source("loop", text.encode())),), complete=True))
     (found,) = report.collectives
-    assert found.executions == (brute(start, step, direction, bound) if step else None)  # 2 - i is no counting
+    rounds = brute(start, step, direction, bound) if step else None  # 2 - i is no counting
+    assert found.executions == rounds
+    mirrored = {"LT": "GT", "GT": "LT"}[direction]
+    swapped = text.replace(f"compare(%i, %bound), direction={direction}", f"compare(%bound, %i), direction={mirrored}")
+    assert swapped != text
+    (found,) = inspect(
+        Capture(stages=(Stage("hlo", "hlo", Source("loop", swapped.encode())),), complete=True)
+    ).collectives
+    assert found.executions == rounds
