@@ -131,4 +131,5 @@ async def test_a_large_mesh(size: tuple[int, int], update: bool) -> None:
 async def test_a_diff(size: tuple[int, int], update: bool) -> None:
     text = LARGE_MESH.replace("channel_id=1", "channel_id=2").replace("f32[64]", "bf16[64]")
     async with opened(DiffApp(diff(*(inspect(of_text(each)) for each in (LARGE_MESH, text)))), size) as driver:
+        await driver.until(lambda: "bf16" in driver.text and "search" in driver.text)
         compare("diff", size, await settled(driver), update=update)
