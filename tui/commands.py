@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 from textual.binding import Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
@@ -43,6 +44,24 @@ class Actions(Provider):
 
     def _run(self, binding: Binding) -> partial[None]:
         return partial(self.app.simulate_key, binding.key)
+
+
+@runtime_checkable
+class HasPlaces(Protocol):
+    """A screen that has stages and findings to go to."""
+
+    def places(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        """What each is called, and how to go there."""
+
+
+class Places(Provider):
+    """The stages and the findings."""
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for words, go in self.screen.places() if isinstance(self.screen, HasPlaces) else ():
+            if (score := matcher.match(words)) > 0:
+                yield Hit(score, Content(words), go)
 
 
 class Lines(Provider):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -15,6 +16,7 @@ from textual.widgets import Footer
 
 from ..inspector.capture.model import STAGES, Capture
 from ..inspector.findings.policy import EVERYTHING, Policy
+from ..inspector.render.finding_facts import where
 from ..inspector.render.tables.value_sites import neighbour
 from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, Report, ShardedValue
 from ..inspector.selection.selection import Place, ProbePlace, SourceLine, StagePlace
@@ -341,6 +343,17 @@ class MainScreen(EditScreen):
         pane.chosen = name
         self._focus(pane.shown)
         pane.select()
+
+    def places(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        """Where the palette leads: the stages and the findings."""
+        for name, kind in STAGES.items():
+            yield f"stage {kind.label}", partial(self.action_stage, name)
+        for found in () if self.report is None else self.report.findings:
+            yield f"{found.rule} {found.slug}  {where(found)}", partial(self._go_to_finding, found)
+
+    def _go_to_finding(self, finding: Finding) -> None:
+        self.query_one(TablesPane).go_to("findings", finding)
+        self.action_table("findings")
 
     def action_pane(self, direction: int) -> None:
         """Go to the next pane."""

@@ -105,6 +105,11 @@ class TablesPane(Vertical):
         if isinstance(shown := self.shown, EntryView):
             shown.move_to(shown.cursor)
 
+    def go_to(self, name: str, what: Selected) -> None:
+        """Put the cursor of a table on the row about something, if it is there; nobody is told."""
+        table = self._tables[name]
+        self._row_table(name).go_to_key([n for n, row in enumerate(table.rows) if table.selection(row.value) == what])
+
     def watch_capture(self, before: Capture, capture: Capture) -> None:
         self._show_tables(early=True)
         if (capture.stdout, capture.stderr) != (before.stdout, before.stderr):
