@@ -177,19 +177,23 @@ class _Judge:
         return Purpose("weight gathers" if is_weight else "input gathers", paths)
 
     def _of_a_permute(self, collective: Collective, instruction: Instruction) -> Strategy | None:
-        """Whether what is sent is what was received before, or was computed from it by a stage of matmuls."""
-        names = {
-            each.name
+        """A stage of matmuls computes what is sent from what was received; a ring passes it on, or adds to it."""
+        find = self.flow.module.instruction
+        permutes = (
+            find(each.computation, each.name)
             for each in self.permutes
             if each.computation == collective.computation and each.pairs == collective.pairs
-        }
+        )
+        alike = frozenset(filter(None, permutes))
         for operand in self.flow.operands(instruction):
-            if self.flow.depends(operand, names, through_all=False):
-                return "ring exchange"
-            sources = [source for source in self.flow.sources(operand) if source.kind == "contraction"]
+            sources = list(self.flow.sources(operand, alike))
+            received = [source.instruction for source in sources if source.kind == "stop"]
             for source in sources:
-                if self.flow.depends(Place(source.instruction), names, through_all=True):
+                # Of several values that go around, each may be multiplied into another one.
+                if source.kind == "contraction" and self.flow.depends(Place(source.instruction), received or alike):
                     return "pipeline"
+            if received:
+                return "ring exchange"
         return None
 
 

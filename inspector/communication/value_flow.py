@@ -49,10 +49,11 @@ class Place:
 class Source:
     """What a value is made of: an argument of the program, the result of a contraction, or of another operation.
 
-    `is_moved` is true where elements were only moved and converted on the way.
+    A `stop` is an instruction that the walk ends at on request. `is_moved` is true where elements were only moved and
+    converted on the way.
     """
 
-    kind: Literal["argument", "contraction", "other"]
+    kind: Literal["argument", "contraction", "other", "stop"]
     instruction: Instruction
     is_moved: bool
 
@@ -81,14 +82,22 @@ class ValueFlow:
         callers = () if computation.is_entry else self._executions.callers(computation.name)
         return next((caller for attribute, caller in callers if attribute in ("body", "calls", "to_apply")), None)
 
-    def sources(self, start: Place) -> Iterator[Source]:
-        """What the elements of a value come from, through what works element by element."""
+    def sources(self, start: Place, stops: Collection[Instruction] = ()) -> Iterator[Source]:
+        """What the elements of a value come from, through what works element by element, also within fusions."""
         waiting, seen = [(start, True)], {start}
         while waiting and len(seen) < MAX_VALUES:
             place, is_moved = waiting.pop()
+            if place.instruction in stops:
+                yield Source("stop", place.instruction, is_moved)
+                continue
             kind = self.work_of(place.instruction)
             if kind == "contraction" or kind == "other":
-                yield Source(kind, place.instruction, is_moved)
+                root = self._fused_root(place)
+                if root is None:
+                    yield Source(kind, place.instruction, is_moved)
+                elif root not in seen:
+                    seen.add(root)
+                    waiting.append((root, is_moved))
                 continue
             if place.instruction.opcode == "parameter" and place.instruction.computation.is_entry:
                 yield Source("argument", place.instruction, is_moved)
@@ -98,21 +107,27 @@ class ValueFlow:
                     seen.add(before)
                     waiting.append((before, is_moved and kind != "elementwise"))
 
-    def depends(self, start: Place, on: Collection[str], *, through_all: bool) -> bool:
-        """Whether a value is made of the result of an instruction of its computation that has one of these names.
+    def _fused_root(self, place: Place) -> Place | None:
+        """The value within a fusion that becomes its result, if no other instruction calls what is fused."""
+        instruction = place.instruction
+        if instruction.opcode not in ("fusion", "call"):
+            return None
+        body = self.module.computation(next(iter(instruction.called), ""))
+        if body is None or body.root is None or len(self._executions.callers(body.name)) != 1:
+            return None
+        return Place(body.root, place.element)
 
-        Iterations of the loop around it are followed. Without `through_all`, only what works element by element is.
-        """
+    def depends(self, start: Place, on: Collection[Instruction]) -> bool:
+        """Whether a value is computed from the result of one of these, iterations of the loops around it included."""
         waiting, seen = [start], {start}
         while waiting and len(seen) < MAX_VALUES:
             place = waiting.pop()
-            if place.instruction.name in on and place.instruction.computation is start.instruction.computation:
+            if place.instruction in on:
                 return True
-            if through_all or self.work_of(place.instruction) in ("moves", "elementwise", "loop"):
-                for before in self._before(place):
-                    if before not in seen:
-                        seen.add(before)
-                        waiting.append(before)
+            for before in self._before(place):
+                if before not in seen:
+                    seen.add(before)
+                    waiting.append(before)
         return False
 
     def operands(self, instruction: Instruction) -> list[Place]:

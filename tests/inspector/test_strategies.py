@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
+from collections import Counter
+from pathlib import Path
 
 import jax
 import pytest
 from rich.console import Console
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.text import print_report
 from shardscope.inspector.report import Report
@@ -38,6 +43,58 @@ WRITTEN = {
 def test_samples_do_what_they_are_written_to_do(sample: SampleCapture, function: str) -> None:
     report = inspect(sample(function))
     assert {(each.strategy, *map(str, each.axes or ())) for each in report.communication} == WRITTEN[function]
+
+
+LIBTPU = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed")
+TARGETS = ["cpu", pytest.param("tpu:v5p:2x2x1", marks=LIBTPU)]
+"""TPUs fuse an addition with the matmul before it; CPUs do not."""
+
+PERMUTES = """
+import jax, jax.numpy as jnp
+from functools import partial
+from jax import P, lax
+
+mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+
+def send(x):
+    return lax.ppermute(x, "x", [(i, (i + 1) % 4) for i in range(4)])
+
+@jax.jit
+@partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+def program(x, k, w):
+    def residual_stage(x, _):
+        return send(x + jnp.tanh(x @ w)), None
+
+    def two_that_go_around(state, _):
+        k, gradient = state
+        return (send(k), send(gradient + jnp.tanh(k @ w) @ w)), None
+
+    return lax.scan(residual_stage, x, length=4)[0], lax.scan(two_that_go_around, (k, jnp.zeros_like(k)), length=4)[0]
+
+inputs = (jax.ShapeDtypeStruct((64, 16), jnp.float32),) * 3
+"""
+
+
+def purposes(final: Capture) -> Counter[str]:
+    assert final.complete, final.failure
+    return Counter({each.strategy: len(each.collectives) for each in inspect(final).communication})
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_stage_may_add_to_what_it_receives(tmp_path: Path, target: str) -> None:
+    """A pipeline multiplies what it received; what a ring adds is a product of other values, sent or not."""
+    script = tmp_path / "program.py"
+    script.write_text(PERMUTES)
+    *_, final = capture(Request(f"{script}:program", target=target, live=False))
+    assert purposes(final) == {"pipeline": 1, "ring exchange": 2}
+
+
+@LIBTPU
+def test_gradients_of_a_ring_go_around_on_every_target(sample: SampleCapture) -> None:
+    here = sample("ring_attention:grad")
+    assert here.subject is not None
+    *_, there = capture(Request(f"{here.subject.script}:grad", target="tpu:v5p:2x2x1", live=False))
+    assert purposes(there) == purposes(here) == {"ring exchange": 4}
 
 
 @pytest.mark.parametrize("function", WRITTEN)
