@@ -20,7 +20,10 @@ EXTREMES = ("pmax", "pmin", "pmax_invariant", "pmin_invariant")
 def check(report: Report) -> Iterator[Finding]:
     """Each reduction of the forward pass with an operand that is the same along some of its axes."""
     for flow, place in equations_of(report, (*SUMS, *SCATTERS, *EXTREMES)):
-        for number, axes in enumerate(() if flow.is_backward(place) else equal_along(flow, place)):
+        sizes = axis_sizes(report, flow, place)
+        for number, equal in enumerate(() if flow.is_backward(place) else equal_along(flow, place)):
+            # Over an axis of one device a sum is the value, whatever it is.
+            axes = tuple(axis for axis in equal if sizes.get(axis) != 1)
             if axes and not is_constant(flow, place, number):
                 yield _found(report, flow, place, number, axes)
 

@@ -9,7 +9,7 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 from registry import Programs
 
-mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+mesh = jax.make_mesh((4, 2, 1), ("x", "y", "one"), axis_types=(AxisType.Auto,) * 3)
 specs = {"mesh": mesh, "in_specs": (P(), P("x")), "out_specs": P("x")}
 unchecked = partial(jax.shard_map, **specs, check_vma=False)
 checked = partial(jax.shard_map, **specs)
@@ -134,6 +134,12 @@ def chosen(w, a):
 @unchecked
 def carried(w, a):
     return a + lax.psum(lax.scan(lambda c, _: (c + a, None), w, None, 3)[0], "x")
+
+
+@programs.found_by()
+@unchecked
+def over_one_device(w, a):
+    return a + lax.psum(w, "one")
 
 
 def program(w, a):
