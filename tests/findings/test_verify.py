@@ -125,7 +125,7 @@ def test_values_are_compared(script: Path) -> None:
     report = inspect(captured(request))
     found = finding(verified(report, request, inspect), "SS01")
     assert found.trial is not None
-    assert (found.trial.verified, found.trial.values) == (True, "equal")
+    assert (found.trial.verified, found.trial.values) == (True, "equal"), found.trial
     assert [line for line in diff_of(report.program, found.proposal) if line.startswith("+")][1:] == [
         "+    total = lax.psum_scatter(a * 2, 'x', scatter_dimension=0, tiled=True)",
         "+    return total",
@@ -165,7 +165,7 @@ def test_changes_that_work(script: Path, function: str, rule: str, line: str) ->
     report = inspect(captured(request))
     found = finding(verified(report, request, inspect), rule)
     assert found.trial is not None
-    assert (found.trial.verified, found.trial.values) == (True, "equal")
+    assert (found.trial.verified, found.trial.values) == (True, "equal"), found.trial
     assert line in diff_of(report.program, found.proposal)
 
 

@@ -108,7 +108,11 @@ def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str
     were, are = _by_rule(before), _by_rule(after)
     if are[found.rule] >= were[found.rule]:
         return "the finding is still there"
-    worse = sorted(rule for rule in are if are[rule] > were[rule])
+    # What still could be saved comes up when less hides it; what is wrong was brought in.
+    wrong = {each.rule for each in after.findings if each.severity == "error"}
+    sizes = trial.bytes_before, trial.bytes_after
+    is_less = sizes[0] is not None and sizes[1] is not None and sizes[1] < sizes[0]
+    worse = sorted(rule for rule in are if are[rule] > were[rule] and (rule in wrong or not is_less))
     if worse:
         return f"the finding is gone, and {', '.join(worse)} comes up"
     if [value.type for value in before.capture.outputs] != [value.type for value in after.capture.outputs]:
