@@ -15,6 +15,7 @@ from ...parsers.mlir import MlirModule, Operation
 from ...parsers.mlir.lists import symbol
 from ..catalog.spellings import CUSTOM_CALLS, STABLEHLO_OPS, Kind
 from ..ir.derived import derived
+from ..ir.jaxpr import Equation
 from ..ir.jaxpr_flow import At, JaxprFlow
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.name_scopes import common_start, keys_of_name, module_of_name, scopes, without_indices
@@ -130,8 +131,13 @@ def _origin(kind: Kind | None, place: EquationPlace, *, is_derived: bool) -> Ori
     equation = place.equation
     if kind is not None:
         return "autodiff" if is_derived and not equation.in_custom_vjp else "user"
-    asks = equation.primitive == "reshard" or dict(equation.params).get("out_sharding", "None") != "None"
-    return "explicit" if asks else "partitioner"
+    return "explicit" if equation.primitive == "reshard" or _asks(equation) else "partitioner"
+
+
+def _asks(equation: Equation) -> bool:
+    """Whether an `out_sharding` says anything: JAX writes one in backward passes over axes of any type."""
+    asked = dict(equation.params).get("out_sharding", "None")
+    return "Explicit" in asked if "axis_types=" in asked else asked != "None"
 
 
 def _paths(flow: JaxprFlow, place: EquationPlace) -> Iterator[str]:

@@ -56,7 +56,7 @@ FULL = Capture(
         (Mesh((MeshAxis("x", 2), MeshAxis("y", 2, "explicit")), (0, 2, 1, 3), "mesh"),),
         (0, 2, 1, 3),
     ),
-    stages=tuple(Stage(name, dialect, Source(name, name.encode() * 3), 0.5) for name, dialect in STAGES.items()),
+    stages=tuple(Stage(name, kind.dialect, Source(name, name.encode() * 3), 0.5) for name, kind in STAGES.items()),
     arguments=(Value("x", "f32[8]", "P('x')", donated=True),),
     outputs=(Value("result['a']", "f32[8]"),),
     memory=Memory(arguments=32, peak=64),
