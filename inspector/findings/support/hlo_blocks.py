@@ -144,12 +144,13 @@ def _followed(flow: HloFlow, start: HloValue, partitions: int) -> tuple[Blocks, 
 
 def _keep_used_whole(flow: HloFlow, search: _Search, value: HloValue) -> None:
     """Keep that a value is not used as a block alone, nor what it was reached from: the next search stops there."""
+    flow.used_whole.add(value)
     waiting = [value]
     while waiting:
-        value = waiting.pop()
-        if value not in flow.used_whole:
-            flow.used_whole.add(value)
-            waiting += [before for before, _ in search.into.get(value, ())]
+        for before, _ in search.into.get(waiting.pop(), ()):
+            if before not in flow.used_whole:
+                flow.used_whole.add(before)
+                waiting.append(before)
 
 
 def _back(search: _Search, start: HloValue) -> Blocks | None:
