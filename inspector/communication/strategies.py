@@ -96,6 +96,7 @@ class _Judge:
         self.is_differentiated = context_of(program).differentiated
         known = program.capture.arguments, program.capture.outputs
         self.weights = frozenset(_weights(*known) if self.is_differentiated else ())
+        self._directions_of: dict[Instruction, frozenset[Pass]] = {}
         self.permutes = [each for each in listed if each.kind == "collective-permute"]
 
     def purpose(self, collective: Collective) -> Purpose:
@@ -150,8 +151,13 @@ class _Judge:
             return "tensor parallelism" if products and "backward" in takers else "other"
         return "tensor parallelism" if products and "forward" in directions else "other"
 
-    def _directions(self, instruction: Instruction) -> set[Pass]:
+    def _directions(self, instruction: Instruction) -> frozenset[Pass]:
         """The passes of an instruction, or, where a fusion has no name, of what is fused in it."""
+        if instruction not in self._directions_of:
+            self._directions_of[instruction] = frozenset(self._named_directions(instruction))
+        return self._directions_of[instruction]
+
+    def _named_directions(self, instruction: Instruction) -> set[Pass]:
         if instruction.op_name is not None:
             return {self._direction(instruction.op_name)}
         bodies = [self.flow.module.computation(each) for each in instruction.called]

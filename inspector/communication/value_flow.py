@@ -75,6 +75,8 @@ class ValueFlow:
         self._work: dict[str, frozenset[str]] = {}
         self._works: dict[Instruction, Work] = {}
         self._steps: dict[Place, Sequence[Place]] = {}
+        self._next: dict[Place, Sequence[Place | None]] = {}
+        self._takers: dict[Instruction, tuple[Sequence[Instruction], Mapping[int | None, Sequence[Instruction]]]] = {}
         self._executions = HloExecutions(module)
 
     def _caller(self, computation: Computation) -> Instruction | None:
@@ -214,8 +216,13 @@ class ValueFlow:
                 return operands[:1]
         return operands
 
-    def _after(self, place: Place) -> Iterator[Place | None]:
+    def _after(self, place: Place) -> Sequence[Place | None]:
         """The values that are made of a value, one step after it; None for an output of the program."""
+        if place not in self._next:
+            self._next[place] = tuple(self._steps_after(place))
+        return self._next[place]
+
+    def _steps_after(self, place: Place) -> Iterator[Place | None]:
         instruction, computation = place.instruction, place.instruction.computation
         if instruction.is_root:
             caller = self._caller(computation)
@@ -225,10 +232,9 @@ class ValueFlow:
                 yield Place(caller, place.element)
                 if caller.opcode == "while":
                     yield from (Place(each, place.element) for each in computation.parameters)
-        for user in self._users_in(computation).get(instruction.name, ()):
+        for user in self._users_of(place):
             if user.opcode == "get-tuple-element":
-                if place.element in (None, number(user.attributes.get("index"))):
-                    yield Place(user)
+                yield Place(user)
             elif user.opcode == "tuple":
                 yield from (Place(user, index) for index, name in enumerate(user.operands) if name == instruction.name)
             elif user.opcode == "while":
@@ -236,6 +242,21 @@ class ValueFlow:
                 yield from () if body is None else (Place(each, place.element) for each in body.parameters)
             else:
                 yield Place(user)
+
+    def _users_of(self, place: Place) -> Sequence[Instruction]:
+        """Those that take a value, in text order; of an element, only those that take it: tuples have thousands."""
+        instruction = place.instruction
+        users = self._users_in(instruction.computation).get(instruction.name, ())
+        if place.element is None:
+            return users
+        if instruction not in self._takers:
+            by_element: dict[int | None, list[Instruction]] = {}
+            for user in users:
+                if user.opcode == "get-tuple-element":
+                    by_element.setdefault(number(user.attributes.get("index")), []).append(user)
+            self._takers[instruction] = [each for each in users if each.opcode != "get-tuple-element"], by_element
+        others, elements = self._takers[instruction]
+        return sorted([*others, *elements.get(place.element, ())], key=lambda each: each.start)
 
     def _users_in(self, computation: Computation) -> Mapping[str, Sequence[Instruction]]:
         name = computation.name
