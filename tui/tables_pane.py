@@ -33,7 +33,10 @@ from .text_view import TextView
 
 NOTHING = Report(Program(Capture()))
 
-PANES = ("collectives", "shardings", "live")
+HEADED = ("live", "timeline")
+"""The tables under their heading."""
+
+PANES = ("collectives", "shardings", *HEADED)
 """The tables that have more than rows."""
 
 ON_SCREEN = {
@@ -47,7 +50,7 @@ TABS = {
     **{name: (table.title, table.key) for name, (_, table) in ON_SCREEN.items()},
     "log": ("Log", "0"),
 }
-"""What the tabs are called, and the digits that choose them."""
+"""What the tabs are called, and the keys that choose them: a digit, or a letter for what few programs have."""
 
 
 class TablesPane(Vertical):
@@ -79,9 +82,10 @@ class TablesPane(Vertical):
             yield OverviewPane(id="overview").data_bind(TablesPane.report, TablesPane.waiting)
             yield CollectivesPane(id="collectives").data_bind(TablesPane.report, TablesPane.linked, TablesPane.waiting)
             yield ShardingsPane(id="shardings").data_bind(TablesPane.report, TablesPane.waiting)
-            with Vertical(id="live"):
-                yield Static(id="live-summary", classes="summary")
-                yield RowTable((), id="live-table")
+            for name in HEADED:
+                with Vertical(id=name, classes="headed"):
+                    yield Static(id=f"{name}-summary", classes="summary")
+                    yield RowTable((), id=f"{name}-table")
             for name in ON_SCREEN:
                 if name not in PANES:
                     yield RowTable((), id=name)
@@ -137,7 +141,8 @@ class TablesPane(Vertical):
                 rows = self._row_table(name)
                 rows.columns = columns_of(shown)
                 rows.show(rows_of(shown, axis_hues(report.meshes)))
-        self.query_one("#live-summary", Static).update(Content(self._tables["live"].heading))
+        for name in HEADED:
+            self.query_one(f"#{name}-summary", Static).update(Content(self._tables[name].heading))
         self.watch_waiting()
 
     @property
@@ -150,7 +155,7 @@ class TablesPane(Vertical):
         return replace(self.report, program=Program(self.capture), messages=())
 
     def _row_table(self, name: str) -> RowTable:
-        return self.query_one("#live-table" if name == "live" else f"#{name}", RowTable)
+        return self.query_one(f"#{name}-table" if name in HEADED else f"#{name}", RowTable)
 
     @on(EntryView.Moved)
     def _moved(self, event: EntryView.Moved) -> None:
@@ -185,4 +190,5 @@ class TablesPane(Vertical):
         self.tabs = tuple(
             Tab(name, label, key, counts.get(name) or None, "failed" if name == "problems" and failed else "ready")
             for name, (label, key) in TABS.items()
+            if key.isdigit() or counts[name]
         )

@@ -74,7 +74,8 @@ def _nothing(value: object) -> Sequence[Detail]:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`title` is what a tab is called, `key` the digit that chooses it on the screen; without one there is no such tab.
+    """`title` is what a tab is called, `key` what chooses it on the screen; without one there is no such tab, with
+    a letter only while it has rows.
 
     A document prints the `heading`, the lines `above`, at most `most` rows (each a `unit`), and what `notes` returns;
     nothing where there are neither rows nor a heading. `empty_text` says why there are no rows. `selection` is what the

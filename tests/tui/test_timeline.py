@@ -1,0 +1,39 @@
+"""The time line on the screen: a tab where there are figures for the device, whose rows lead to their collectives."""
+
+from __future__ import annotations
+
+from shardscope.inspector.report import Collective
+from shardscope.tui.row_table import RowTable
+from shardscope.tui.stage_pane import StagePane
+
+from .conftest import Opened
+from .test_looks import kept
+from .test_targets import on_tpus
+
+
+async def test_a_row_leads_to_its_collective(opened: Opened) -> None:
+    async with opened(on_tpus(kept())) as driver:
+        await driver.ready()
+        assert "L Time line(" in driver.text
+        await driver.press("L")
+        await driver.until(lambda: "Time line of a step on TPU v5p (cost model)" in driver.text)
+        table = driver.screen.query_one("#timeline-table", RowTable)
+        assert table.has_focus
+        number = next(n for n, row in enumerate(table.rows) if "reduce-scatter" in row.cells[4].plain)
+        for _ in range(number):
+            await driver.press("down")
+        selected = driver.screen.selected
+        assert isinstance(selected, Collective)
+        assert (selected.kind, selected.stage) == ("reduce-scatter", "hlo")
+        await driver.press("enter")
+        view = driver.screen.query_one(StagePane).view
+        await driver.until(lambda: view.has_focus and "reduce-scatter(" in view.text_of(view.cursor))
+        assert selected.name in view.text_of(view.cursor)
+
+
+async def test_no_tab_without_figures(opened: Opened) -> None:
+    async with opened(kept()) as driver:
+        await driver.ready()
+        assert "Time line" not in driver.text
+        await driver.press("L")
+        await driver.until(lambda: "compile for a target" in driver.text)
