@@ -11,8 +11,6 @@ from ..report import BoundaryOrigin, Collective, CollectiveCause, Conflict, Expl
 from ..shardings.collective_causes import causes_of
 from ..units import format_bytes
 
-CONTRACTING = frozenset({"dot_general", "conv_general_dilated", "ragged_dot"})
-
 MAX_STEPS = 4
 """Steps of a propagation path in one line."""
 
@@ -43,7 +41,7 @@ def cause_line(cause: CollectiveCause, report: Report) -> str:
     operation = f"{cause.operation} ({inside})" if inside else cause.operation
     match cause.effect:
         case "sum":
-            verb = "contracts" if cause.primitive in CONTRACTING else "reduces"
+            verb = "contracts" if cause.is_contraction else "reduces"
             return f"{operation} {verb} over a sharded dimension: {cause.moved}, {cause.before}"
         case "reshard":
             return f"{operation} needs {cause.moved} as {cause.after}, but it is {cause.before}"

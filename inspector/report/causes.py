@@ -125,3 +125,8 @@ class CollectiveCause:
     def primitive(self) -> str:
         """JAX's name of the operation, empty for an output."""
         return str(self.operation) if isinstance(self.operation, NamedOperation) else ""
+
+    @property
+    def is_contraction(self) -> bool:
+        """Whether the operation multiplies matrices, or convolves."""
+        return self.primitive in {"dot_general", "conv_general_dilated", "ragged_dot"}

@@ -62,10 +62,22 @@ def _found(group: list[tuple[Collective, CollectiveCause | None]]) -> Finding:
         evidence=tuple((str(each.operation), f"{DOES[each.effect]}: {each.moved or ''}") for each in list(known)[:6])
         or (("operation", "not known"),),
         fixes=advice(
-            ("" if cause is None else f"{INSTEAD[cause.effect]}, or ")
+            (f"{INSTEAD[cause.effect]}, or " if cause is not None and _is_avoidable(group) else "")
             + "suppress with # shardscope: ignore[SS23] on the line"
         ),
     )
+
+
+def _is_avoidable(group: list[tuple[Collective, CollectiveCause | None]]) -> bool:
+    """Whether other shardings avoid it: gradients, and means over the batch, are sums over the axes of the batch."""
+    return all(
+        cause is None or cause.effect != "sum" or (cause.is_contraction and not cause.needed and not _is_backward(each))
+        for each, cause in group
+    )
+
+
+def _is_backward(collective: Collective) -> bool:
+    return "backward" in {collective.direction, *(part.direction for part in collective.parts)}
 
 
 RULE = Rule(
