@@ -14,8 +14,8 @@ from .test_targets import on_tpus
 async def test_a_row_leads_to_its_collective(opened: Opened) -> None:
     async with opened(on_tpus(kept())) as driver:
         await driver.ready()
-        assert "L Time line(" in driver.text
-        await driver.press("L")
+        assert "i Time line(" in driver.text
+        await driver.press("i")
         await driver.until(lambda: "Time line of a step on TPU v5p (cost model)" in driver.text)
         table = driver.screen.query_one("#timeline-table", RowTable)
         assert table.has_focus
@@ -29,11 +29,13 @@ async def test_a_row_leads_to_its_collective(opened: Opened) -> None:
         view = driver.screen.query_one(StagePane).view
         await driver.until(lambda: view.has_focus and "reduce-scatter(" in view.text_of(view.cursor))
         assert selected.name in view.text_of(view.cursor)
+        await driver.press("i")  # from a text, too
+        await driver.until(lambda: table.has_focus)
 
 
 async def test_no_tab_without_figures(opened: Opened) -> None:
     async with opened(kept()) as driver:
         await driver.ready()
         assert "Time line" not in driver.text
-        await driver.press("L")
+        await driver.press("i")
         await driver.until(lambda: "compile for a target" in driver.text)

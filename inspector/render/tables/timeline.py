@@ -48,7 +48,7 @@ def timeline_table(report: Report) -> Table:
     return Table(
         id="timeline",
         title="Time line",
-        key="L",
+        key="i",
         columns=(
             Column("starts", 7, 8, "right"),
             Column("takes", 7, 9, "right"),
