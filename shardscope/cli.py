@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return ExitCode(stopped.status)
         if not isinstance(error, (OSError, MemoryError)):
             raise
-        # Of the system, and not of what is asked for: no space, too many open files.
+        # Of the system, and not of the request: no space, too many open files.
         where = f"{filename}: " if (filename := getattr(error, "filename", None)) else ""
         why = getattr(error, "strerror", None) or str(error) or "there is not enough memory"
         return _complain(f"{where}{why}", ExitCode.SYSTEM_FAILED)

@@ -1,4 +1,4 @@
-"""A golden beside a test: written when it is asked for, compared otherwise."""
+"""A golden beside a test: written on request, compared otherwise."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Golden:
     ) -> Report:
         """Fail unless a call communicates what it did, and within budgets; gives its report.
 
-        `golden_name` tells several goldens of one test apart. A report may stand in place of function and arguments.
+        `golden_name` distinguishes several goldens of one test. A report may stand in place of function and arguments.
         """
         __tracebackhide__ = True
         from shardscope.golden_file import compare_with_golden

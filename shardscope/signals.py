@@ -22,7 +22,7 @@ AGAIN_S = 1.0
 
 
 class Stopped(SystemExit):
-    """This process was told to end, by a signal; asyncio keeps to itself what is no SystemExit."""
+    """A signal ends this process; asyncio keeps to itself what is no SystemExit."""
 
     def __init__(self, number: int) -> None:
         self.status = SIGNALLED + number

@@ -124,7 +124,7 @@ class Analyst:
     def _next(self) -> Asked | None:
         """What is to be done; waits for it. None when all is over."""
         with self._awake:
-            # After a first look, what is asked for because of it goes before the rest.
+            # After a first look, what is requested because of it goes before the rest.
             self._awake.wait_for(
                 lambda: self._over or self._waiting.keys() - {"rest"},
                 timeout=IDLE_WAIT_S if "rest" in self._waiting else None,

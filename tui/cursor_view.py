@@ -109,7 +109,7 @@ class EntryView(CursorView):
         raise NotImplementedError
 
     def go_to(self, position: int) -> None:
-        """Put the cursor on an entry and bring it into view; nobody is told."""
+        """Put the cursor on an entry and bring it into view; no message is posted."""
         raise NotImplementedError
 
     def find(self, needle: str) -> tuple[int, ...]:

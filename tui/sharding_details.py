@@ -1,4 +1,4 @@
-"""A sharded value in full: asked and got, where its parts lie, and why."""
+"""A sharded value in full: requested and actual sharding, its parts on devices, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shardings as a table: every value, asked against got, and the propagation step by step."""
+"""The shardings as a table: every value, requested against actual, and the propagation step by step."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class ShardingsPane(Vertical):
         if report is self.report:
             self._values, self._met = (*report.shardings, *found), None
             self._fill()
-            # What makes the first way back slow in a large program is read before it is asked for.
+            # What makes the first way back slow in a large program is read in advance.
             self._ask("ways", lambda: _last_ways(report, found), lambda ways: None)
 
     def _have_met(self, found: tuple[ShardedValue, ...], numbers: frozenset[int]) -> None:

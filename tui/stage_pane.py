@@ -103,7 +103,7 @@ class StagePane(Vertical):
             view.go_to(lines[0])
 
     def show(self, stage: str, source: Source) -> None:
-        """Show the text of a stage; which one is chosen, this pane may be told only after it."""
+        """Show the text of a stage; which one is chosen, this pane may learn only after it."""
         if self.view.source is not source:
             self.view.show(source, of_dialect(STAGES[stage].dialect))
 

@@ -110,7 +110,7 @@ class TablesPane(Vertical):
             shown.move_to(shown.cursor)
 
     def go_to(self, name: str, what: Selected) -> None:
-        """Put the cursor of a table on the row about something, if it is there; nobody is told."""
+        """Put the cursor of a table on the row about something, if it is there; no message is posted."""
         table = self._tables[name]
         self._row_table(name).go_to_key([n for n, row in enumerate(table.rows) if table.selection(row.value) == what])
 
@@ -147,7 +147,7 @@ class TablesPane(Vertical):
 
     @property
     def _latest(self) -> Report:
-        """The report, or what the capture alone tells while there is none of it yet."""
+        """The report, or what the capture alone shows while there is none of it yet."""
         if self.report is None:
             return Report(Program(self.capture))
         if self.report.capture is self.capture:

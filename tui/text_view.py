@@ -105,7 +105,7 @@ class TextView(CursorView):
         return start + len(text) - len(text.lstrip())
 
     def go_to(self, line: int) -> None:
-        """Put the cursor on a line and bring its beginning into view; nobody is told."""
+        """Put the cursor on a line and bring its beginning into view; no message is posted."""
         self.cursor = line
         if self.scroll_offset.x:
             self.scroll_to(x=0, animate=False, immediate=True, force=True)

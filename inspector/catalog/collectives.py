@@ -102,7 +102,7 @@ KINDS = (
         primitives=(
             CollectiveRule("ragged_all_to_all", ("ragged_all_to_all",),
                 "varying", "varying", "ragged_all_to_all", False,
-                "an all_to_all whose blocks have sizes of their own, told at run time",
+                "an all_to_all whose blocks have sizes of their own, given at run time",
                 "f32[16]{V:i} = ragged_all_to_all[axis_name=('i',)] f32[16]{V:i} …"),
         )),
     CollectiveKind("send-recv",

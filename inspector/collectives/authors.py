@@ -1,4 +1,4 @@
-"""Who asked for each collective of a compiled stage, in which pass, in which module, and on which line."""
+"""The origin of each collective of a compiled stage, its pass, its module, and its line."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def _with_author(
 
 
 def _of_all(origins: set[Origin]) -> Origin:
-    """The origin of what has parts of these: the one that says most where all were asked for, or none was."""
+    """The origin of what has parts of these: the one that says most where all were requested, or none was."""
     ordered = sorted(origins, key=ORDER.index)
     return "mixed" if not REQUESTED.isdisjoint(origins) and origins - REQUESTED else ordered[0]
 
 
 def module_of(collective: Collective) -> tuple[str, ...]:
-    """The module that its name tells: that of its path, or of the argument that it is."""
+    """The module in its name: that of its path, or of the argument that it is."""
     argument = argument_of(collective)
     return _scopes(collective.op_name) or (() if argument is None else module_of_name(argument))
 

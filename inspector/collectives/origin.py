@@ -42,10 +42,10 @@ def _factored_out(name: str) -> tuple[str, ...]:
 
 
 def direction_of(op_name: str | None, *, differentiated: bool) -> Pass:
-    """The pass that a path tells.
+    """The pass that a path names.
 
     In a program that was not differentiated all is forward. In one that was, a path without transformations (the
-    optimizer's, or any in a shard_map up to JAX 0.7), an argument's name, and names of several passes tell nothing.
+    optimizer's, or any in a shard_map up to JAX 0.7), an argument's name, and names of several passes say nothing.
     """
     if op_name is None or not is_path(op_name):
         return "unknown"
@@ -123,7 +123,7 @@ def origin_of(
     partitioning: Partitioning | None,
     instruction: str = "",
 ) -> Origin:
-    """Who asked for a collective; its name decides where the partitioner's stages were not recorded.
+    """What requested a collective; its name decides where the partitioner's stages were not recorded.
 
     What the user's own partitioning of an operation holds is named after that operation; the instruction, after the
     primitive.
@@ -141,7 +141,7 @@ def origin_of(
     if partitioning is None:
         return "unknown"
     if not partitioning.names_before | partitioning.channels_before and op_name is None:
-        return "partitioner"  # nobody else asked for any; what later passes make anew has neither name nor channel
+        return "partitioner"  # nothing else inserts any; what later passes make anew has neither name nor channel
     if channel in partitioning.channels_before:
         return "user"
     if channel in partitioning.channels_after:

@@ -1,4 +1,4 @@
-"""Where a collective without a source position comes from, told by the instructions that use its result.
+"""Where a collective without a source position comes from, found from the instructions that use its result.
 
 The partitioner gives what it inserts the name of the value that is moved, often an argument's, and no position. What
 the moved value is for stands at the instructions that use it.

@@ -19,7 +19,7 @@ BRANCHES = frozenset({"branch_computations", "true_computation", "false_computat
 
 
 class HloExecutions:
-    """The call graph of a module, looked at from below: only what leads to a computation that is asked for is read."""
+    """The call graph of a module, looked at from below: only what leads to a requested computation is read."""
 
     def __init__(self, module: HloModule) -> None:
         self.module = module

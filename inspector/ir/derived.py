@@ -1,4 +1,4 @@
-"""Results of analyses that belong to a value: made when first asked for, kept by that value, and freed with it."""
+"""Results of analyses that belong to a value: made on first use, kept by that value, and freed with it."""
 
 from __future__ import annotations
 

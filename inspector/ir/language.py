@@ -1,4 +1,4 @@
-"""What a language of stages offers: to read a text, to tell what is in it, and to highlight a line.
+"""What a language of stages offers: to read a text, to list what is in it, and to highlight a line.
 
 Each language is a module of `languages/`. Analyses that only one language has take its own syntax: `ParsedStage.hlo`,
 `mlir` and `jaxpr`.
@@ -36,7 +36,7 @@ class Embedded(NamedTuple):
 
 
 class Module(Protocol):
-    """A text that was read. What is asked for is read then."""
+    """A text that was read. Its parts are read on first use."""
 
     @property
     def source(self) -> Source:

@@ -18,7 +18,7 @@ from .stage import ParsedStage
 
 
 def meshes_of(subject: Subject | None, stages: Sequence[ParsedStage]) -> tuple[MeshSyntax, ...]:
-    """The user's meshes, each once; for a capture made of bare texts, the meshes that the texts tell of.
+    """The user's meshes, each once; for a capture made of bare texts, the meshes that the texts name.
 
     Those that the texts declare come first: a script may have several over the same devices.
     """

@@ -20,7 +20,7 @@ from .stage import ParsedStage
 
 
 class Program:
-    """All that is read of one capture. Nothing is read before it is asked for, nothing twice, and all is freed with it.
+    """All that is read of one capture. Everything is read on first use, nothing twice, and all is freed with it.
 
     Analyses keep their results in `derived`, or in that of the stage that they are about: see `derived.py`.
     """

@@ -48,7 +48,7 @@ class ArrayType:
 
 
 class JaxType:
-    """The type of a value of a jaxpr, with the mesh axes in it, as JAX spells it; `array` is read when asked for."""
+    """The type of a value of a jaxpr, with the mesh axes in it, as JAX spells it; `array` is read on first use."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -28,7 +28,7 @@ MAX_TYPES = 2
 """Types that a row spells out."""
 
 MAX_OPCODES = 12
-"""Kinds of operations whose numbers are told."""
+"""Kinds of operations whose numbers are shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def grid_lines(
 
 
 def _folded(parts: Sequence[int]) -> tuple[list[int], int | None, int | None]:
-    """Which dimensions are the rows and the columns of grids, and which tell grids apart: the last two that are cut."""
+    """The dimensions of rows and of columns, the last two that are sharded, and those that distinguish grids."""
     cut = [dim for dim, count in enumerate(parts) if count > 1] or list(range(len(parts)))[-2:]
     if len(cut) < 2:
         # A vector lies, and a matrix of which only the rows are cut stands.

@@ -1,7 +1,7 @@
 """What a collective that the partitioner inserted is doing there.
 
 It belongs to an operation of the propagated program, which is found by the operation's number, by its name and line, or
-among those that use what is moved. `collective_context.py` tells what it does for that operation.
+among those that use what is moved. `collective_context.py` says what it does for that operation.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ of them needs communication:
 - a *sum*: a dimension that the operation reduces is cut along the collective's axes; each device has a part of the sum;
 - a *reshard*: a value is cut along the axes where the operation, for the sake of another value, needs it otherwise;
 - a *move*: the operation works across a cut dimension, as a slice, a concatenation or a lookup in a table does;
-- its *own*: the partitioner divides work along axes that nobody asked for here, and puts the parts together.
+- its *own*: the partitioner divides work along axes that nothing here requests, and puts the parts together.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class CollectiveContext:
         return None if not kept or None in kept else all(each == frozenset({cut.axes}) for each in kept)
 
     def _asked_of_result(self, cut: ShardedDimension, asked: ShardedDimension) -> CollectiveCause:
-        """The operation keeps to its operand: who asked for another sharding of its result is the cause."""
+        """The operation keeps to its operand: what requested another sharding of its result is the cause."""
         result, asking = asked.node, self._asking(asked.node)
         wanted = placed_at(self.flow, result)
         found = self._of(
@@ -199,7 +199,7 @@ class CollectiveContext:
         return found if sharding is None else replace(found, after=as_spec(with_axes(sharding, cut.dim, other.axes)))
 
     def _wanted(self) -> Iterator[tuple[Node, ArraySharding | None]]:
-        """The operands of a constraint, a reshard or a shard_map, each with the sharding that is asked for."""
+        """The operands of a constraint, a reshard or a shard_map, each with the requested sharding."""
         name, operands = self.flow.rows[self.row].name, self.flow.operands(self.row)
         if name == "sdy.manual_computation":
             try:
@@ -214,7 +214,7 @@ class CollectiveContext:
         yield from ((node, own) for node, own in zip(operands, wanted, strict=False) if node is not None)
 
     def _asked_of_operand(self, node: Node, wanted: ArraySharding | None) -> CollectiveCause | None:
-        """An operand that arrives otherwise than asked for; None where that is not along the axes of the collective."""
+        """An operand that differs from requested; None where that is not along the axes of the collective."""
         own = placed_at(self.flow, node)
         if own is None or wanted is None or same(own, wanted) or len(own.dims) != len(wanted.dims):
             return None

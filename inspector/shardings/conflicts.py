@@ -134,7 +134,7 @@ def _meetings(
     tensors = (*rule.operands[:operands], *rule.results)
     for value, (sharding, tensor) in enumerate(zip(shardings, tensors, strict=False)):
         for dim, factors in enumerate(tensor):
-            # Of a dimension of several factors it is not told which of them an axis cuts.
+            # Of a dimension of several factors it is not known which of them an axis shards.
             if len(factors) == 1:
                 axes = sharding.dims[dim].axes if sharding is not None and dim < len(sharding.dims) else ()
                 # What a shard_map takes in is one device's part: along its own axes nothing is cut any more.
@@ -144,7 +144,7 @@ def _meetings(
     meetings = []
     for factor, cuts in found.items():
         if factor not in special and len({cut.axes for cut in cuts}) > 1:
-            # The result's way is told first, of operands that of most axes.
+            # The result's way is first, of operands that of most axes.
             first = max(cuts, key=lambda cut: (cut.value >= operands, len(cut.axes)))
             meetings.append((factor, (first, *(cut for cut in cuts if cut.axes != first.axes))))
     return tuple(meetings)

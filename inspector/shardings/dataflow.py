@@ -34,7 +34,7 @@ class Node(NamedTuple):
 
 
 class Dataflow:
-    """The operations and values of a module's main function. Everything is read when asked for."""
+    """The operations and values of a module's main function. Everything is read on first use."""
 
     def __init__(self, module: MlirModule, function: Function) -> None:
         self.module = module

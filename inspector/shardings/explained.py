@@ -120,7 +120,7 @@ class Wording:
         return self._rules[row]
 
     def origin(self, found: Cause) -> tuple[AxisOrigin, SourcePosition]:
-        """Who asked for an axis, and where."""
+        """What requested an axis, and where."""
         origin = found.origin
         if origin is None or origin.kind == "self":
             return self._at_root(found.root)

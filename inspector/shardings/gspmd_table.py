@@ -1,6 +1,6 @@
 """The values of a program without Shardy: how GSPMD's attributes say that they are sharded.
 
-HLO in front of the partitioner has them after propagation, `sharding={devices=[4,1]<=[4]}`; what the user asked for
+HLO in front of the partitioner has them after propagation, `sharding={devices=[4,1]<=[4]}`; what the user requested
 stands in the StableHLO, as `mhlo.sharding` of arguments, results and `custom_call @Sharding`. They name no axes: these
 are found from the tiles where a mesh is known, and else the attribute is shown as it is written.
 """

@@ -40,7 +40,7 @@ class Move:
 
 
 class Moves:
-    """The moves of a propagation. Those of an operation are read when they are asked for."""
+    """The moves of a propagation. Those of an operation are read on first use."""
 
     def __init__(self, flow: Dataflow) -> None:
         self.flow = flow

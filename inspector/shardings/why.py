@@ -156,7 +156,7 @@ class _Ways:
         moves = [move for move in self.moves.to(node) if overlap(move.axis, axis)]
         if not moves:
             return None, None
-        # What a shard_map in a loop wants of a loop's value is recorded as if the value had got it.
+        # What a shard_map in a loop wants of a loop's value is recorded as if the value had it.
         own = self.full_origin(node, axis)
         alike = [move for move in moves if self.full_origin(move.source, axis) == own]
         return min(alike, key=_step, default=None), min(moves, key=_step)

@@ -25,7 +25,7 @@ class Figure:
 class Chip:
     """One kind of chip. `kinds` are the device kinds by which JAX knows it.
 
-    `figures` are in bytes, seconds, and FLOPs per second, per chip; `facts` are what a compiler has to be told.
+    `figures` are in bytes, seconds, and FLOPs per second, per chip; `facts` are what a compiler needs to know.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What one may compile for, how that is written, and what a compiler has to be told of what is not there.
+"""What one may compile for, how that is written, and what a compiler needs to know of absent devices.
 
 cpu        cpu:16           fake CPU devices, as many as the script needs or as are named
 local                       the devices that JAX finds by itself
@@ -33,7 +33,7 @@ class TargetError(ShardscopeError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target as it was asked for.
+    """A target as requested.
 
     `shape` is, for a TPU, the chips along each axis of a slice's torus; for GPUs those of one node, then the nodes.
     `devices` is how many JAX devices that makes, None where it is left open.

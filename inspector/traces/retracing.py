@@ -49,7 +49,7 @@ def _retraced(group: Sequence[Program]) -> Retraced:
 
 
 def differences_of(before: CompiledProgram, after: CompiledProgram) -> Iterator[str]:
-    """What differs between the calls of two programs of one function; arguments that differ alike are told together."""
+    """Differences between the calls of two programs of one function; arguments that differ alike are together."""
     olds, news = ({argument.path: argument for argument in each.arguments} for each in (before, after))
     changes: dict[str, list[str]] = {}
     for path in dict.fromkeys((*olds, *news)):

@@ -13,7 +13,7 @@ from ..capture.protocol.trace import Backend, Called, CompiledProgram, ProcessSt
 class Program:
     """A program of a process, `process` by its place in the trace.
 
-    `calls` are None where the calls of one function's programs could not be told apart. `collectives` are those of the
+    `calls` are None where the calls of one function's programs could not be separated. `collectives` are those of the
     compiled program by kind, as its text has them; None where there is no such text. `wire_bytes` are what a device
     sends in one call, None where that is not known. `reason` says what is not known, and why. `on` are all processes
     that have it, where a list is merged.

@@ -33,5 +33,5 @@ def wrong_gradients(found: Gradients) -> tuple[WrongGradient, ...]:
 
 
 def _is_noise(each: Derivative) -> bool:
-    """Whether both are too small to be told from rounding."""
+    """Whether both are too small to be distinguished from rounding."""
     return max(abs(each.slope), abs(each.difference)) < 1e-9

@@ -1,4 +1,4 @@
-"""The computations of an HLO module, and their instructions, which are found when one of them is first asked for."""
+"""The computations of an HLO module, and their instructions, which are found on first use of one of them."""
 
 from __future__ import annotations
 

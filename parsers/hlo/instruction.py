@@ -1,4 +1,4 @@
-"""One instruction of an HLO computation, each of its parts read from the text when it is first asked for.
+"""One instruction of an HLO computation, each of its parts read from the text on first use.
 
 Its name, type and opcode are the index's business (`printed.py`, `reading.py`); attributes are split by `fields.py`;
 the value of an attribute has a grammar of its own.
@@ -33,7 +33,7 @@ _ROOT = re.compile(rb"ROOT(?![A-Za-z0-9_.\-])")
 
 
 class Instruction:
-    """One instruction. Its parts are texts until they are asked for; equal texts are read once."""
+    """One instruction. Its parts are texts until they are used; equal texts are read once."""
 
     __slots__ = ("_call", "_end", "_row", "_start", "computation")
 

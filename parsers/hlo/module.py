@@ -31,14 +31,14 @@ _MADE_UP = re.compile(r"_?axis_\d+")
 
 
 class HloModule:
-    """A module. Opening it finds its computations; everything else is read when it is first asked for."""
+    """A module. Opening it finds its computations; everything else is read on first use."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.prologue = parse_prologue(source)
         """Its header and the tables of source positions."""
         self.problems_found = list(self._before())
-        """What is wrong with it, as far as that was found before `problems` were asked for."""
+        """What is wrong with it, as far as that was found before `problems` were read."""
         with collection_paused():
             self.computations: tuple[Computation, ...] = tuple(self._find())
         """Its computations in text order."""

@@ -113,7 +113,7 @@ def _operands(pieces: Sequence[Any]) -> Iterator[Operand]:
 
 
 _WORDS = ("'<='", "device ids", "name", "percent name", "transposed", "word end")
-"""What the grammar tells from other words only because it may also stand somewhere else."""
+"""What the grammar distinguishes from other words only because it may also stand somewhere else."""
 _ELEMENT = re.compile(r"(?:#[0-9]{1,9})+")
 
 

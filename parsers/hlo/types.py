@@ -24,7 +24,7 @@ MAX_NESTING = 100
 class ArrayShape:
     """An array of `dtype` (XLA's name: `f32`, `bf16`, `pred`, `token`, …) with sizes in elements, major to minor.
 
-    `dynamic` tells for each dimension whether its size is only a bound; it is empty when none is. The layout is kept as
+    `dynamic` says for each dimension whether its size is only a bound; it is empty when none is. The layout is kept as
     printed, `parse_layout` reads it.
     """
 

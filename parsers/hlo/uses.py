@@ -20,7 +20,7 @@ _OPERAND = re.compile(rf"(?:[(,] ?|[\]}})/] ?)%({NAME})(?=[,)#])".encode(), re.A
 
 
 class Uses:
-    """The operands of a computation, by name; its text is looked through once, when something is asked for first."""
+    """The operands of a computation, by name; its text is looked through once, on first use."""
 
     def __init__(self, computation: Computation) -> None:
         self._computation = computation

@@ -25,7 +25,7 @@ _MODULES = ("module", "builtin.module")
 
 
 class MlirModule:
-    """A text of MLIR. Opening it finds its functions; everything else is read when it is first asked for.
+    """A text of MLIR. Opening it finds its functions; everything else is read on first use.
 
     A text may be a part of a module, or several modules: the name and the attributes are those of the first one.
     """

@@ -1,6 +1,6 @@
 """Parameters of functions and blocks, and results of functions: `%arg0: tensor<8xf32> {sdy.sharding = …} loc("x")`.
 
-What of a parameter cannot be read raises ParseError when it is asked for. The functions take an offset, `start`, from
+What of a parameter cannot be read raises ParseError on use. The functions take an offset, `start`, from
 which on parameters are found in the text, for the places of errors.
 """
 

@@ -14,7 +14,7 @@ from shardscope.exit_code import ExitCode
 class Command:
     """What a command's module offers.
 
-    `configure` adds the command's arguments to its parser; `run` does it and tells how it went. The module's docstring
+    `configure` adds the command's arguments to its parser; `run` returns the exit code. The module's docstring
     is shown by `--help`.
     """
 

@@ -38,7 +38,7 @@ from shardscope.terminal import say
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One function, by the name that it is told by, and what it is checked against; `request` is its capture."""
+    """One function, by the name that it is reported by, and what it is checked against; `request` is its capture."""
 
     name: str
     function: str
@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> ExitCode:
-    """Capture, check, tell."""
+    """Capture, check, report."""
     checks = _checks(options)
     if options.update and not any(check.golden for check in checks):
         raise CaptureError("--update needs the golden file to write: --golden FILE, or [tool.shardscope.check]")

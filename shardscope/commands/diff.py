@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> ExitCode:
         request = _request(options, options.before, "a")
         if options.git is not None:
             request = _at_revision(request, options.before, options.git, stack)
-        # Settings that say what they may not are told before anything is captured.
+        # Settings that say what they may not are reported before anything is captured.
         policies = policy_of(settings_of(options.before)), policy_of(settings_of(after))
         one = capture_side(options.before, request, quiet=options.quiet)
         if (failed := exit_code(one)) != ExitCode.DONE:

@@ -77,7 +77,7 @@ def chosen_format(options: argparse.Namespace) -> str:
 
 
 def write_report(report: Report, format: str, options: argparse.Namespace, begun: Report | None = None) -> ExitCode:
-    """Write a report, and tell how its capture went; `begun` is what `write_beginning` wrote of it."""
+    """Write a report, and return how its capture went; `begun` is what `write_beginning` wrote of it."""
     kind, render = renderer(format, "report", "reports")
     write_rendered(render, report if kind == "report" else (report,), options, begun=begun)
     return exit_code(report.capture)
@@ -91,7 +91,7 @@ def write_beginning(report: Report, options: argparse.Namespace) -> None:
 
 
 def write_comparison(comparison: Comparison, format: str, options: argparse.Namespace) -> ExitCode:
-    """Write reports of several targets side by side, and tell how the captures went: as the worst of them did."""
+    """Write reports of several targets side by side, and return how the captures went: as the worst of them did."""
     kind, render = renderer(format, "comparison", "reports")
     write_rendered(render, comparison if kind == "comparison" else comparison.reports, options)
     return max(exit_code(report.capture) for report in comparison.reports)

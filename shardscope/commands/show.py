@@ -36,7 +36,7 @@ from shardscope.policies import policy_of
 
 
 def one(begun: CaptureHandle, options: argparse.Namespace, settings: Found) -> ExitCode:
-    """Show one capture, keep it if that is wanted, and tell how it went."""
+    """Show one capture, keep it if that is wanted, and return how it went."""
     policy = policy_of(settings, options.select, options.ignore, options.strict)
     format = chosen_format(options)
     if format == "tui":

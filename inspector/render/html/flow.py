@@ -1,4 +1,4 @@
-"""How a sharding came to a value: boxes from what asked for it, over the operations it passed, to the value."""
+"""How a sharding came to a value: boxes from what requested it, over the operations it passed, to the value."""
 
 from __future__ import annotations
 

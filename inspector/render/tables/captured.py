@@ -16,7 +16,7 @@ MAX_ENTRIES = 12
 
 
 def arguments(report: Report) -> Table:
-    """Each by its path, with its type and the sharding that was asked for."""
+    """Each by its path, with its type and the requested sharding."""
     capture = report.capture
     sides = {"in": capture.arguments, "out": capture.outputs}
     rows = [_row(side, value, number) for side, values in sides.items() for number, value in enumerate(values)]

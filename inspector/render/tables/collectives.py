@@ -25,7 +25,7 @@ Key = tuple[str, int]
 
 
 def key_of(collective: Collective) -> Key:
-    """Stage and offset, which tell a collective from all others."""
+    """Stage and offset, which identify a collective."""
     return collective.stage, collective.span.start
 
 

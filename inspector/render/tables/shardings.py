@@ -24,7 +24,7 @@ EMPTY = "Not available: the program has no mesh, or its propagation was not reco
 
 
 def shardings(report: Report) -> Table:
-    """What is at the borders, alike values as one, and the ways on which shardings came that nobody asked for."""
+    """What is at the borders, alike values as one, and the propagation paths of shardings that nothing requested."""
     rows = list(_alike(report.shardings, report))
     differing = sum(value.agrees is False for value in report.shardings)
     title = "Shardings in StableHLO, before propagation" if only_written(report) else "Shardings after propagation"
@@ -42,7 +42,7 @@ def only_written(report: Report) -> bool:
 def values_table(
     report: Report, listed: Iterable[ShardedValue], spec: Callable[[ShardedValue], str] | None = None
 ) -> Table:
-    """The values that are listed, one by one; `spec` is what each has at a step of the propagation, instead of got."""
+    """The values that are listed, one by one; `spec` is what each has at a step of the propagation."""
     return _table([_row(1, value, value.name, report, spec) for value in listed])
 
 
@@ -90,7 +90,7 @@ def _row(
 
 
 def _under(rows: Sequence[tuple[int, ShardedValue, str]], report: Report) -> Iterable[Cell]:
-    """Why what was not asked for is as it is, what takes most for copies, and what did not go together."""
+    """Why unconstrained values are sharded as they are, what takes most for copies, and what did not go together."""
     unasked = [
         why_line(found, name, report)
         for _, value, name in rows
