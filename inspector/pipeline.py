@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from ..parsers.garbage import collection_paused
 from .capture.model import Capture
 from .collectives.context import AnalysisContext, context_of
 from .collectives.stage import collectives_in_context
@@ -33,6 +34,7 @@ COMPILED = ("hlo", "hlo-spmd", "hlo-before")
 """Of these stages, the first that is there is listed; before the partitioner, StableHLO says the same."""
 
 
+@collection_paused()
 def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
     """Everything that can be said of what was recorded so far, with the findings that are wanted.
 
