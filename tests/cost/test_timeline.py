@@ -12,6 +12,7 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.output_file import OutputError
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect, timeline
+from shardscope.inspector.render.html import report_page
 from shardscope.inspector.render.perfetto import report_to_perfetto
 from shardscope.inspector.render.tables.timeline import timeline_table
 from shardscope.inspector.report import Report
@@ -40,6 +41,7 @@ def test_of_samples(sample: SampleCapture, function: str) -> None:
     assert found is not None
     adds_up_to_the_cost(found, report)
     computes_or_waits(found)
+    assert report_page(report).count('id="timeline"') == 1
     slices_are_inside_of_each_other_or_apart(json.loads(report_to_perfetto(report))["traceEvents"])
 
 

@@ -56,10 +56,7 @@ def sections(report: Report, prefix: str = "") -> Iterator[tuple[str, str, str]]
         table = make(report)
         found = _section(table, report, prefix, links, drawn)
         yield (f"{prefix}{table.id}", table.title, found) if found else ("", "", "")
-        if table.id == "communication":
-            line = timeline_section(report, prefix, links)
-            yield (f"{prefix}timeline", "Time line", line) if line else ("", "", "")
-        elif table.id == "collectives" and drawn:
+        if table.id == "collectives" and drawn:
             yield f"{prefix}meshes", "Mesh", _meshes(drawn, prefix)
     if notes := _findings(findings(report), report, prefix, notes=True):
         yield f"{prefix}notes", "Notes", notes
@@ -74,6 +71,8 @@ def _section(
         case "collectives":
             more = partial(_collective, report=report, drawn=drawn, prefix=prefix)
             return table_section(table, prefix, more)
+        case "timeline":
+            return timeline_section(report, prefix, links)
         case "shardings":
             return table_section(table, prefix, partial(flows, report=report))
     return table_section(table, prefix, is_open=table.id in OPEN)
