@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import jax
-from jax.extend.source_info_util import register_exclusion
+from jax._src.source_info_util import register_exclusion  # jax.extend adds options of JAX, and calls miss its caches
 
 from ..protocol.events import End, Event, Script
 from ..protocol.request import Request

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax.extend.source_info_util import register_exclusion
+from jax._src.source_info_util import register_exclusion  # jax.extend adds options of JAX, and calls miss its caches
 
 from ..protocol.events import Memory
 from ..protocol.request import PROBES, Request, UsageError
