@@ -130,7 +130,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Counter[tuple[str, str, st
 
 
 def test_every_fault_is_found(base: Counter[tuple[str, str, str, str]]) -> None:
-    assert {name for _, _, _, name in base} == set(NAMES) - {"in_order"}
+    # With some versions of JAX what the partitioner inserts has no line.
+    found = {name for rule, _, _, name in base if (rule, name) != ("SS23", "elsewhere")}
+    assert found == set(NAMES) - {"in_order"}
     assert {rule for rule, _, _, _ in base} >= {"SS01", "SS22", "SS04", "SS19", "SS02", "SS25", "SS27", "SS28"}
 
 

@@ -41,7 +41,9 @@ def check(report: Report) -> Iterator[Finding]:
                 yield from _written(report, flow, place, number, block)
     for detour in inserted_detours(report, "all-gather"):
         known.add(detour.compiled)
-        yield _inserted(detour)
+        found = _inserted(detour)
+        lines.add(_line(found.place.source))
+        yield found
     for each in used_in_blocks(report, "all-gather"):
         if each.collective not in known and _line(each.collective.source) not in lines:
             yield _compiled(report, each)
