@@ -62,12 +62,12 @@ def _print(verdict: Verdict, console: Console) -> None:
     console.print(Text.assemble(outcome, " ", data(told)))
     for over in verdict.broken:
         for line in _over(over, verdict):
-            console.print(line)
+            console.print(line, soft_wrap=True)
     if verdict.changes is not None and verdict.differs:
         changed = [change for change in verdict.changes.changes if change.kind != "regrouped"]
         these = [(one, count * change.count) for change in changed for one, count in change.afters]
         for line in _offences(these, verdict):
-            console.print(data(f"    {line}"))
+            console.print(data(f"    {line}"), soft_wrap=True)
         console.print()
         print_diff(verdict.changes, console)
 
