@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from textual.content import Content
 
-from ..inspector.collectives.spelled import executions_text, kind_text, types_text
+from ..inspector.collectives.spelled import executions_text, groups_text, kind_text, mesh_of, types_text
 from ..inspector.render.tables.cost import term_text
 from ..inspector.render.why_lines import cause_line, remedy_line
 from ..inspector.report import Collective, CollectiveCause, Report
 from ..inspector.units import format_bytes, format_seconds, plural
-from ..parsers.sharding_syntax.mesh import MeshSyntax
-from .groups import are_many, group_lines, heading_of
+from .groups import are_many, group_lines
 from .mesh_grid import Picture, draw, traffic_of
 from .painted import axes_content, data, fact, folded, title
 from .palette import axis_hues
@@ -42,7 +41,7 @@ def collective_details(
     traffic, mesh = traffic_of(collective), mesh_of(collective, report)
     if are_many(traffic.groups):
         traffic = replace(traffic, shown=shown % len(traffic.groups))
-    yield from folded(title(heading_of(collective, traffic, mesh)), width)
+    yield from folded(title(groups_text(collective, mesh)), width)
     subject = report.capture.subject
     devices = (subject.device_assignment if subject is not None else ()) or tuple(range(mesh.size))
     yield from draw(Picture(mesh, traffic, devices, hues, width, height))
@@ -51,14 +50,6 @@ def collective_details(
         yield from group_lines(traffic, devices, width)
     yield Content("")
     yield from _facts(collective, width)
-
-
-def mesh_of(collective: Collective, report: Report) -> MeshSyntax:
-    """The mesh on which it is drawn: one that has its axes, else any of that many devices, else just the devices."""
-    named = {axis.name for axis in collective.axes or ()}
-    whole = [mesh for mesh in report.meshes if mesh.size == report.partitions and mesh.axes]
-    fitting = [mesh for mesh in whole if named <= {name for name, _ in mesh.axes}]
-    return next(iter(fitting or whole), MeshSyntax((("device", report.partitions),)))
 
 
 def _strategy(report: Report, collective: Collective, width: int) -> Iterator[Content]:

@@ -6,9 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from textual.content import Content
 
-from ..inspector.report import Collective
-from ..inspector.units import plural
-from ..parsers.sharding_syntax.mesh import MeshSyntax
 from ..parsers.sharding_syntax.replica_groups import Groups
 from .mesh_grid import Traffic
 from .painted import data
@@ -26,21 +23,6 @@ MAX_MEMBERS = 512
 def are_many(groups: Groups) -> bool:
     """Whether groups are shown one at a time."""
     return len(groups) > MAX_GROUPS or sum(map(len, groups)) > MAX_DEVICES
-
-
-def heading_of(collective: Collective, traffic: Traffic, mesh: MeshSyntax) -> str:
-    """`16 groups of 16 along fsdp; tp is fixed in each`."""
-    if collective.pairs:
-        return plural(len(collective.pairs), "transfer")
-    sizes = sorted({len(group) for group in traffic.groups})
-    words = f"{plural(len(traffic.groups), 'group')} of {' or '.join(map(str, sizes)) or '?'}"
-    # A part of an axis is neither whole in a group nor the same in all of it.
-    if not collective.axes or any(str(axis) != axis.name for axis in collective.axes) or len(traffic.groups) < 2:
-        return words
-    along = [axis.name for axis in collective.axes]
-    fixed = [name for name, size in mesh.axes if name not in along and size > 1]
-    rest = f"; {', '.join(fixed)} fixed in each" if fixed else ""
-    return f"{words} along {', '.join(along)}{rest}"
 
 
 def group_lines(traffic: Traffic, devices: Sequence[int], width: int) -> Iterator[Content]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from ...parsers.sharding_syntax.mesh import join_axes
+from ...parsers.sharding_syntax.mesh import MeshSyntax, join_axes
 from ..ir.types import ArrayType
 from ..report import WRITTEN, Collective, Report
 from ..units import plural
@@ -32,6 +33,35 @@ def axes_text(collective: Collective) -> str:
     if collective.axes is None:
         return plural(len(collective.groups), "group") if collective.groups else "?"
     return join_axes(collective.axes) or "none"
+
+
+def mesh_of(collective: Collective, report: Report) -> MeshSyntax:
+    """The mesh on which it is drawn: one that has its axes, else any of that many devices, else just the devices."""
+    named = {axis.name for axis in collective.axes or ()}
+    whole = [mesh for mesh in report.meshes if mesh.size == report.partitions and mesh.axes]
+    fitting = [mesh for mesh in whole if named <= {name for name, _ in mesh.axes}]
+    return next(iter(fitting or whole), MeshSyntax((("device", report.partitions),)))
+
+
+def groups_text(collective: Collective, mesh: MeshSyntax) -> str:
+    """`16 groups of 16 along fsdp; tp fixed in each`, or `8 transfers`."""
+    if collective.pairs:
+        return plural(len(collective.pairs), "transfer")
+    sizes = sorted({len(group) for group in collective.groups})
+    words = f"{plural(len(collective.groups), 'group')} of {' or '.join(map(str, sizes)) or '?'}"
+    # A part of an axis is neither whole in a group nor the same in all of it.
+    if not collective.axes or any(str(axis) != axis.name for axis in collective.axes) or len(collective.groups) < 2:
+        return words
+    along = [axis.name for axis in collective.axes]
+    fixed = [name for name, size in mesh.axes if name not in along and size > 1]
+    rest = f"; {', '.join(fixed)} fixed in each" if fixed else ""
+    return f"{words} along {', '.join(along)}{rest}"
+
+
+def transfer_text(collectives: Sequence[Collective]) -> str:
+    """`all-gather fsdp and 2 more`: what goes on at once, by the first of them."""
+    more = f" and {len(collectives) - 1} more" if len(collectives) > 1 else ""
+    return f"{kind_text(collectives[0])} {axes_text(collectives[0])}{more}"
 
 
 def types_text(collective: Collective) -> str:

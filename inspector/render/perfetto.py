@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from heapq import heappop, heappush
 from typing import Any
 
 from ..capture.output_file import OutputError
-from ..collectives.spelled import axes_text, kind_text
+from ..collectives.spelled import transfer_text
 from ..diff.targets import Comparison
 from ..pipeline import timeline
 from ..report import Report
@@ -62,19 +61,17 @@ def _trace(reports: Iterable[Report]) -> str:
 def _events(found: Timeline, report: Report) -> Iterator[dict[str, Any]]:
     yield _named("process_name", f"each device ({found.chip}, cost model)")
     threads = {COMPUTE: "compute", WAITING: "exposed communication", COPIES: "copies between memories"}
-    busy: list[tuple[float, int]] = []
-    for activity, entered, _ in found.unrolled(MAX_EVENTS):
-        start, end = entered + activity.start, entered + activity.end
+    for moment in found.unrolled(MAX_EVENTS):
+        activity, end = moment.activity, moment.end
         match activity.lane:
             case "compute":
                 thread = COMPUTE
             case "copies":
                 thread = COPIES
             case "links":
-                thread = heappop(busy)[1] if busy and busy[0][0] <= start else LINKS + len(busy)
-                heappush(busy, (end, thread))
+                thread = LINKS + moment.beside
                 threads.setdefault(thread, "transfers")
-        yield _complete(_title(activity), thread, start, end - start, _facts(activity, report))
+        yield _complete(_title(activity), thread, moment.start, end - moment.start, _facts(activity, report))
         if activity.exposed:
             yield _complete("waits", WAITING, end - activity.exposed, activity.exposed, {"for": _title(activity)})
     for thread, name in threads.items():
@@ -93,9 +90,7 @@ def _named(kind: str, name: str, thread: int = 0) -> dict[str, Any]:
 
 def _title(activity: Activity) -> str:
     """`all-gather fsdp`; of what is no transfer between devices, the instruction's name."""
-    named = [f"{kind_text(each)} {axes_text(each)}" for each in activity.collectives[:1]]
-    more = f" and {len(activity.collectives) - 1} more" if len(activity.collectives) > 1 else ""
-    return printable(f"{named[0]}{more}" if named else activity.instruction.name)
+    return printable(transfer_text(activity.collectives) if activity.collectives else activity.instruction.name)
 
 
 def _facts(activity: Activity, report: Report) -> dict[str, Any]:

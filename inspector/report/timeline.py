@@ -44,6 +44,19 @@ class Activity:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """An activity of a step, from its second of `start` to that of `end`.
+
+    Of transfers that go on at once each has another number `beside` the others, from 0.
+    """
+
+    activity: Activity
+    start: float
+    end: float
+    beside: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
     """One step on each device of a chip; `total` seconds, of which `exposed` are spent waiting for transfers."""
 
@@ -52,18 +65,20 @@ class Timeline:
     exposed: float
     activities: tuple[Activity, ...]
 
-    def unrolled(self, most: int) -> Iterator[tuple[Activity, float, int]]:
-        """At most so many activities in the order of the schedule, loops round by round.
+    def unrolled(self, most: int) -> Iterator[Moment]:
+        """At most so many activities in the order of the schedule, loops round by round."""
+        busy: list[float] = []
+        for activity, entered in islice(_unrolled(self.activities, 0.0), most):
+            start, end, beside = entered + activity.start, entered + activity.end, 0
+            if activity.lane == "links":
+                beside = next((number for number, until in enumerate(busy) if until <= start), len(busy))
+                busy[beside : beside + 1] = [end]
+            yield Moment(activity, start, end, beside)
 
-        Each with the second at which its computation was entered, and how many loops it is in.
-        """
-        return islice(_unrolled(self.activities, 0.0, 0), most)
 
-
-def _unrolled(activities: tuple[Activity, ...], entered: float, depth: int) -> Iterator[tuple[Activity, float, int]]:
+def _unrolled(activities: tuple[Activity, ...], entered: float) -> Iterator[tuple[Activity, float]]:
     for activity in activities:
-        yield activity, entered, depth
+        yield activity, entered
         rounds = activity.rounds or 1
         for number in range(rounds if activity.inside else 0):
-            begun = entered + activity.start + number * activity.seconds / rounds
-            yield from _unrolled(activity.inside, begun, depth + 1)
+            yield from _unrolled(activity.inside, entered + activity.start + number * activity.seconds / rounds)

@@ -48,19 +48,19 @@ def test_of_samples(sample: SampleCapture, function: str) -> None:
 def adds_up_to_the_cost(found: Timeline, report: Report) -> None:
     assert report.cost is not None
     assert report.cost.total >= found.total >= max(each.end for each in found.activities) * (1 - SLACK)
-    exposed = sum(activity.exposed for activity, _, _ in found.unrolled(MOST))
+    exposed = sum(moment.activity.exposed for moment in found.unrolled(MOST))
     assert exposed == pytest.approx(report.cost.waiting) == pytest.approx(found.exposed)
-    sent = sum(each.wire_bytes or 0 for activity, _, _ in found.unrolled(MOST) for each in activity.collectives)
+    sent = sum(each.wire_bytes or 0 for moment in found.unrolled(MOST) for each in moment.activity.collectives)
     assert sent == sum((c.wire_bytes or 0) * (c.executions or 1) for c in report.collectives if c.stage == "hlo")
 
 
 def computes_or_waits(found: Timeline) -> None:
     """A device does one thing at a time."""
     busy = []
-    for activity, entered, _ in found.unrolled(MOST):
-        end = entered + activity.end
+    for moment in found.unrolled(MOST):
+        activity, end = moment.activity, moment.end
         if activity.lane == "compute" and not activity.inside:
-            busy.append((entered + activity.start, end))
+            busy.append((moment.start, end))
         elif activity.exposed:
             busy.append((end - activity.exposed, end))
     assert all(one[1] <= other[0] + found.total * SLACK for one, other in pairwise(sorted(busy)))

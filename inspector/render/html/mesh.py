@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ....parsers.sharding_syntax.mesh import MeshSyntax
 from ....parsers.sharding_syntax.replica_groups import Groups
-from ...collectives.spelled import axes_text
+from ...collectives.spelled import axes_text, groups_text, mesh_of
 from ...ir.meshes import partitions_of
 from ...report import Collective, Report
-from ...units import plural
 from .elements import element, text
 
 SIDE, GAP, MARGIN = 26, 6, 30
@@ -36,17 +35,10 @@ def drawings(report: Report, collectives: Iterable[Collective]) -> Mapping[objec
     for collective in collectives:
         key = mesh_key(collective)
         if key not in found and len(found) < MAX_DRAWINGS and (collective.groups or collective.pairs):
-            mesh = _mesh_of(collective, report)
+            mesh = mesh_of(collective, report)
             if mesh.size <= MAX_DEVICES:
                 found[key] = _drawing(mesh, collective, report)
     return found
-
-
-def _mesh_of(collective: Collective, report: Report) -> MeshSyntax:
-    named = {axis.name for axis in collective.axes or ()}
-    whole = [mesh for mesh in report.meshes if mesh.size == report.partitions and mesh.axes]
-    fitting = [mesh for mesh in whole if named <= {name for name, _ in mesh.axes}]
-    return next(iter(fitting or whole), MeshSyntax((("device", report.partitions),)))
 
 
 def _drawing(mesh: MeshSyntax, collective: Collective, report: Report) -> str:
@@ -68,15 +60,11 @@ def _drawing(mesh: MeshSyntax, collective: Collective, report: Report) -> str:
 
 
 def _caption(mesh: MeshSyntax, collective: Collective) -> str:
-    if collective.pairs:
-        more = f", {MAX_LINES} of them drawn" if len(collective.pairs) > MAX_LINES else ""
-        return f"{axes_text(collective)}: {plural(len(collective.pairs), 'transfer')}{more}"
-    sizes = sorted({len(group) for group in collective.groups})
-    named = {axis.name for axis in collective.axes or ()}
-    fixed = [name for name, size in mesh.axes if name not in named and size > 1] if named else []
-    rule = f" along {axes_text(collective)}" if named else ""
-    others = f", {', '.join(fixed)} fixed" if fixed else ""
-    return f"{plural(len(collective.groups), 'group')} of {' or '.join(map(str, sizes))}{rule}{others}"
+    words = groups_text(collective, mesh)
+    if not collective.pairs:
+        return words
+    more = f", {MAX_LINES} of them drawn" if len(collective.pairs) > MAX_LINES else ""
+    return f"{axes_text(collective)}: {words}{more}"
 
 
 def _places(mesh: MeshSyntax, side: int, gap: int) -> dict[int, tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ...collectives.spelled import axes_text, kind_text
+from ...collectives.spelled import transfer_text
 from ...pipeline import timeline
 from ...report import Collective, Report
 from ...report.timeline import Activity, Timeline
@@ -49,9 +49,8 @@ def timeline_section(report: Report, prefix: str, links: Mapping[Collective, str
 
 
 def _bars(found: Timeline, report: Report, links: Mapping[Collective, str]) -> Iterator[Bar]:
-    busy: list[float] = []
-    for activity, entered, _ in found.unrolled(MAX_ACTIVITIES):
-        start, end = entered + activity.start, entered + activity.end
+    for moment in found.unrolled(MAX_ACTIVITIES):
+        activity, start, end = moment.activity, moment.start, moment.end
         title = _title(activity)
         says = f"{title}, {format_seconds(activity.seconds)} from {format_seconds(start)}"
         place = activity.source.function_text(report.script)
@@ -63,19 +62,16 @@ def _bars(found: Timeline, report: Report, links: Mapping[Collective, str]) -> I
         elif activity.lane == "copies":
             yield Bar("copies", "copies", start, end, title, says)
         else:
-            free = next((number for number, until in enumerate(busy) if until <= start), len(busy))
-            busy[free : free + 1] = [end]
             says += f", {format_seconds(activity.exposed)} of it exposed"
             link = links.get(activity.collectives[0], "") if activity.collectives else ""
-            yield Bar(f"transfers {free + 1}", "links", start, end, title, says, link=link)
+            yield Bar(f"transfers {moment.beside + 1}", "links", start, end, title, says, link=link)
         if activity.exposed:
             yield Bar("waits", "waits", end - activity.exposed, end, f"waits for {title}", f"waits for {says}")
 
 
 def _title(activity: Activity) -> str:
     if activity.collectives:
-        first = activity.collectives[0]
-        return f"{kind_text(first)} {axes_text(first)}"
+        return transfer_text(activity.collectives)
     if activity.inside and activity.instruction.opcode == "while":
         return f"loop × {'?' if activity.rounds is None else activity.rounds}"
     return activity.instruction.name
