@@ -18,6 +18,7 @@ from aiohttp import web
 from textual_serve.server import Server
 
 from shardscope.exit_code import ExitCode
+from shardscope.signals import SIGNALLED
 from shardscope.terminal import say
 
 LOOPBACK = "127.0.0.1"
@@ -46,15 +47,14 @@ class LoopbackServer(Server):  # type: ignore[misc]
 
     def until_stopped(self) -> ExitCode:
         """Serve until a signal ends it."""
-        said = "the screen is at {}\nwhoever has this address can use it; Ctrl+C ends it"
-        for line in said.format(self.address).splitlines():
-            say(line)
+        say(f"the screen is at {self.address}")
+        say("whoever has this address can use it; Ctrl+C ends it")
         stopped: list[int] = []
         loop = asyncio.new_event_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._stop, stopped, number)
         web.run_app(self._make_app(), sock=self._socket, handle_signals=False, loop=loop, print=None, access_log=None)
-        return ExitCode(128 + stopped[0]) if stopped and stopped[0] != signal.SIGINT else ExitCode.DONE
+        return ExitCode(SIGNALLED + stopped[0]) if stopped and stopped[0] != signal.SIGINT else ExitCode.DONE
 
     def _stop(self, stopped: list[int], number: int) -> None:
         stopped.append(number)

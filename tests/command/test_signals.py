@@ -113,6 +113,7 @@ def test_worktrees_of_others_stay(repository: Path, tmp_path: Path) -> None:
     assert len(worktrees(repository)) == 2
 
 
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # a program is executed in the place of the fork
 @pytest.mark.parametrize("ignored", [False, True])
 def test_a_terminal_that_is_closed(tmp_path: Path, ignored: bool) -> None:
     """The screen ends, whether the end of the terminal is signalled or only seen."""
