@@ -54,7 +54,7 @@ class Workload:
         """The work of one instruction, not that of the computations that it calls as a loop or a branch."""
         if instruction.opcode in FREE or instruction.opcode.endswith("-done"):
             return Work()
-        operands = self._operands(instruction)
+        operands = instruction.operand_types
         if instruction.opcode == "fusion" and (fused := self.called(instruction)) is not None:
             moved = sum(map(self._bytes, fused.results(instruction.type)))
             for number, type in enumerate(operands):
@@ -98,12 +98,8 @@ class Workload:
             if instruction.opcode == "fusion" and (fused := self.called(instruction)) is not None:
                 total += Work(fused.flops, fused.narrow)
             elif instruction.opcode in ("dot", "convolution", "custom-call"):
-                total += self._products(instruction, self._operands(instruction))
+                total += self._products(instruction, instruction.operand_types)
         return total
-
-    def _operands(self, instruction: Instruction) -> list[HloType | None]:
-        known = (instruction.computation.instruction(name) for name in instruction.operands)
-        return [None if found is None else found.type for found in known]
 
     def _bytes(self, type: HloType | None) -> int:
         """Bytes in the device's own memory; types of unknown size count as nothing."""

@@ -19,7 +19,7 @@ from .call import CALLING, LITERAL, Call, Operand, backend_config, parse_call
 from .fields import Metadata, fields, parse_metadata, plain, without_remarks
 from .reading import read_instruction
 from .sections import Statement
-from .types import HloType, parse_type
+from .types import HloType, element_type, parse_type
 
 if TYPE_CHECKING:
     from ..sharding_syntax.gspmd import Sharding
@@ -116,6 +116,12 @@ class Instruction:
     def references(self) -> tuple[Operand, ...]:
         """Its operands, including those that are one element of an instruction's result."""
         return self.call.operands if self._has_operands else ()
+
+    @property
+    def operand_types(self) -> tuple[HloType | None, ...]:
+        """The types of its operands; None of those that are not in its computation."""
+        made = ((self.computation.instruction(each.name), each.index) for each in self.references)
+        return tuple(None if one is None else element_type(one.type, index) for one, index in made)
 
     @property
     def literal(self) -> str | None:

@@ -6,7 +6,7 @@ Source of the notions: XLA, xla/shape.h and xla/layout.h.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -112,6 +112,15 @@ def read_type(text: str) -> HloType:
 
 
 _ARRAY_PARTS = re.compile(r"(\w+)(\[[^\]]*\])(.*)", re.DOTALL)
+
+
+def element_type(type: HloType, path: Iterable[int]) -> HloType | None:
+    """The type of an element of a tuple, of an element of that, …; None where there is no such element."""
+    for index in path:
+        if not isinstance(type, TupleShape) or index >= len(type.elements):
+            return None
+        type = type.elements[index]
+    return type
 
 
 def _array(dtype: str, dims: str, layout: str | None) -> ArrayShape:

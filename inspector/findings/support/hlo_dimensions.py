@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ....parsers.errors import ParseError
 from ....parsers.hlo import ArrayShape, Instruction
-from ....parsers.hlo.types import HloType, TupleShape, parse_layout
+from ....parsers.hlo.types import HloType, element_type, parse_layout
 from ...catalog.opcodes import HLO_ELEMENTWISE
 from .hlo_values import HloUse
 
@@ -124,12 +124,7 @@ def _in_memory(type: HloType | None) -> tuple[int, ...] | None:
 
 def operand_type(use: HloUse) -> HloType | None:
     """The type of what an instruction takes."""
-    type: HloType = use.value.instruction.type
-    for number in use.value.path:
-        if not isinstance(type, TupleShape) or number >= len(type.elements):
-            return None
-        type = type.elements[number]
-    return type
+    return element_type(use.value.instruction.type, use.value.path)
 
 
 def dims_of(type: HloType | None) -> tuple[int, ...] | None:

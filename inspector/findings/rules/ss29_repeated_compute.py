@@ -1,0 +1,151 @@
+"""SS29: matrix products that several devices compute from the same values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ....parsers.hlo import Instruction
+from ....parsers.sharding_syntax.mesh import AxisRef, join_axes
+from ...collectives.context import context_of
+from ...cost.matmul import matmul_flops
+from ...cost.places import machine_of
+from ...execution_counts.hlo_executions import HloExecutions
+from ...ir.meshes import axes_of_groups
+from ...ir.types import array_type
+from ...report import Finding, FindingPlace, Report, SourcePosition
+from ...units import format_count, format_seconds
+from ..rule import Rule, advice, finding
+from ..support.device_classes import Classes, device_classes
+
+MIN_REPEATED_FLOPS = 1 << 20
+"""Operations of a device in one run that another one does as well."""
+
+MIN_SHARE = 0.1
+"""Of all operations of matrix products in one run."""
+
+MAX_PARTITIONS = 1 << 12
+
+PRODUCTS = ("dot", "convolution")
+
+
+class _Product(NamedTuple):
+    """A product, and its operations on a device in one run, of which `repeated` would be less if none did the same."""
+
+    instruction: Instruction
+    flops: int
+    runs: int
+    repeated: float
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """The products that devices along some axes repeat, those along the same axes together."""
+    products = _products(report)
+    total = sum(flops for _, flops, _ in products)
+    least = report.thresholds.get(RULE.id, MIN_REPEATED_FLOPS)
+    context = context_of(report.program)
+    stage = report.program.stage("hlo-spmd")
+    if stage is None or not 1 < context.partitions <= MAX_PARTITIONS or total < least:
+        return
+    groups: dict[tuple[AxisRef, ...], list[_Product]] = {}
+    classes = device_classes(stage, context, (instruction for instruction, _, _ in products))
+    for instruction, flops, runs in products:
+        alike = classes.get(instruction.start)
+        axes = None if alike is None else _axes(report, alike)
+        if alike is not None and axes:
+            repeated = flops * (1 - len(set(alike)) / len(alike))
+            groups.setdefault(axes, []).append(_Product(instruction, flops, runs, repeated))
+    for axes, found in groups.items():
+        repeated = sum(each.repeated for each in found)
+        if repeated >= max(least, MIN_SHARE * total):
+            yield _found(report, axes, found, repeated, total)
+
+
+def _products(report: Report) -> list[tuple[Instruction, int, int]]:
+    """The products of the partitioned program, each with its operations on a device in one run, and how often it runs.
+
+    What runs an unknown number of times counts once.
+    """
+    stage = report.program.stage("hlo-spmd")
+    module = None if stage is None else stage.hlo
+    if module is None:
+        return []
+    executions, found = HloExecutions(module), []
+    for each in module.with_opcode(PRODUCTS):
+        flops = matmul_flops(each, each.operand_types)
+        runs = executions.of(each.computation.name).count
+        runs = 1 if runs is None else runs
+        if flops and runs:
+            found.append((each, flops * runs, runs))
+    return found
+
+
+def _axes(report: Report, classes: Classes) -> tuple[AxisRef, ...] | None:
+    """The axes along which devices are of one class."""
+    members: dict[int, list[int]] = {}
+    for partition, number in enumerate(classes):
+        members.setdefault(number, []).append(partition)
+    groups = tuple(map(tuple, members.values()))
+    return next((axes for mesh in report.program.meshes if (axes := axes_of_groups(groups, mesh)) is not None), None)
+
+
+def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], repeated: float, total: int) -> Finding:
+    largest = max(products, key=lambda each: each.repeated)
+    frames, over = largest.instruction.frames, join_axes(axes)
+    several = f"{len(products)} matmuls are" if len(products) > 1 else "a matmul is"
+    return finding(
+        RULE,
+        FindingPlace(
+            largest.instruction.name,
+            SourcePosition.exact(frames) if frames else SourcePosition((), "none"),
+            "hlo-spmd",
+            largest.instruction.span,
+        ),
+        f"{several} repeated by all devices along {over}: {repeated / total:.0%} of the FLOPs of a run",
+        confidence="proved",
+        axes=axes,
+        evidence=(*_listed(report, products), _amount(report, repeated, total)),
+        fixes=advice(
+            f"shard a dimension of an operand over {over}, such as the batch, unless sending takes longer than it saves"
+        ),
+    )
+
+
+def _listed(report: Report, products: list[_Product]) -> Iterator[tuple[str, str]]:
+    """The products by line, those that repeat most first."""
+    lines: dict[str, Counter[str]] = {}
+    for each in sorted(products, key=lambda each: -each.repeated):
+        where = SourcePosition.exact(each.instruction.frames).text(report.script) or "no line known"
+        taken = " · ".join(str(array_type(type)) for type in each.instruction.operand_types[:2] if type is not None)
+        lines.setdefault(where, Counter())[taken] += each.runs
+    for where, texts in list(lines.items())[:6]:
+        yield where, "; ".join(f"{count} × {text}" for text, count in texts.most_common(4))
+
+
+def _amount(report: Report, repeated: float, total: int) -> tuple[str, str]:
+    machine = machine_of(report.program)
+    seconds = "" if machine is None else f", {format_seconds(repeated / machine.chip.figure('flops'))} at the peak rate"
+    text = f"{format_count(int(repeated))} of {format_count(total)} FLOP on each device{seconds}"
+    return "more than once", text
+
+
+RULE = Rule(
+    id="SS29",
+    slug="repeated-compute",
+    severity="warning",
+    finds="Matrix products that all devices along a mesh axis compute from the same values.",
+    why="The axis makes nothing faster there: with a dimension of an operand sharded over it, each device would do its"
+    " part. Mostly the batch is not sharded over an axis that was meant for it, or a constraint says `P()`.",
+    proof="In the program out of the partitioner, each operand is followed back to arguments and their shardings,"
+    " through collectives, loops and branches: devices of one class hold the same operands. Silent below 10 % of the"
+    " operations of all products of a run, and where anything in between is unknown, such as a custom call.",
+    faulty="""x = jax.device_put(x, NamedSharding(mesh, P("data")))  # the mesh has data and model
+y = x @ w  # w is P(): all devices along model compute the same""",
+    repaired="""x = jax.device_put(x, NamedSharding(mesh, P(("data", "model"))))
+y = x @ w""",
+    check=check,
+    by_hand="which dimension to shard depends on what the result is used for, and on what it costs to send",
+    threshold=MIN_REPEATED_FLOPS,
+    threshold_is="floating-point operations that a device repeats in a run",
+)

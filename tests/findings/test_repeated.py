@@ -1,0 +1,67 @@
+"""Which devices compute the same products: compared with the values that JAX computes on each of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+import pytest
+from shardscope.inspector.collectives.context import context_of
+from shardscope.inspector.findings.support.device_classes import device_classes
+from shardscope.inspector.ir.program import Program
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import Finding
+
+from tests.findings.test_variants import PROGRAMS, captured, libtpu, pytestmark  # noqa: F401
+
+FINER = {"with_some"}
+"""Functions of which some devices hold the same although they compute different things, or nothing."""
+
+
+def first_alike(classes: Sequence[object]) -> list[int]:
+    return [classes.index(each) for each in classes]
+
+
+def test_devices_of_one_class_hold_the_same() -> None:
+    capture = captured("repeated", "program")
+    values = {name: [*map(int, held)] for name, *held in map(str.split, capture.stdout.splitlines())}
+    program = Program(capture)
+    stage = program.stage("hlo-spmd")
+    assert stage is not None
+    module = stage.hlo
+    assert module is not None
+    dots = module.with_opcode("dot")
+    found = device_classes(stage, context_of(program), dots)
+    lines = {
+        line: node.name
+        for node in ast.parse((PROGRAMS / "repeated.py").read_bytes()).body
+        if isinstance(node, ast.FunctionDef)
+        for line in range(node.lineno, (node.end_lineno or 0) + 1)
+        if node.name in values
+    }
+    seen = {}
+    for dot in dots:
+        (name,) = {lines[frame.line] for frame in dot.frames if frame.line in lines}
+        classes = first_alike(found[dot.start])
+        seen[name] = classes
+        assert all(values[name][device] == values[name][other] for device, other in enumerate(classes)), name
+        assert classes == values[name] or name in FINER, name
+    assert seen.keys() == values.keys()
+    assert len({tuple(classes) for classes in seen.values()}) > 5
+
+
+def findings(function: str, target: str = "cpu") -> list[Finding]:
+    return [each for each in inspect(captured("shares", function, target=target)).findings if each.rule == "SS29"]
+
+
+@pytest.mark.parametrize("target", ["cpu", pytest.param("tpu:v5p:2x2x2", marks=libtpu)])
+def test_what_counts_is_found(target: str) -> None:
+    (found,) = findings("large", target)
+    assert [axis.name for axis in found.axes] == ["y"]
+    # One of two products is done twice, on rows twice as many: half of two thirds.
+    assert "33%" in found.message
+    assert found.place.source.function == "large"
+
+
+def test_small_products_are_not_said() -> None:
+    assert findings("small") == []
