@@ -8,9 +8,10 @@ JAX ?=
 # What is installed beside the package for the checks; with tpu, tests of targets have a compiler for TPUs.
 EXTRAS ?= dev,pictures
 SAMPLE ?= fsdp_tp:grad
-# What is mutated, and the tests that are to catch it.
+# What is mutated, the tests that are to catch it, and how many mutants.
 PLACES ?= inspector parsers
 TESTS ?= tests
+COUNT ?= 200
 
 .PHONY: demo check lint types test newest compat faults mutate bench grammars schema rules picture clean
 
@@ -45,11 +46,13 @@ compat:
 
 # Calls of the system that fail one by one, and signals, in every command: a table, in about an hour.
 faults: $(VENV)/.checks
-	$(BIN)/python tools/faults.py
+	$(BIN)/python -m tools.faults
 
 # Small faults in the product that its tests must catch: make mutate PLACES=inspector/check TESTS=tests/inspector/test_check.py
-mutate: $(VENV)/.checks
-	$(BIN)/python tools/mutate.py $(PLACES) --tests $(TESTS)
+# It needs Python 3.12, for `sys.monitoring`, and the right to mount, for a namespace in which mutants do no harm.
+mutate:
+	@python=$$(tools/newest-python) && $(MAKE) .venv-newest/.checks VENV=.venv-newest PYTHON="$$python" EXTRAS=dev
+	nice -n 15 .venv-newest/bin/python -m tools.mutate $(PLACES) --tests $(TESTS) --count $(COUNT)
 
 bench: $(VENV)/.checks
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

@@ -1,0 +1,94 @@
+"""The commands that are tried, and the files that they take."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from importlib.util import find_spec
+from pathlib import Path
+
+SCRIPT = """
+import jax, jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec as P
+mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+@jax.jit
+@jax.shard_map(mesh=mesh, in_specs=P("x"), out_specs=P())
+def fn(v):
+    return jax.lax.psum(v, "x")
+inputs = (jnp.arange(8.0),)
+if __name__ == "__main__":
+    fn(*inputs)
+"""
+
+FAST: dict[str, Sequence[str]] = {
+    "open": ("open", "kept.shardscope"),
+    "open -o": ("open", "kept.shardscope", "--format", "json", "-o", "out"),
+    "open text": ("open", "text.hlo", "--format", "markdown"),
+    "diff": ("diff", "kept.shardscope", "kept.shardscope"),
+    "check": ("check", "kept.shardscope", "--golden", "golden.json", "--budget", "all-reduce: none"),
+    "check --update": ("check", "kept.shardscope", "--golden", "other/golden.json", "--update"),
+    "explain": ("explain", "psum"),
+    "open html": ("open", "kept.shardscope", "--format", "html", "-o", "out"),
+    "open perfetto": ("open", "timed.shardscope", "--format", "perfetto", "-o", "out"),
+    "diff -o": ("diff", "kept.shardscope", "timed.shardscope", "--format", "markdown", "-o", "out"),
+    "rules": ("rules",),
+    "samples": ("samples",),
+}
+SLOW: dict[str, Sequence[str]] = {
+    "run": ("run", "script.py:fn", "--save", "saved", "--format", "json"),
+    "run --no-live": ("run", "script.py:fn", "--no-live"),
+    "diff --git": ("diff", "script.py:fn", "--git", "HEAD"),
+    "trace": ("trace", "--devices", "4", "script.py"),
+    "trace --save": ("trace", "--save", "saved", "--match", "fn", "--format", "json", "--devices", "4", "script.py"),
+    "check script": ("check", "script.py:fn", "--budget", "all-reduce: none"),
+    "run --verify": ("run", "missing_reduce_scatter:faulty", "--no-live", "--verify"),
+    "targets": ("targets",),
+    "ranks": ("ranks", "--processes", "2", "--devices", "4", "script.py"),
+}
+ENDLESS: dict[str, Sequence[str]] = {
+    "run --watch": ("run", "script.py:fn", "--watch", "--format", "tui"),
+    "open screen": ("open", "kept.shardscope", "--format", "tui"),
+    "serve": ("serve", "open", "kept.shardscope"),
+}
+"""What ends by a signal alone, on a terminal."""
+
+
+def prepare(folder: Path) -> None:
+    """The files that the commands take."""
+    (folder / "script.py").write_text(SCRIPT)
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@x", "-C", str(folder)]
+    for arguments in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
+        subprocess.run([*git, *arguments], check=True)
+    (folder / "script.py").write_text(SCRIPT.replace("return jax", "return 2 * jax"))
+    target = ("--target", "tpu:v5e:2x2") if find_spec("libtpu") else ()
+    for command in (
+        ("run", "psum", "--no-live", "--save", "kept.shardscope", "-o", "report"),
+        ("run", "psum", "--no-live", *target, "--save", "timed.shardscope", "-o", "report"),
+        ("check", "kept.shardscope", "--golden", "golden.json", "--update"),
+    ):
+        whole = [sys.executable, "-m", "shardscope", *command]
+        subprocess.run(whole, cwd=folder, check=True, capture_output=True)
+    from shardscope.inspector.load import load
+
+    found = load(str(folder / "kept.shardscope")).stage("hlo")
+    assert found is not None
+    (folder / "text.hlo").write_bytes(found.source.data)
+
+
+def import_what_it_needs(folder: Path, command: Sequence[str]) -> None:
+    """Run a command in this process, so that the calls that are counted in its forks are its own."""
+    import shardscope.tui.app  # noqa: F401 (what has no end is not run)
+
+    from shardscope.cli import main
+
+    if command in ENDLESS.values():
+        return
+
+    here = os.getcwd()
+    os.chdir(folder)
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        main(command)
+    os.chdir(here)
