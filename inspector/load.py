@@ -13,9 +13,20 @@ from ..parsers.source import Source, Span
 from ..parsers.text.modules import Part, language, other_format, parts
 from ..parsers.text.repair import restored
 from .capture import file
-from .capture.dumps import File, capture_of, in_archive, in_folder, in_text, place_among_passes, plain, read, stage_of
+from .capture.dumps import (
+    MAX_WRAPPINGS,
+    File,
+    capture_of,
+    in_archive,
+    in_folder,
+    in_text,
+    place_among_passes,
+    plain,
+    read,
+    stage_of,
+)
 from .capture.model import STAGES, Capture, Message, Stage
-from .capture.packed import ZIP, members
+from .capture.packed import ZIP, Allowance, members
 from .units import plural
 
 
@@ -38,14 +49,17 @@ def load(path: str, module: str | None = None, python: str | None = None) -> Cap
 
 def load_bytes(name: str, data: bytes, module: str | None = None, python: str | None = None) -> Capture:
     """What a file of that name holds; raises as `load` does."""
+    allowance = Allowance(len(data))
+    for _ in range(MAX_WRAPPINGS):
+        if not data.startswith(ZIP):
+            break
+        files = [File(*member) for member in members(name, data, allowance)]
+        if len(files) != 1 or module is not None:
+            return capture_of(in_archive(name, files, python, allowance), module, name)
+        name, data = f"{name}/{files[0].name}", files[0].read()
     if file.is_capture(data):
-        return file.read(name, BytesIO(data))
-    if data.startswith(ZIP):
-        files = [File(*member) for member in members(name, data)]
-        if len(files) == 1 and module is None:
-            return load_bytes(f"{name}/{files[0].name}", files[0].read(), python=python)
-        return capture_of(in_archive(name, files, python), module, name)
-    return _of_text(Source(name, plain(name, data, python)), module)
+        return file.read(name, BytesIO(data), allowance.left)
+    return _of_text(Source(name, plain(name, data, python, allowance)), module)
 
 
 def _of_text(source: Source, module: str | None) -> Capture:

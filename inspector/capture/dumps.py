@@ -13,7 +13,7 @@ from ...parsers.source import Source
 from ...parsers.text.modules import Part, language
 from .binaries import text_of
 from .model import STAGES, Capture, CaptureError, Message, Stage
-from .packed import unpacked
+from .packed import Allowance, unpacked
 from .passes import changes, place_of
 
 MAX_BYTES = 1 << 32
@@ -67,19 +67,19 @@ Modules = dict[str, dict[str, Text]]
 
 def in_folder(folder: Path, python: str | None) -> Modules:
     """The modules in a folder and those below it; raises CaptureError where there is none."""
-    paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink())
-    files = (File(path.relative_to(folder).as_posix(), path.stat().st_size, partial(read, path)) for path in paths)
-    modules = _in_files(files, python)
+    paths = filter(is_regular, sorted(folder.rglob("*")))
+    files = [File(path.relative_to(folder).as_posix(), path.stat().st_size, partial(read, path)) for path in paths]
+    modules = _in_files(files, python, Allowance(sum(file.size for file in files)))
     if not modules:
         raise CaptureError(f"{folder} holds no dump of XLA's or JAX's; a single text can be opened by its own path")
     return modules
 
 
-def in_archive(name: str, files: Sequence[File], python: str | None) -> Modules:
+def in_archive(name: str, files: Sequence[File], python: str | None, allowance: Allowance) -> Modules:
     """The modules in a zip archive: those of a dump, else of each text; raises CaptureError where there is none."""
-    modules = _in_files(files, python)
+    modules = _in_files(files, python, allowance)
     for file in () if modules else files:
-        data = unpacked(f"{name}/{file.name}", file.read())
+        data = unpacked(f"{name}/{file.name}", file.read(), allowance)
         if language(data) is not None:
             modules[file.name] = {stage_of(data): Text(len(data), partial(Source, file.name, data))}
     if not modules:
@@ -87,31 +87,31 @@ def in_archive(name: str, files: Sequence[File], python: str | None) -> Modules:
     return modules
 
 
-def plain(name: str, data: bytes, python: str | None) -> bytes:
+def plain(name: str, data: bytes, python: str | None, allowance: Allowance) -> bytes:
     """The text in a file: unpacked, and printed where it is no text. Raises CaptureError."""
     for _ in range(MAX_WRAPPINGS):
-        inner = unpacked(name, data)
+        inner = unpacked(name, data, allowance)
         if inner is data:
             break
         data = inner
     return text_of(name, data, python)
 
 
-def _in_files(files: Iterable[File], python: str | None) -> Modules:
+def _in_files(files: Iterable[File], python: str | None, allowance: Allowance) -> Modules:
     modules: Modules = {}
     # The same module may be there as text and as a protocol buffer.
     for file in sorted(files, key=lambda file: (file.name.endswith(".pb"), file.name)):
         path = PurePosixPath(file.name)
         for stage in (*stages_named(path.name), *([path.name] if place_of(path.name) else [])):
             found = _MODULE.match(path.name) or _MODULE.match(path.parent.name)
-            text = Text(file.size, partial(_source, file, python))
+            text = Text(file.size, partial(_source, file, python, allowance))
             # Two files of `hlo-before` may be there; the one right before the partitioner sorts first.
-            modules.setdefault(found[0] if found else path.parent.name, {}).setdefault(stage, text)
+            modules.setdefault(found[0] if found else path.parent.name or path.name, {}).setdefault(stage, text)
     return modules
 
 
-def _source(file: File, python: str | None) -> Source:
-    return Source(file.name, plain(file.name, file.read(), python))
+def _source(file: File, python: str | None, allowance: Allowance) -> Source:
+    return Source(file.name, plain(file.name, file.read(), python, allowance))
 
 
 def in_text(source: Source, parts: Sequence[Part]) -> Modules:
@@ -183,6 +183,11 @@ def place_among_passes(name: str, data: bytes) -> str:
     if language(data) == "hlo" and b"HloModule" not in data and not stages_named(PurePosixPath(name).name):
         return "there is no HloModule line: which stage this is, is not known; it is read as the compiled program"
     return ""
+
+
+def is_regular(path: Path) -> bool:
+    """Whether a path in a folder of somebody else's is a file of that folder: no link, no pipe, no device."""
+    return path.is_file() and not path.is_symlink()
 
 
 def read(path: Path) -> bytes:

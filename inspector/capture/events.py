@@ -14,6 +14,7 @@ from ...parsers.source import Source
 from .model import STAGES, Capture, CaptureError, Stage
 from .protocol import events as sent
 from .protocol.events import EVENTS, TEXTS, Event
+from .protocol.trace import MAX_PROGRAMS, CompiledProgram
 from .protocol.values import Gradients, Probe, Probed, Reference
 from .protocol.wire import SCHEMA, Frame
 from .tags import plain, tagged, untagged
@@ -68,6 +69,8 @@ def _check(event: Event) -> None:
             raise CaptureError(f"not a capture of this version: {schema[:100]!r}, not {SCHEMA!r}")
         case sent.Stage(name) if name not in STAGES:
             raise CaptureError(f"a stage event for {name[:100]!r}, which is no stage")
+        case CompiledProgram(number) if not 0 <= number < MAX_PROGRAMS:
+            raise CaptureError(f"a program with the number {number}, which none has")
         case sent.Equations(numbers) if len(numbers) % NUMBERS:
             raise CaptureError("an equations event that does not have three numbers for each operation")
         case sent.Subject(meshes=meshes):

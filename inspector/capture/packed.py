@@ -31,6 +31,17 @@ ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 """How an archive begins, and an empty one."""
 
 
+class Allowance:
+    """Bytes that may still be unpacked of what somebody opens, however its files are wrapped in each other.
+
+    Arguments:
+        packed: how many bytes there are before anything is unpacked.
+    """
+
+    def __init__(self, packed: int) -> None:
+        self.most = self.left = max_unpacked(packed)
+
+
 def max_unpacked(packed: int) -> int:
     """Return how many bytes a file of so many may unpack to."""
     available = available_bytes()
@@ -38,17 +49,17 @@ def max_unpacked(packed: int) -> int:
     return min(MAX_BYTES, by_memory, max(SMALL_BYTES, packed * MAX_RATIO))
 
 
-def unpacked(name: str, data: bytes) -> bytes:
+def unpacked(name: str, data: bytes, allowance: Allowance) -> bytes:
     """Return what a compressed file holds; the data itself where it is not compressed.
 
     Raises:
         UnreadableFileError: it is damaged, holds too much, or cannot be unpacked here.
     """
     opener = next((opener for magic, opener in _OPENERS.items() if data.startswith(magic)), None)
-    return data if opener is None else _read(name, lambda: opener(BytesIO(data)), max_unpacked(len(data)))
+    return data if opener is None else _read(name, lambda: opener(BytesIO(data)), allowance)
 
 
-def members(name: str, data: bytes) -> Iterator[tuple[str, int, Callable[[], bytes]]]:
+def members(name: str, data: bytes, allowance: Allowance) -> Iterator[tuple[str, int, Callable[[], bytes]]]:
     """Yield the files in a zip archive: name, size as the archive states it, and a function that reads it.
 
     Raises:
@@ -59,32 +70,37 @@ def members(name: str, data: bytes) -> Iterator[tuple[str, int, Callable[[], byt
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
         raise UnreadableFileError(f"cannot read {name}: {error}") from error
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-    most = max_unpacked(len(data))
-    if len(entries) > MAX_MEMBERS or sum(entry.file_size for entry in entries) > most:
-        raise UnreadableFileError(f"cannot read {name}: it unpacks to more than {format_bytes(most)}")
+    if len(entries) > MAX_MEMBERS or sum(entry.file_size for entry in entries) > allowance.left:
+        raise _too_large(name, allowance)
     for entry in entries:
         # What is stated may be too little.
-        read = _member_reader(f"{name}/{entry.filename}", archive, entry, most)
+        read = _member_reader(f"{name}/{entry.filename}", archive, entry, allowance)
         yield entry.filename, entry.file_size, read
 
 
-def _member_reader(name: str, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> Callable[[], bytes]:
-    return lambda: _read(name, lambda: archive.open(entry), most)
+def _member_reader(
+    name: str, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, allowance: Allowance
+) -> Callable[[], bytes]:
+    return lambda: _read(name, lambda: archive.open(entry), allowance)
 
 
-def _read(name: str, open_it: Callable[[], IO[bytes]], most: int) -> bytes:
-    """All of a stream that has at most so many bytes."""
-    pieces, size = [], 0
+def _read(name: str, open_it: Callable[[], IO[bytes]], allowance: Allowance) -> bytes:
+    """All of a stream that has at most as many bytes as may be unpacked."""
+    pieces = []
     try:
         with open_it() as stream:
-            while size <= most and (piece := stream.read(1 << 20)):
+            while allowance.left >= 0 and (piece := stream.read(1 << 20)):
                 pieces.append(piece)
-                size += len(piece)
+                allowance.left -= len(piece)
     except Exception as error:  # each format has errors of its own, and some of them no base but this
         raise UnreadableFileError(f"cannot read {name}: {error}") from error
-    if size > most:
-        raise UnreadableFileError(f"cannot read {name}: it unpacks to more than {format_bytes(most)}")
+    if allowance.left < 0:
+        raise _too_large(name, allowance)
     return b"".join(pieces)
+
+
+def _too_large(name: str, allowance: Allowance) -> UnreadableFileError:
+    return UnreadableFileError(f"cannot read {name}: it unpacks to more than {format_bytes(allowance.most)}")
 
 
 def _zstandard(stream: BytesIO) -> IO[bytes]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..capture import file
+from ..capture.dumps import is_regular
 from ..capture.model import CaptureError, Failure, Message
 from ..capture.protocol.events import Devices, Event
 from ..capture.protocol.trace import (
@@ -33,14 +34,19 @@ from .trace import Process, Program, Trace
 
 def is_trace(path: Path) -> bool:
     """Whether a folder is one of a trace."""
-    return path.is_dir() and next(path.glob(f"*/{EVENTS_FILE}"), None) is not None
+    return path.is_dir() and next(_event_files(path), None) is not None
+
+
+def _event_files(folder: Path) -> Iterator[Path]:
+    """The files of events in the folder of a trace, which may be somebody else's."""
+    return filter(is_regular, folder.glob(f"*/{EVENTS_FILE}"))
 
 
 def read_trace(
     folder: Path, command: Sequence[str] = (), status: int | None = None, seconds: float | None = None
 ) -> Trace:
     """Everything that is in the folder of a trace."""
-    found = [(_read_process(path.parent), path.parent) for path in folder.glob(f"*/{EVENTS_FILE}")]
+    found = [(_read_process(path.parent), path.parent) for path in _event_files(folder)]
     found = [(read, path) for read, path in found if read[0] is not None]
     found.sort(key=lambda each: _order(each[0][0]))
     programs = [
@@ -71,7 +77,7 @@ def _rank(program: Program) -> tuple[bool, float, float]:
 
 def _read_process(folder: Path) -> tuple[Process | None, list[CompiledProgram], set[int]]:
     process: Process | None = None
-    programs: list[CompiledProgram] = []
+    programs: dict[int, CompiledProgram] = {}
     inexact: set[int] = set()
     called: list[Called] = []
     for event in _events(folder / EVENTS_FILE):
@@ -79,7 +85,7 @@ def _read_process(folder: Path) -> tuple[Process | None, list[CompiledProgram], 
             case ProcessStarted():
                 process = Process(event)
             case CompiledProgram():
-                programs.append(event)
+                programs[event.number] = event
             case Inexact(numbers):
                 inexact |= set(numbers)
             case Called():
@@ -87,9 +93,9 @@ def _read_process(folder: Path) -> tuple[Process | None, list[CompiledProgram], 
         if process is not None:
             process = with_event(process, event)
     if process is not None:
-        is_known = not any(program.fingerprint and program.number in inexact for program in programs)
+        is_known = not any(program.fingerprint and program.number in inexact for program in programs.values())
         process = replace(process, called=tuple(called), is_order_known=is_known)
-    return process, programs, inexact
+    return process, list(programs.values()), inexact
 
 
 def with_event(process: Process, event: Event | None) -> Process:
@@ -125,6 +131,8 @@ def program_of(process: int, compiled: CompiledProgram, folder: Path, inexact: s
         known: dict[str, int] | None = {} if compiled.failure is None else None
         return Program(process, compiled, calls, known, 0 if known == {} else None, None, compiled.failure or "")
     try:
+        if path.exists() and not is_regular(path):
+            raise CaptureError(f"{path.name} is not a regular file")
         program = ir.Program(file.load(path))
         stage = program.stage("hlo")
     except CaptureError as error:
@@ -143,7 +151,7 @@ def program_of(process: int, compiled: CompiledProgram, folder: Path, inexact: s
 def calls_of(folder: Path, number: int, inexact: set[int]) -> int | None:
     """How often a program was called, from the numbers that the process shared with the file; None if unknown."""
     counts = array("Q")
-    if number in inexact:
+    if number in inexact or not is_regular(folder / CALLS_FILE):
         return None
     try:
         with (folder / CALLS_FILE).open("rb") as stream:

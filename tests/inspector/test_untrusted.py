@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import html
+import io
+import lzma
 import os
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from shardscope.inspector.capture import file
-from shardscope.inspector.capture.model import Capture, Stage
+from shardscope.inspector.capture import file, packed
+from shardscope.inspector.capture.model import Capture, CaptureError, Stage
+from shardscope.inspector.capture.protocol.events import frame_of
+from shardscope.inspector.capture.protocol.trace import CompiledProgram, ProcessStarted
 from shardscope.inspector.capture.protocol.wire import Frame, encode
 from shardscope.inspector.findings.support.hlo_numbers import PartitionNumbers
 from shardscope.inspector.findings.support.hlo_values import HloFlow, HloValue
@@ -19,6 +25,8 @@ from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.renderers import formats
+from shardscope.inspector.traces.read import is_trace, read_trace
+from shardscope.parsers.errors import ParseError
 from shardscope.parsers.hlo import parse_module
 from shardscope.parsers.source import Source
 
@@ -136,6 +144,80 @@ def test_numbers_in_many_steps(step: str, count: int, number: int | None) -> Non
     assert module.entry.root is not None
     found = PartitionNumbers(HloFlow(module), 2).scalar(HloValue(module.entry.root))
     assert found == (None if number is None else (number, number))
+
+
+def zipped(*files: tuple[str, bytes]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files:
+            archive.writestr(name, content)
+    return data.getvalue()
+
+
+def in_itself(data: bytes, times: int) -> bytes:
+    for _ in range(times):
+        data = zipped(("inner", data))
+    return data
+
+
+SPACES = b"HloModule m\n" + b" " * (1 << 20)
+"""A mebibyte, and more by a line."""
+
+BOMBS = {
+    "gz": gzip.compress(SPACES),
+    "xz": lzma.compress(SPACES),
+    "bz2": bz2.compress(SPACES),
+    "gz in gz": gzip.compress(gzip.compress(SPACES)),
+    "zip": zipped(("a.hlo", SPACES), ("b.hlo", SPACES)),
+    "texts in zip": zipped(*((f"{number}.gz", gzip.compress(SPACES[: 1 << 18])) for number in range(8))),
+    "zip in zip": in_itself(b"HloModule m", 2000),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_what_a_small_file_unpacks_to_is_bounded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However it is wrapped: the limits are lowered here, so that a mebibyte is too much of a small file."""
+    monkeypatch.setattr(packed, "SMALL_BYTES", 1 << 20)
+    monkeypatch.setattr(packed, "MAX_RATIO", 1)
+    path = tmp_path / "bomb"
+    path.write_bytes(BOMBS[name])
+    with pytest.raises((CaptureError, ParseError)):
+        load(str(path))
+
+
+def test_files_of_a_folder_have_one_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "SMALL_BYTES", 1 << 20)
+    monkeypatch.setattr(packed, "MAX_RATIO", 1)
+    for stage in ("before_optimizations", "cpu_after_optimizations"):
+        (tmp_path / f"module_0001.m.{stage}.txt.gz").write_bytes(gzip.compress(SPACES[: 3 << 18]))
+    with pytest.raises(CaptureError, match="unpacks to more than"):
+        load(str(tmp_path))
+
+
+STARTED = ProcessStarted(1, ("train.py",), "3.13", 0.0)
+
+
+@pytest.mark.parametrize("name", ["events", "calls", "0000.capture"])
+def test_only_regular_files_of_a_trace(name: str, tmp_path: Path) -> None:
+    events = (STARTED, CompiledProgram(0, "step", "step", captured="full"))
+    (tmp_path / "host-1").mkdir()
+    (tmp_path / "host-1" / "events").write_bytes(b"".join(encode(frame_of(event)) for event in events))
+    assert is_trace(tmp_path)
+    (tmp_path / "host-1" / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / "host-1" / name)  # to read it would take until somebody writes
+    assert is_trace(tmp_path) == (name != "events")
+    assert len(read_trace(tmp_path).programs) == (name != "events")
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 16, 10**19, 10**300])
+def test_numbers_of_programs(number: int, tmp_path: Path) -> None:
+    """They are places in a file, and names of files."""
+    (tmp_path / "host-1").mkdir()
+    good = CompiledProgram(0, "step", "step")
+    events = (STARTED, good, good, replace(good, number=number, captured="full"), replace(good, number=1))
+    (tmp_path / "host-1" / "events").write_bytes(b"".join(encode(frame_of(event)) for event in events))
+    (tmp_path / "host-1" / "calls").write_bytes(bytes(8))
+    assert [program.compiled for program in read_trace(tmp_path).programs] == [good]
 
 
 def test_only_regular_files_of_a_folder(tmp_path: Path) -> None:
