@@ -15,17 +15,11 @@ from ..ir.jaxpr import Equation
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from ..ir.types import ArrayType, array_type, leaves
+from ..ir.types import ArrayType, JaxType, array_type, leaves
 from ..report import SourcePosition, UncountedCommunication
 from .dcn_transfers import is_host_transfer
 
 _TO_ANOTHER_DEVICE = re.compile(r"\b(?:PeerMemRef|RemoteRef|MulticastRef)\b")
-_DEVICE_OF_COPY = re.compile(r"PyTreeDef\(\((?:[^,()]|\([^()]*\))+(?:, (?:[^,()]|\([^()]*\))+){3}, (?!None)")
-"""The tree of a copy's operands: source, destination, their semaphores, and the device, None for this one."""
-
-_DEVICE_OF_SIGNAL = re.compile(r"PyTreeDef\([\[(](?:\*|\([^()]*\)), (?:\*|\([^()]*\)), \*, (?!None)")
-"""Semaphore, its transforms, the increment, the device."""
-
 HOST_OPCODES = frozenset({"infeed", "outfeed", "send", "recv"})
 
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
@@ -77,7 +71,9 @@ def _in_kernel(jaxpr: JaxprText, kernel: EquationPlace) -> Iterator[UncountedCom
             if does is not None:
                 stack = jaxpr.stack(equation) or jaxpr.stack(kernel.equation)
                 source = SourcePosition(stack, "exact" if stack else "none")
-                moved = types.get(equation.inputs[0]) if does == "copy" and equation.inputs else None
+                moved = JaxType(equation.remote) if equation.remote else None
+                if equation.remote is None and equation.inputs:  # a reference on another GPU
+                    moved = types.get(equation.inputs[0])
                 name = given if given != "None" else _function_of(stack, jaxpr.stack(kernel.equation))
                 yield UncountedCommunication(
                     name or kernel.equation.primitive, does, None if moved is None else moved.array, source
@@ -96,9 +92,9 @@ def _reaches(equation: Equation) -> Literal["copy", "signal"] | None:
     params = " ".join(text for _, text in equation.params)
     if _TO_ANOTHER_DEVICE.search(params):
         return "copy"
-    if equation.primitive == "dma_start" and _DEVICE_OF_COPY.search(params):
-        return "copy"
-    return "signal" if equation.primitive == "semaphore_signal" and _DEVICE_OF_SIGNAL.search(params) else None
+    if equation.remote is None:
+        return None
+    return "signal" if equation.primitive == "semaphore_signal" else "copy"
 
 
 @derived

@@ -16,6 +16,7 @@ from ...parsers.hlo import HloModule, Instruction
 from ..execution_counts.hlo_trip_count import trip_count
 from ..report import Collective
 from ..report.timeline import Activity
+from .kernels import is_estimated
 from .lanes import LinkClock, lanes_of
 from .places import Machine
 from .spans import Span, Transfer, transfer_of
@@ -114,7 +115,8 @@ class Schedule:
                 done.append(Activity("compute", instruction, clock, clock + seconds, rounds=rounds, inside=inside))
             clock += seconds
             waiting += inner.waiting
-            work, known = work + own + inner.work, known and inner.known and rounds is not None
+            known = known and inner.known and rounds is not None and is_estimated(instruction)
+            work += own + inner.work
         end = max(clock, links.latest, copied)
         if end > clock:
             exposed[max(range(len(done)), key=lambda number: done[number].end)] += end - clock

@@ -15,7 +15,8 @@ NONE = Work()
 class Span:
     """The cost of a part of a program: seconds, those of them in which it waits for transfers, and its work.
 
-    `known` is false where a loop's trip count is not, and one round was counted.
+    `known` is false where a loop's trip count is not, and one round was counted, or where a kernel says nothing of
+    its time.
     """
 
     seconds: float = 0.0

@@ -10,6 +10,7 @@ from ...parsers.errors import ParseError
 from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
 from ...parsers.hlo.types import HloType, parse_layout
 from ..ir.types import leaves, size
+from .kernels import stated
 from .matmul import matmul_flops
 
 FREE = frozenset(
@@ -61,6 +62,8 @@ class Workload:
                 read = fused.read_of(number)
                 moved += self._bytes(type) if read is None else min(read, self._bytes(type))
             return Work(fused.flops, fused.narrow, moved)
+        if instruction.opcode == "custom-call" and (own := stated(instruction)):
+            return Work(own.get("flops", 0), bytes=own.get("bytes_accessed") or self._moved(instruction, operands))
         return self._products(instruction, operands) + Work(bytes=self._moved(instruction, operands))
 
     def _moved(self, instruction: Instruction, operands: Sequence[HloType | None]) -> int:

@@ -56,7 +56,8 @@ class Equation:
     into the table. `shard_map` is there for one. `loop` are, for a scan, how many of its first inputs are constants and
     how many then are carried; for a while loop, how many are constants of its condition and how many of its body.
     `stack` are indices of frames, innermost first, JAX's own left out. `in_custom_vjp` is whether it is from the
-    functions of a `custom_vjp`, whose stack is that of the call.
+    functions of a `custom_vjp`, whose stack is that of the call. `remote` is the type of what an equation of a kernel
+    copies to another device, empty where it signals or the size is not known; None where it stays on its own.
     """
 
     primitive: str
@@ -70,6 +71,7 @@ class Equation:
     stack: tuple[int, ...] = ()
     name_stack: str = ""
     in_custom_vjp: bool = False
+    remote: str | None = None
 
 
 def literal_in(operand: str) -> str | None:

@@ -52,8 +52,9 @@ class FunctionCost:
 
     `compute`, `memory` and `communication` are what each would take alone: matrix products at the peak rate, bytes
     through the device's memory, and all collectives one after another. `total` goes through the schedule, `waiting` of
-    it is for transfers that nothing hides. `at_least` is true where a loop's trip count, a size or a group is not
-    known. `figures` are the constants that it is made of, by name.
+    it is for transfers that nothing hides. `at_least` is true where a loop's trip count, a size, a group or the time of
+    a kernel is not known; what bounds it then is not known either. `figures` are the constants that it is made of, by
+    name.
     """
 
     chip: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import jax
 import pytest
@@ -47,3 +48,38 @@ def test_derivatives_inside_of_another_jit() -> None:
     assert [each.argument for each in capture.gradients.checked] == ["x", "w"]
     (wrong,) = wrong_gradients(capture.gradients)
     assert (wrong.derivative.argument, wrong.factor) == ("x", pytest.approx(4))
+
+
+EXPLICIT = """
+import jax, jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+mesh = jax.make_mesh((4,), ("model",))
+
+@jax.custom_vjp
+def summed(x):
+    return jax.lax.psum(x @ x, "model")
+
+def backward(x, g):
+    return (jax.lax.psum(jnp.ones(()), "model") * jax.lax.psum(g, "model") * 2 * x,)
+
+summed.defvjp(lambda x: (summed(x), x), backward)
+
+def total(x):
+    return jax.shard_map(summed, mesh=mesh, in_specs=P("model"), out_specs=P(), check_vma=False)(x)
+
+def program(x):
+    return jax.grad(lambda x: total(x) ** 2)(x)
+
+def inputs():
+    return (jax.device_put(jnp.arange(8.0), jax.NamedSharding(mesh, P("model"))),)
+"""
+
+
+def test_explicit_types_are_derived_outside_of_jit_too(tmp_path: Path) -> None:
+    """The cotangent comes as a quarter on each of four devices: to count these and to sum as well is once too often."""
+    script = tmp_path / "explicit.py"
+    script.write_text(EXPLICIT)
+    capture = last_capture(Request(f"{script}:program", live=False, gradients=True))
+    assert capture.gradients is not None
+    assert capture.gradients.undefined is None
+    assert [each.factor for each in wrong_gradients(capture.gradients)] == [pytest.approx(4)]

@@ -40,17 +40,28 @@ def at_home(x_ref, y_ref, send, recv):
     copy.start()
     copy.wait()
 
-def kernel(body, name=None):
+def kernel(body, name=None, **options):
     @partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
     def call(x):
         return pl.pallas_call(
             body, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), name=name,
             in_specs=[pl.BlockSpec(memory_space=pl.ANY)], out_specs=pl.BlockSpec(memory_space=pl.ANY),
-            scratch_shapes=[pltpu.SemaphoreType.DMA] * 2)(x)
+            scratch_shapes=[pltpu.SemaphoreType.DMA] * 2, **options)(x)
     return call
 
+def part_to_neighbour(x_ref, y_ref, send, recv):
+    assert pltpu.get_tpu_info().generation == 5
+    other = lax.rem(lax.axis_index("x") + 1, 4)
+    first = other * 2
+    copy = pltpu.make_async_remote_copy(
+        src_ref=x_ref.at[0:2, pl.ds(0, 128)], dst_ref=y_ref.at[pl.ds(first, 2), pl.ds(0, 128)],
+        send_sem=send, recv_sem=recv, device_id=(other,), device_id_type=pl.DeviceIdType.MESH)
+    pl.when(other > 0)(copy.start)
+    copy.wait()
+
 remote, local = kernel(to_neighbour, "to_neighbour"), kernel(at_home)
-unnamed = kernel(to_neighbour)
+unnamed, part = kernel(to_neighbour), kernel(part_to_neighbour)
+stated = kernel(at_home, cost_estimate=pl.CostEstimate(flops=1234, bytes_accessed=5678, transcendentals=0))
 inputs = (jax.ShapeDtypeStruct((32, 128), jnp.float32),)
 """
 
@@ -91,6 +102,37 @@ def test_a_remote_copy_is_communication(tmp_path: Path, function: str) -> None:
 @pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="known: with JAX 0.7 local copies count")
 def test_a_copy_at_home_is_none(tmp_path: Path) -> None:
     assert traced(tmp_path, "local").uncounted == ()
+
+
+LIBTPU = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed")
+
+
+@LIBTPU
+def test_of_a_slice_only_the_slice_is_copied_and_nobody_knows_how_long_it_takes(tmp_path: Path) -> None:
+    """The kernel asks what it is lowered for; compiled it says itself that it communicates."""
+    report = compiled(tmp_path, "part")
+    (found,) = report.uncounted
+    assert (found.name, found.does, str(found.type)) == ("part_to_neighbour", "copy", "f32[2,128]")
+    (hlo,) = (stage for stage in report.capture.stages if stage.name == "hlo")
+    assert b'"has_communication":true' in hlo.source.data
+    assert report.cost is not None
+    assert report.cost.at_least
+    assert "bound by" not in printed(report)
+
+
+@LIBTPU
+def test_what_a_kernel_states_of_itself_is_its_work(tmp_path: Path) -> None:
+    cost = compiled(tmp_path, "stated").cost
+    assert cost is not None
+    assert (cost.flops, cost.bytes, cost.at_least) == (1234, 5678, False)
+
+
+def compiled(tmp_path: Path, function: str) -> Report:
+    script = tmp_path / "kernels.py"
+    script.write_text(KERNELS)
+    *_, final = capture(Request(f"{script}:{function}", target="tpu:v5e:2x2", live=False))
+    assert final.failure is None, final.failure
+    return inspect(final)
 
 
 @pytest.mark.parametrize("target", ["my_fa4", "nccl_thing", "mosaic_gpu_v2", "hip_send", "Pin_remote", "fft_exchange"])
@@ -142,8 +184,6 @@ def step(x):
 
 step_inputs = (jax.ShapeDtypeStruct((8,), jnp.float32),)
 """
-
-LIBTPU = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed")
 
 
 @pytest.mark.parametrize("target", ["cpu", pytest.param("tpu:v5e:2x2", marks=LIBTPU)])

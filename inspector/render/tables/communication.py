@@ -28,7 +28,8 @@ def communication(report: Report) -> Table:
     whole = sum(each or 0 for each in known)
     estimated = any(each.seconds is not None for each in totals)
     rows = [_row(each, whole if None not in known else None, estimated, report) for each in totals]
-    rows += [_uncounted(each, estimated, report.script) for each in dict.fromkeys(report.uncounted)]
+    uncounted = [_uncounted(each, estimated, report.script) for each in report.uncounted]
+    rows += {row.cells: row for row in uncounted}.values()
     return Table(
         id="communication",
         title="Communication",

@@ -64,7 +64,7 @@ def roofline_line(found: FunctionCost) -> str:
         f"compute {format_seconds(found.compute)} ({format_count(found.flops)} FLOP)"
         f" · memory {format_seconds(found.memory)} ({format_bytes(found.bytes)})"
         f" · communication {format_seconds(found.communication)}, {format_seconds(found.waiting)} of it exposed"
-        f": bound by {found.bound}"
+        f"{'' if found.at_least else f': bound by {found.bound}'}"
     )
 
 

@@ -9,6 +9,7 @@ from itertools import groupby
 from ...collectives.spelled import axes_text, kind_text
 from ...pipeline import timeline
 from ...report import Report
+from ...report.cost import FunctionCost
 from ...report.timeline import Activity, Timeline
 from ...units import format_seconds, plural
 from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell
@@ -59,16 +60,19 @@ def timeline_table(report: Report) -> Table:
             Column("from", 8, 3),
         ),
         rows=tuple(_row(each, found, report) for each in stretches) if found is not None else (),
-        heading=_heading(found) if found is not None and stretches else "",
+        heading=_heading(found, report.cost) if found is not None and stretches else "",
         empty_text=EMPTY if found is None else "The program takes no time.",
         most=60,
         selection=lambda value: _collective(value),
     )
 
 
-def _heading(found: Timeline) -> str:
+def _heading(found: Timeline, cost: FunctionCost | None) -> str:
+    is_least = cost is not None and cost.at_least
     exposed = f"{format_seconds(found.exposed)} of communication exposed" if found.exposed else "nothing exposed"
-    return f"Time line of a step on {found.chip} (cost model): {format_seconds(found.total)}, {exposed}"
+    total = f"{'at least ' if is_least else ''}{format_seconds(found.total)}"
+    known = f", {exposed}" if found.exposed or not is_least else ""
+    return f"Time line of a step on {found.chip} (cost model): {total}{known}"
 
 
 def _stretches(activities: Sequence[Activity], entered: float, depth: int) -> Iterator[Stretch]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax._src import api
+from jax.sharding import AxisType
 
 from ...protocol.values import Derivative, Gradients
 from .. import failures
@@ -65,13 +66,23 @@ def _checked(function: Any, given: callables.Arguments, seed: int, bits: int) ->
     leaves, tree = jax.tree.flatten(given)
     dtype = np.dtype(f"float{bits}")
     args, kwargs = jax.tree.unflatten(tree, [_wide(leaf, dtype, seed, index) for index, leaf in enumerate(leaves)])
-    with found.watching():
+    with found.watching(), _explicit_mesh(jax.tree.leaves((args, kwargs))):
         function(*args, **kwargs)
         if not found.checked:
             with jax.disable_jit():
                 function(*args, **kwargs)
     nothing = "the function takes no derivative of arrays with values" if not found.checked else None
     return Gradients(tuple(found.checked), nothing)
+
+
+def _explicit_mesh(leaves: list[Any]) -> AbstractContextManager[Any]:
+    """The mesh of arguments of explicit types, where none is set: outside of jit JAX wants to be told it."""
+    for leaf in leaves:
+        mesh = getattr(getattr(leaf, "sharding", None), "mesh", None)
+        types = getattr(mesh, "axis_types", ())
+        if AxisType.Explicit in types and jax.sharding.get_abstract_mesh().empty:
+            return jax.set_mesh(mesh)
+    return nullcontext()
 
 
 class Comparison:

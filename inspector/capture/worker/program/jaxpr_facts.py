@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....catalog.spellings import rule_of
-from . import avals, structure
+from . import avals, remote, structure
 from .structure import Stacks, name_stack
 
 MAX_PARAMETER_CHARACTERS = 2000
@@ -85,6 +85,7 @@ class Table:
             "stack": stack,
             "name_stack": name_stack(equation),
             **({"in_custom_vjp": True} if structure.is_in_custom_vjp(equation) else {}),
+            **({} if (copied := remote.reached(equation)) is None else {"remote": copied}),
         }
 
     def _variable(self, variable: Any, tracked: bool) -> dict[str, Any]:

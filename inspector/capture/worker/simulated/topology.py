@@ -24,6 +24,13 @@ from ..patches import change_after_import
 ORDERING = ("create_device_mesh", "create_hybrid_device_mesh")
 """The functions of `mesh_utils` that order devices by where they are."""
 
+KERNEL_DEVICES = (
+    "jax._src.tpu_info",
+    "jax._src.pallas.mosaic.tpu_info",
+    "jax._src.pallas.triton.gpu_info",
+)
+"""Modules where kernels are told what they are lowered for, and the scripts that tune them (JAX 0.8 to 0.12)."""
+
 SPLITS = ("TPU v5 lite", "TPU v5e")
 """Device kinds for which `jax.make_mesh` lets axes of a mesh split those of the torus (JAX 0.7 to 0.12)."""
 
@@ -77,7 +84,8 @@ class Topology:
 
     def watch_imports(self) -> None:
         """Have JAX ask about these devices from the moment at which the script imports it."""
-        change_after_import({"jax._src.mesh_utils": self._patch_mesh_utils, "jax": self._patch_jax})
+        kernels = dict.fromkeys(KERNEL_DEVICES, self._patch_kernel_device)
+        change_after_import({"jax._src.mesh_utils": self._patch_mesh_utils, "jax": self._patch_jax, **kernels})
 
     def _patch_mesh_utils(self, module: ModuleType) -> None:
         for name in ORDERING:
@@ -118,6 +126,24 @@ class Topology:
             return self.platform
 
         module.default_backend = default_backend  # type: ignore[attr-defined]
+
+    def _patch_kernel_device(self, module: ModuleType) -> None:
+        """Have the functions that read the kind of the default device, and its cores, read those of the target."""
+        for name, attribute in (("get_device_kind", "device_kind"), ("get_num_device_cores", "num_cores")):
+            if (truth := getattr(module, name, None)) is not None and hasattr(self.devices[0], attribute):
+                setattr(module, name, self._of_the_target(truth, attribute))
+
+    def _of_the_target(self, truth: Callable[[], Any], attribute: str) -> Callable[[], Any]:
+        @functools.wraps(truth)
+        def of_the_target() -> Any:
+            from jax.sharding import get_abstract_mesh
+
+            stated = getattr(get_abstract_mesh(), "abstract_device", None)
+            if stated is not None and stated.device_kind != "cpu":  # a mesh that says what it is meant for
+                return truth()
+            return getattr(self.devices[0], attribute)
+
+        return of_the_target
 
     def _explanation(self, error: Exception) -> tuple[str, str | None]:
         """What went wrong, and what to do."""

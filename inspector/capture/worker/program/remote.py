@@ -1,0 +1,31 @@
+"""What an equation of a TPU kernel does on another device: Mosaic's copies and signals (JAX 0.8 to 0.12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from . import avals
+
+DEVICES = {"dma_start": ("tree", 4), "semaphore_signal": ("args_tree", 3)}
+"""Of a primitive: the parameter with the tree of its operands, and which of these is the device, None for its own."""
+
+
+def reached(equation: Any) -> str | None:
+    """The type of what is copied to another device, `""` for a signal or a size that is not static, else None."""
+    tree, place = DEVICES.get(equation.primitive.name, ("", 0))
+    if not isinstance(structure := equation.params.get(tree), jax.tree_util.PyTreeDef):
+        return None
+    if structure.num_leaves != len(equation.invars):
+        return None
+    operands = jax.tree_util.tree_unflatten(structure, [each.aval for each in equation.invars])
+    if len(operands) <= place or operands[place] is None:
+        return None
+    if equation.primitive.name != "dma_start":
+        return ""
+    source = operands[0]
+    try:  # a slice of a reference has the shape of what it selects
+        return avals.type_text(jax.core.ShapedArray(tuple(map(int, source.shape)), source.dtype))
+    except (AttributeError, TypeError, ValueError):
+        return ""
