@@ -81,7 +81,8 @@ def _explicit_mesh(leaves: list[Any]) -> AbstractContextManager[Any]:
         mesh = getattr(getattr(leaf, "sharding", None), "mesh", None)
         types = getattr(mesh, "axis_types", ())
         if AxisType.Explicit in types and jax.sharding.get_abstract_mesh().empty:
-            return jax.set_mesh(mesh)
+            context: AbstractContextManager[Any] = jax.set_mesh(mesh)
+            return context
     return nullcontext()
 
 
