@@ -7,7 +7,7 @@ elements in the same groups, and, of several, an operand from the same operation
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..catalog.spellings import KIND_OF, Kind
 from ..ir.stage import ParsedStage
@@ -33,13 +33,15 @@ Members = frozenset[tuple[int, ...]]
 class Twin:
     """A collective out of the partitioner; `near` are the numbers of the operations that its operand comes from.
 
-    `serves` are those of the constraints and reshards that it is there for.
+    `serves` are those of the constraints and reshards that it is there for. `op_name` is an argument's name where an
+    argument is moved.
     """
 
     kind: Kind
     numbers: tuple[int, ...]
     near: frozenset[int]
     serves: tuple[int, ...] = ()
+    op_name: str | None = None
 
 
 @dataclass(slots=True)
@@ -66,10 +68,10 @@ def parts_of(stage: ParsedStage, found: Iterable[Collective], partitioned: Twins
         Part(each, index, type, shape) for each in found for index, (type, shape) in enumerate(typed_shapes_of(each))
     ]
     left = {shape: list(twins) for shape, twins in partitioned.items()}
-    for way in (_same_numbers_alone, _same_operand, _same_numbers, _any):
+    for way in (_same_numbers_alone, _same_name, _same_operand, _same_numbers, _any):
         for part in parts:
             if part.twin is None and (fitting := way(stage, part, _fitting(part, left.get(part.shape, ())))):
-                part.twin, part.exact = fitting[0], way is not _any and len(fitting) == 1
+                part.twin, part.exact = _one_of(fitting), way is not _any and len(fitting) == 1
                 left[part.shape].remove(fitting[0])
     every = [twin for twins in partitioned.values() for twin in twins]
     for part in parts:
@@ -79,6 +81,12 @@ def parts_of(stage: ParsedStage, found: Iterable[Collective], partitioned: Twins
     return parts
 
 
+def _one_of(fitting: Sequence[Twin]) -> Twin:
+    """The first of several; what it serves is known only if all of them serve the same."""
+    first = fitting[0]
+    return first if all(each.serves == first.serves for each in fitting) else replace(first, serves=())
+
+
 def _same_numbers(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
     numbers = set(tags_in(stage, part.of.span)) if twins else set()
     return [twin for twin in twins if numbers & set(twin.numbers)]
@@ -86,6 +94,11 @@ def _same_numbers(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twi
 
 def _same_numbers_alone(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
     return _same_numbers(stage, part, twins) if len(typed_shapes_of(part.of)) == 1 else []
+
+
+def _same_name(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
+    name = part.of.op_name if len(typed_shapes_of(part.of)) == 1 else None
+    return [twin for twin in twins if name and twin.op_name == name and not (twin.numbers or twin.near)]
 
 
 def _same_operand(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
@@ -107,7 +120,8 @@ def twins_in(stage: ParsedStage, found: Iterable[Collective], served: Mapping[st
     for each in found:
         numbers, serves = tags_in(stage, each.span), served.get(each.name, ())
         for index, (_, shape) in enumerate(typed_shapes_of(each)):
-            twins.setdefault(shape, []).append(Twin(each.kind, numbers, _near(stage, each, index), serves))
+            twin = Twin(each.kind, numbers, _near(stage, each, index), serves, each.op_name)
+            twins.setdefault(shape, []).append(twin)
     return twins
 
 

@@ -13,6 +13,8 @@ from shardscope.inspector.ir.name_scopes import keys_of_name, module_of_name, sc
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Collective
 
+from tests.conftest import SampleCapture
+
 PROGRAM = """
 import jax, jax.numpy as jnp
 from jax import lax
@@ -188,6 +190,18 @@ def test_the_backward_pass_of_what_explicit_axes_ask_for(tmp_path: Path) -> None
         ("all-gather", "explicit", "forward"),
         ("all-reduce", "explicit", "backward"),
     }
+
+
+def test_weights_of_one_shape_are_told_apart(sample: SampleCapture) -> None:
+    """One of them is gathered for a constraint, the others for the products that take them."""
+    run = sample("transformer:train_step")
+    assert run.script_text is not None
+    lines = run.script_text.text().splitlines()
+    moved = [each for each in inspect(run).collectives if each.stage == "hlo" and each.argument is not None]
+    for each in moved:
+        *_, key = module_of_name(each.argument or "")
+        assert each.module[-1] == key
+        assert "layers" not in each.module or any(key in lines[frame.line - 1] for frame in each.source.stack), each
 
 
 def test_modules_by_the_parameters(tmp_path: Path) -> None:
