@@ -35,7 +35,7 @@ class ChoiceScreen(ModalScreen[int | None]):
             yield Static(self._question, classes="summary")
             yield OptionList(
                 *(
-                    Content.assemble((f"{name}  ", "bold"), data(" ".join(text.split())[:200], "$aside"))
+                    Content.assemble((f"{name}  ", "bold"), data(" ".join(text[:1000].split())[:200], "$aside"))
                     for name, text in self._choices
                 ),
                 compact=True,

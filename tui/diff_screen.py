@@ -17,6 +17,7 @@ from ..inspector.diff.diff import Change, Diff
 from ..inspector.diff.headline import headline
 from ..inspector.diff.node_matching import Facing
 from ..inspector.diff.surroundings import around
+from ..inspector.ir.languages import LANGUAGES
 from ..inspector.render.table import Column, Table
 from ..inspector.render.tables.comparison import screen_tables
 from ..inspector.units import plural
@@ -110,7 +111,8 @@ class DiffScreen(PromptedScreen):
     def on_mount(self) -> None:
         for side, outline in zip(SIDES, (self._found.before, self._found.after), strict=True):
             if outline.text is not None:
-                self._view(side).show(outline.text.source, of_dialect(outline.text.dialect))
+                dialect = outline.text.dialect
+                self._view(side).show(outline.text.source, of_dialect(dialect), LANGUAGES[dialect].debug_info)
         table = self.query_one(RowTable)
         table.show(list(diff_rows(self._found)))
         table.focus()

@@ -32,7 +32,7 @@ class EditScreen(PromptedScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "rerun", "rerun", tooltip="capture again; what is shown stays until that has ended"),
-        Binding("d", "compare", "compare", tooltip="what differs from the run before, or between targets"),
+        Binding("d", "compare", "diff", tooltip="what differs from the run before, or between targets"),
         Binding("y", "copy", "copy", tooltip="copy what is selected"),
         Binding("A", "apply", "apply fix", show=False, tooltip="apply the fix in a copy, and show what it changes"),
     ]
@@ -125,7 +125,8 @@ class EditScreen(PromptedScreen):
             return
         found = list(copies(self.report, self.selected, self.linked, self.line))
         if isinstance(self.focused, TextView):
-            found = [("the line", self.focused.text_of(self.focused.cursor)), *found[1:]]
+            whole = self.focused.source.text()
+            found = [("the line", self.focused.text_of(self.focused.cursor)), *found[1:], ("the whole text", whole)]
         if not found:
             self.notify("Nothing is selected that could be copied.")
             return

@@ -196,7 +196,7 @@ class MainScreen(EditScreen):
     @on(TextView.Moved, "#stage-text")
     def _stage_moved(self, event: TextView.Moved) -> None:
         self._place_to_show = None
-        self._select(StagePlace(self.stage, event.view.first_byte(event.line)))
+        self._select(StagePlace(self.stage, event.view.lines.first_byte(event.line)))
 
     @on(TablesPane.Picked)
     def _picked(self, event: TablesPane.Picked) -> None:

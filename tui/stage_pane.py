@@ -12,6 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ..inspector.capture.model import PHASES, STAGES, Capture, Failure
+from ..inspector.ir.languages import LANGUAGES
 from ..inspector.report import Collective
 from ..inspector.selection.selection import Selection, StagePlace
 from ..inspector.units import format_seconds
@@ -105,7 +106,8 @@ class StagePane(Vertical):
     def show(self, stage: str, source: Source) -> None:
         """Show the text of a stage; which one is chosen, this pane may learn only after it."""
         if self.view.source is not source:
-            self.view.show(source, of_dialect(STAGES[stage].dialect))
+            dialect = STAGES[stage].dialect
+            self.view.show(source, of_dialect(dialect), LANGUAGES[dialect].debug_info)
 
     def mark(self, collectives: tuple[Collective, ...], hues: Mapping[str, str]) -> None:
         """Mark the lines in which the collectives stand."""

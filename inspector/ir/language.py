@@ -65,6 +65,19 @@ class Module(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class DebugInfo:
+    """What a text says beside the program.
+
+    `attribute` ends before the bracket, or the quote, of what is in a line; a table begins with a line that starts with
+    `table_head`, and is what `table_rows` matches there.
+    """
+
+    attribute: re.Pattern[bytes]
+    table_head: bytes
+    table_rows: re.Pattern[bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Language:
     """A language: its name, its parser, which raises ParseError, and the words in a line that stand out.
 
@@ -74,6 +87,7 @@ class Language:
     name: str
     read: Callable[[Source], Module]
     words: str
+    debug_info: DebugInfo | None = None
 
     def tokens(self, line: str) -> list[Token]:
         """What stands out in a line."""

@@ -10,7 +10,7 @@ from ....parsers.errors import Problem
 from ....parsers.hlo import HloModule, parse_module
 from ....parsers.source import Source
 from ...catalog.spellings import HLO_OPCODES
-from ..language import Embedded, Language, Operation, any_of, count
+from ..language import DebugInfo, Embedded, Language, Operation, any_of, count
 
 _FRAME_ID = re.compile(rb"\bstack_frame_id=(\d++)")
 _FRAME = re.compile(rb'\bsource_file="[^"\n]*+"')
@@ -69,4 +69,9 @@ HLO = Language(
     |(?P<operation>(?<=\ )[a-z][a-z0-9\-]*+(?=\())
     |(?P<keyword>\b(?:HloModule|ENTRY|ROOT)\b)
     |(?P<groups>\b(?:replica_groups|source_target_pairs|sharding)(?==))""",
+    DebugInfo(
+        re.compile(rb'\b(?:metadata|backend_config)=(?=[{"])'),
+        b"FileNames",
+        re.compile(rb"FileNames\n(?:(?:\d++ .*+|FunctionNames|FileLocations|StackFrames|)\n)*+"),
+    ),
 )

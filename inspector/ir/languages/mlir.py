@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from ....parsers.mlir import Location, MlirModule, UnknownLoc, frames, parse_mod
 from ....parsers.mlir import Operation as SyntaxOperation
 from ....parsers.source import Source
 from ...catalog.spellings import STABLEHLO_OPS
-from ..language import Embedded, Language, Operation, any_of, count
+from ..language import DebugInfo, Embedded, Language, Operation, any_of, count
 
 
 @dataclass(frozen=True)
@@ -71,4 +72,9 @@ MLIR = Language(
     |(?P<type>\btensor<[^<>]*+>)
     |(?P<keyword>\b(?:module|func|public|private|attributes)\b)
     |(?P<groups>\b(?:replica_groups|source_target_pairs|sdy\.sharding|in_shardings|out_shardings)\b)""",
+    DebugInfo(
+        re.compile(rb'\bloc(?=\()|\bbackend_config\ =\ (?=[{"])'),
+        b"#loc",
+        re.compile(rb"(?:#loc.*+\n?)++"),
+    ),
 )

@@ -1,0 +1,57 @@
+"""The lines of a text as they are shown: decoded, and folded."""
+
+from __future__ import annotations
+
+from ..inspector.ir.language import DebugInfo
+from ..inspector.render.printable import printable
+from ..parsers.source import Source
+from .folding import Folded, Folding, folded
+from .text_index import LineIndex
+
+EMPTY = Source("", b"")
+
+LONG = 4096
+"""Bytes of a line beyond which only the piece in view is decoded; one byte then counts as one column."""
+
+
+class TextLines:
+    """A text, whose lines count from 0."""
+
+    def __init__(self, source: Source, debug: DebugInfo | None = None) -> None:
+        self.source = source
+        self.index = LineIndex(source.data)
+        self.folding = Folding(source, self.index, debug)
+
+    def first_byte(self, line: int) -> int:
+        """Where the first word of a line begins."""
+        start, end = self.index.span(line)
+        text = self.source.data[start:end]
+        return start + len(text) - len(text.lstrip())
+
+    def text_of(self, line: int) -> str:
+        """The whole text of a line, the first million bytes of it; empty where there is no such line."""
+        return self.decoded(line, 0, 1 << 20)
+
+    def decoded(self, line: int, first: int, count: int) -> str:
+        """So many bytes of a line, as text."""
+        start, end = self.index.span(line)
+        data = self.source.data[start + first : min(end, start + first + count)]
+        return printable(data.removesuffix(b"\r").decode("utf-8", "replace"))
+
+    def width_of(self, line: int) -> int:
+        """Columns of a line, where each byte takes one."""
+        start, end = self.index.span(line)
+        return end - start - sum(stop - begin - 1 for begin, stop in self.folding.cuts(line))
+
+    def is_long(self, line: int) -> bool:
+        """Whether only a piece of a line can be shown."""
+        return self.width_of(line) > LONG
+
+    def displayed(self, line: int) -> Folded:
+        """A line, which is not long, as it is shown."""
+        start, end = self.index.span(line)
+        return folded(self.decoded(line, 0, end - start), self.folding.cuts(line), self.source.data[start:end])
+
+    def character(self, line: int, column: int) -> int:
+        """Which character of a whole line is shown in a column."""
+        return column if self.is_long(line) else self.displayed(line).character(column)
