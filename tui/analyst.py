@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
+from ..inspector.diff.passes import pass_changes
 from ..inspector.findings.policy import Policy
 from ..inspector.ir.program import Program, SourceFile
 from ..inspector.pipeline import first_look, inspect
@@ -100,7 +101,7 @@ class Analyst:
 
     def report(self, program: Program) -> None:
         """Ask for the report on a program."""
-        rest = self.Asked("rest", lambda: self.Reported(inspect(program, self._policy)), self._post)
+        rest = self.Asked("rest", lambda: self.Reported(_report_on(program, self._policy)), self._post)
         with self._awake:
             self._waiting.pop("rest", None)
             if _is_large(program):
@@ -156,6 +157,12 @@ class Analyst:
             answer = self.Broke(f"{type(error).__name__}: {error}")
         if not self._over:
             self._post(answer)
+
+
+def _report_on(program: Program, policy: Policy) -> Report:
+    """The report, with what its tables derive of the program in the time of this thread."""
+    pass_changes(program)
+    return inspect(program, policy)
 
 
 def _turn(kind: str) -> int:

@@ -7,19 +7,21 @@ from collections.abc import Callable, Iterator, Mapping
 from textual.content import Content
 
 from ..inspector.capture.model import Failure, OutputSummary, Value
+from ..inspector.diff.passes import PassChange
 from ..inspector.findings.fixes.apply import diff_of
 from ..inspector.render.finding_facts import fixes_shown, verdict
 from ..inspector.render.table import Detail, Row, Table, plain_text
 from ..inspector.render.tables.captured import arguments, problems
 from ..inspector.render.tables.execution import live
 from ..inspector.render.tables.findings import findings
+from ..inspector.render.tables.passes import passes
 from ..inspector.report import Finding, PlacedMessage, Report
 from ..inspector.selection.selection import Place
 from ..parsers.errors import Problem
 from .painted import content, data, fact, folded, title
 from .palette import axis_hues
 
-Entry = Value | OutputSummary | PlacedMessage | Failure | Problem
+Entry = Value | OutputSummary | PlacedMessage | Failure | Problem | PassChange
 
 Selected = Place | Entry
 
@@ -30,6 +32,7 @@ TABLE_OF: Mapping[type, Callable[[Report], Table]] = {
     PlacedMessage: problems,
     Failure: problems,
     Problem: problems,
+    PassChange: passes,
 }
 """The table that lists an entry."""
 

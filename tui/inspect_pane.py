@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from ..inspector.capture.model import Failure, OutputSummary, Value
 from ..inspector.collectives.spelled import axes_text, kind_text
+from ..inspector.diff.passes import PassChange
 from ..inspector.report import Collective, Confidence, Finding, PlacedMessage, Report, ShardedValue, file_and_line
 from ..inspector.selection.selection import ProbePlace, Selection, SourceLine, StagePlace
 from ..parsers.errors import Problem
@@ -180,5 +181,5 @@ class InspectPane(VerticalScroll, can_focus=True):
             case Failure() if report is not None:
                 yield from explanation_details(report, width)
                 yield from entry_details(report, selected, width)
-            case Value() | OutputSummary() | PlacedMessage() | Problem() if report is not None:
+            case Value() | OutputSummary() | PlacedMessage() | Problem() | PassChange() if report is not None:
                 yield from entry_details(report, selected, width)

@@ -15,6 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Footer
 
 from ..inspector.capture.model import STAGES, Capture
+from ..inspector.diff.passes import PassChange
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.render.finding_facts import where
 from ..inspector.render.tables.value_sites import neighbour
@@ -23,6 +24,7 @@ from ..inspector.selection.selection import Place, ProbePlace, SourceLine, Stage
 from .analyst import Analyst, View
 from .arrivals import analysed, failing_line, merged, same_entry, waiting_for
 from .collectives_pane import CollectivesPane
+from .diff_screen import DiffScreen
 from .edit_loop import EditLoop
 from .edit_screen import EditScreen
 from .entry_details import Selected
@@ -209,6 +211,8 @@ class MainScreen(EditScreen):
             self._jumps.leave(self._here)
             if isinstance(event.what, Finding):
                 self.read(event.what)
+            elif isinstance(event.what, PassChange):
+                self.app.push_screen(DiffScreen(event.what.diff))
             else:
                 self.show_code(event.what)
 

@@ -33,7 +33,7 @@ from .text_view import TextView
 
 NOTHING = Report(Program(Capture()))
 
-HEADED = ("live", "timeline")
+HEADED = ("live", "timeline", "passes")
 """The tables under their heading."""
 
 PANES = ("collectives", "shardings", *HEADED)

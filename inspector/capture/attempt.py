@@ -18,6 +18,7 @@ from .endings import Ending
 from .environment import child_environment
 from .events import decode, fold
 from .model import Capture, CaptureError
+from .passes import in_workspace
 from .process import Process
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
 from .protocol import bootstrap
@@ -137,6 +138,8 @@ class Attempt:
                 self._propagation.submit(text)
                 self._pending = True
         self._growing = fold(self._growing, event)
+        if self.request.passes and isinstance(event, Stage) and event.name == "hlo":
+            self._growing = replace(self._growing, passes=in_workspace(self._workspace / DUMP))
 
     def _peek(self) -> None:
         """Take in what the compiler has written while it goes on: the stages that did not grow since the last look."""

@@ -14,7 +14,7 @@ from ...parsers.text.modules import Part, language
 from .binaries import text_of
 from .model import STAGES, Capture, CaptureError, Message, Stage
 from .packed import Allowance, unpacked
-from .passes import changes, place_of
+from .passes import place_of, snapshots
 
 MAX_BYTES = 1 << 32
 """Bytes; a larger text is refused."""
@@ -114,6 +114,10 @@ def _source(file: File, python: str | None, allowance: Allowance) -> Source:
     return Source(file.name, plain(file.name, file.read(), python, allowance))
 
 
+def _bytes(text: Text) -> bytes:
+    return text.read().data
+
+
 def in_text(source: Source, parts: Sequence[Part]) -> Modules:
     """The modules that some parts of a text are.
 
@@ -153,7 +157,8 @@ def capture_of(modules: Modules, wanted: str | None, where: str) -> Capture:
         stages = [(stage_of(last.data), last)]
     return Capture(
         stages=tuple(Stage(name, STAGES[name].dialect, text) for name, text in stages),
-        messages=tuple(Message("info", text, "start") for text in (note, changes(passes)) if text),
+        passes=snapshots((name, partial(_bytes, text)) for name, text in passes),
+        messages=(Message("info", note, "start"),) if note else (),
         complete=True,
         foreign=True,
     )

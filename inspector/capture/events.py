@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ...parsers.source import Source
-from .model import STAGES, Capture, CaptureError, Stage
+from .model import STAGES, Capture, CaptureError, PassSnapshot, Stage
 from .protocol import events as sent
 from .protocol.events import EVENTS, TEXTS, Event
 from .protocol.trace import MAX_PROGRAMS, CompiledProgram
@@ -96,6 +96,8 @@ def fold(capture: Capture, event: Event | None) -> Capture:
             return replace(_timed(capture, event.since), progress=event)
         case sent.Stage():
             return _with_stage(capture, event)
+        case sent.Pass(pipeline, name, changes, text):
+            return replace(capture, passes=(*capture.passes, pass_snapshot(pipeline, name, changes, text)))
         case sent.Peak(text):
             return replace(capture, peak=Source("peak", text))
         case Probe() if len(capture.probes) >= MAX_PROBES:
@@ -135,6 +137,12 @@ def _with_stage(capture: Capture, event: sent.Stage) -> Capture:
     return replace(capture, stages=tuple(sorted((*others, stage), key=lambda each: order.index(each.name))))
 
 
+def pass_snapshot(pipeline: str, name: str, changes: bool, text: bytes) -> PassSnapshot:
+    """The module after a pass, whose text has numbers."""
+    plain_text, tags = untagged(text)
+    return PassSnapshot(pipeline, name, Stage("hlo", "hlo", Source(f"after {name}", plain_text), None, tags), changes)
+
+
 def events_of(capture: Capture) -> Iterator[Event]:
     """Return the events that `fold` makes this capture from."""
     yield sent.Schema(SCHEMA)
@@ -145,6 +153,9 @@ def events_of(capture: Capture) -> Iterator[Event]:
             yield event
     for stage in capture.stages:
         yield sent.Stage(stage.name, stage.seconds, tagged(stage.source.data, stage.tags))
+    for each in capture.passes:
+        text = tagged(each.stage.source.data, each.stage.tags)
+        yield sent.Pass(each.pipeline, each.name, each.changes, text)
     for kind, (name, field) in VALUES.items():
         if value := getattr(capture, field):
             yield kind(**{name: value})

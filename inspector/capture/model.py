@@ -99,11 +99,22 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class PassSnapshot:
+    """The HLO module after a pass of the compiler's: one that `changes` communication, or that which ran before it."""
+
+    pipeline: str
+    name: str
+    stage: Stage
+    changes: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Capture:
     """All that was recorded; grows by one event at a time, each time a new value.
 
     `timings` are seconds by phase. `progress` is None when the capture has ended; it is `complete` when it ended
-    without failure. `equations` say which operation of the StableHLO comes from which equation of the jaxpr: see
+    without failure. `passes` are around those that change communication, in
+    order. `equations` say which operation of the StableHLO comes from which equation of the jaxpr: see
     `worker/equation_numbers.py`. `peak` is XLA's list of what is alive when most memory is taken. `damage` says why the
     rest of a saved capture could not be read. A capture is `foreign` if it was read from a file, which anyone may have
     written: what it names on this machine is theirs to name, and not to see.
@@ -111,6 +122,7 @@ class Capture:
 
     subject: Subject | None = None
     stages: tuple[Stage, ...] = ()
+    passes: tuple[PassSnapshot, ...] = ()
     equations: bytes = b""
     arguments: tuple[Value, ...] = ()
     outputs: tuple[Value, ...] = ()

@@ -1,73 +1,109 @@
-"""Which passes of XLA's change how many collectives a module has: by the files that XLA writes between passes."""
+"""Which passes of XLA's change communication: by the files that XLA writes between passes."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
 
-from ...parsers.source import Source
-from ..catalog.spellings import HLO_OPCODES, STARTS
-from ..units import plural
+from ..catalog.spellings import FUSED, HLO_OPCODES, STARTS
+from .events import pass_snapshot
+from .model import PassSnapshot
 
 MAX_BYTES = 1 << 28
-"""Bytes of all such files of a module; of more, nothing is said."""
-
-MAX_CHANGES = 40
+"""Bytes of the texts that are kept of one module."""
 
 _COMPRESSED = re.compile(r"\.(?:gz|xz|bz2|zst)\Z")
-_PASS = re.compile(r"(?:.*\.)?\d{4}\.([^/]+?)\.after_([^/]+?)(?:\.before_([^/]+?))?\.(?:txt|hlo\.pb)")
-"""How XLA names a module between two passes: the pipeline, the pass before, and the one that follows."""
+_PASS = re.compile(r"(?:(.*)\.)?\d{4}\.([^/]+?)\.after_([^/]+?)(?:\.before_([^/]+?))?\.(?:txt|hlo\.pb)")
+"""How XLA names a module between two passes: the module, the pipeline, the pass before, and the one that follows."""
 
-_OPCODE = re.compile(
-    rb"^ *+(?:ROOT )?+%?[\w.\-]++ = .*? (" + "|".join((*HLO_OPCODES, *STARTS)).encode() + rb")\(", re.M
+_CALLED = "|".join(re.escape(prefix) for _, prefix in FUSED)
+_COLLECTIVE = re.compile(
+    rb"^ *+(?:ROOT )?+%?[\w.\-]++ = (.*?) ("
+    + "|".join(map(re.escape, (*HLO_OPCODES, *STARTS))).encode()
+    + rb"|fusion(?=\(.*\bcalls=%?(?:"
+    + _CALLED.encode()
+    + rb")))\((.*+)",
+    re.M,
+)
+_LAYOUT = re.compile(rb"(?<=\])\{[^}]*+\}")
+_PARTNERS = re.compile(
+    rb"\b(?:replica_groups|source_target_pairs)=(?:\{.*?\}\}|\{\}|[^,]*\[[\d,]*\](?:T\([\d,]*\))?|\S+)"
 )
 
+PIPELINE_START = "pipeline-start"
 
-class Text(Protocol):
-    """A module between two passes, which is read when it is asked for."""
-
-    @property
-    def size(self) -> int:
-        """Its bytes."""
-
-    def read(self) -> Source:
-        """Its text."""
+PassFile = tuple[str, Callable[[], bytes]]
+"""The name of a file, and what reads it."""
 
 
 def place_of(file: str) -> tuple[str, str, str] | None:
     """The pipeline, the pass before and the one after, by the name of a file; None where it is no such file's."""
-    found = _PASS.fullmatch(_COMPRESSED.sub("", PurePosixPath(file).name))
-    return None if found is None else (found[1], found[2], found[3] or "")
+    found = _match(file)
+    return None if found is None else (found[2], found[3], found[4] or "")
 
 
-def changes(files: Iterable[tuple[str, Text]]) -> str:
-    """The collectives of a module after each pass that changes their number, in a sentence; empty without files."""
-    named = [(place, text) for name, text in sorted(files) if (place := place_of(name)) is not None]
-    if not named:
-        return ""
-    if sum(text.size for _, text in named) > MAX_BYTES:
-        return f"{plural(len(named), 'file')} of single passes were not read: open one to list its collectives"
-    found = list(_changed(named))
-    more = f"; {plural(len(found) - MAX_CHANGES, 'further change')}" if len(found) > MAX_CHANGES else ""
-    return f"collectives by pass: {'; '.join(found[:MAX_CHANGES])}{more}"
+def in_workspace(folder: Path) -> tuple[PassSnapshot, ...]:
+    """What the compiler wrote of the largest module."""
+    files: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob("*.txt")):
+        if (found := _match(path.name)) is not None:
+            files.setdefault(found[1], []).append(path)
+    largest = max(files.values(), key=lambda paths: sum(path.stat().st_size for path in paths), default=[])
+    return snapshots((path.name, path.read_bytes) for path in largest)
 
 
-def _changed(named: Iterable[tuple[tuple[str, str, str], Text]]) -> Iterator[str]:
-    before: Counter[str] | None = None
-    for (pipeline, after, _), text in named:
-        kinds = Counter(_kind(opcode.decode()) for opcode in _OPCODE.findall(text.read().data))
-        if kinds != before:
-            where = "at the start" if after == "pipeline-start" else f"after {after!r}"
-            yield f"{where} of {pipeline!r} {_counted(kinds)}"
-        before = kinds
+def snapshots(files: Iterable[PassFile]) -> tuple[PassSnapshot, ...]:
+    """The module after each pass that changes communication, and right before it."""
+    kept = []
+    size = 0
+    for snapshot in _around_changes(files):
+        size += len(snapshot.stage.source.data)
+        kept += [snapshot] if size <= MAX_BYTES else []
+    return tuple(kept)
 
 
-def _kind(opcode: str) -> str:
-    return HLO_OPCODES.get(opcode) or STARTS[opcode]
+def _around_changes(files: Iterable[PassFile]) -> Iterator[PassSnapshot]:
+    named = [(place, read) for name, read in _in_order(files) if (place := place_of(name)) is not None]
+    places = [place for place, _ in named]
+    before: PassSnapshot | None = None
+    signature: Counter[tuple[bytes, ...]] | None = None
+    for number, (_, read) in enumerate(named):
+        data = read()
+        found = communication(data)
+        changes = signature is not None and found != signature
+        snapshot = pass_snapshot(*_pass_before(places, number), changes, data)
+        if changes:
+            if before is not None:
+                yield before
+            yield snapshot
+        before, signature = None if changes else snapshot, found
 
 
-def _counted(kinds: Counter[str]) -> str:
-    return ", ".join(plural(count, kind) for kind, count in sorted(kinds.items())) or "none"
+def _in_order(files: Iterable[PassFile]) -> list[PassFile]:
+    return sorted(files, key=lambda file: PurePosixPath(file[0]).name)
+
+
+def _pass_before(places: Sequence[tuple[str, str, str]], number: int) -> tuple[str, str]:
+    """The pipeline and the pass that made a module what it is.
+
+    At the start of a pipeline that is the pass that runs the pipeline; what is written next of the pipeline around it
+    is written after that pass.
+    """
+    pipeline, name, _ = places[number]
+    if name == PIPELINE_START and number:
+        around = places[number - 1][0]
+        name, pipeline = next(((n, p) for p, n, _ in places[number:] if p == around), (name, pipeline))
+    return pipeline, name
+
+
+def communication(data: bytes) -> Counter[tuple[bytes, ...]]:
+    """What a module of HLO communicates, without names: the opcodes, types and partners, each with its number."""
+    return Counter(
+        (match[2], _LAYOUT.sub(b"", match[1]), *_PARTNERS.findall(match[3])) for match in _COLLECTIVE.finditer(data)
+    )
+
+
+def _match(file: str) -> re.Match[str] | None:
+    return _PASS.fullmatch(_COMPRESSED.sub("", PurePosixPath(file).name))

@@ -50,7 +50,18 @@ the sections to show in full.
 """
 
 
-SECTIONS = ("findings", "collectives", "shardings", "variance", "values", "memory", "times", "messages", "stages")
+SECTIONS = (
+    "findings",
+    "collectives",
+    "shardings",
+    "variance",
+    "values",
+    "memory",
+    "times",
+    "messages",
+    "passes",
+    "stages",
+)
 """What `--details` may name; `tables.TABLES` has the tables of each."""
 
 

@@ -9,6 +9,7 @@ numbers, source positions and the order of operations are ignored.
   shardscope diff script.py:step --target-a tpu:v5p:2x2x1 --target-b gpu:h100:4
   shardscope diff script.py:step --with check_vma=off              (off in B; --with-a changes A)
   shardscope diff script.py:step --with mesh=x:4,y:2
+  shardscope diff script.py:step --pass spmd-partitioning          (the program before and after a pass of XLA's)
   shardscope diff missing_reduce_scatter:faulty missing_reduce_scatter:repaired
 """
 
@@ -29,6 +30,8 @@ from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.request import Request, UsageError, is_file, read_overrides, split_function
 from shardscope.inspector.diff.diff import Diff, diff
 from shardscope.inspector.diff.outline import Fingerprint
+from shardscope.inspector.diff.passes import pass_changes
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.renderers import renderer
 from shardscope.policies import policy_of
@@ -55,12 +58,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--around", type=int, default=0, metavar="N", help="show the program text around the N largest changes"
     )
+    parser.add_argument(
+        "--pass", dest="pass_name", metavar="PASS", help="what a pass of XLA's changes in A: its name, or its number"
+    )
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 when communication differs")
     add_output_options(parser, "diff")
 
 
 def run(options: argparse.Namespace) -> ExitCode:
     """Get both sides, compare, show."""
+    if options.pass_name is not None:
+        return _of_pass(options)
     after = options.after or options.before
     per_side = (options.git, options.target_a, options.target_b, options.python_a, options.python_b)
     per_side += (*options.with_a, *options.with_b)
@@ -87,6 +95,25 @@ def run(options: argparse.Namespace) -> ExitCode:
     )
     write_diff(found, options)
     return ExitCode.FINDINGS if options.exit_code and found.communication_differs else ExitCode.DONE
+
+
+def _of_pass(options: argparse.Namespace) -> ExitCode:
+    """What one pass changes in A."""
+    request = replace(_request(options, options.before, "a"), passes=True, live=False)
+    one = capture_side(options.before, request, quiet=options.quiet)
+    if (failed := exit_code(one)) != ExitCode.DONE:
+        return complain("A", one, failed)
+    with progress("comparing", quiet=options.quiet):
+        changes = pass_changes(Program(one))
+    named = [
+        each for number, each in enumerate(changes, 1) if options.pass_name in (each.name, each.pipeline, str(number))
+    ]
+    if len(named) != 1:
+        listed = ", ".join(f"{number} {each.name} ({each.pipeline})" for number, each in enumerate(changes, 1))
+        how_many = f"{len(named)} passes are" if named else "no pass that changes communication is"
+        raise CaptureError(f"{how_many} called {options.pass_name!r}; by number: {listed or 'none'}")
+    write_diff(named[0].diff, options)
+    return ExitCode.FINDINGS if options.exit_code and named[0].diff.communication_differs else ExitCode.DONE
 
 
 def _request(options: argparse.Namespace, function: str, side: str) -> Request:

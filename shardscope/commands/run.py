@@ -82,6 +82,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="compare the gradients that the function takes with differences of values, in float64",
     )
     parser.add_argument(
+        "--passes", action="store_true", help="record which of XLA's passes change communication, and what they change"
+    )
+    parser.add_argument(
         "--verify",
         action="store_true",
         help="apply each fix to a copy of the source, capture again and compare",
@@ -123,6 +126,7 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
         window=options.window,
         reference=options.reference,
         gradients=options.check_gradients,
+        passes=options.passes,
         fingerprints=verifies(options, settings),
         argv=tuple(options.argv),
     )

@@ -13,12 +13,15 @@ import sys
 import zipfile
 from collections.abc import Callable, Mapping
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture import packed
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import Capture, CaptureError
+from shardscope.inspector.diff.passes import pass_changes
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 
@@ -236,8 +239,16 @@ def test_a_folder_lists_the_collectives_of_each_stage_and_pass(tmp_path: Path) -
     assert {name: sum(counts.values()) for name, counts in zip(named, map(dict, _hlo(counts)), strict=True)} == {
         name: len(each) for name, each in named.items()
     }
-    (said,) = (message.text for message in found.messages if message.text.startswith("collectives by pass: "))
-    assert re.findall(r"' (none|\d[^;]*)", said) == ["none", "2 all-gathers, 1 all-reduce"]
+    in_order = [path.read_text() for path in sorted(dump.glob("*jit_step.[0-9]*.txt"))]
+    changes = [(a, b) for a, b in pairwise(in_order) if kinds(a) != kinds(b)]
+    assert [kinds(b) for _, b in changes] == [["all-gather", "all-gather", "all-reduce"]]
+    (change,) = pass_changes(Program(found))
+    assert change.name == "spmd-partitioning"
+    texts = (change.diff.before.text, change.diff.after.text)
+    assert [None if text is None else text.source.text() for text in texts] == list(changes[0])
+    assert sorted(kind for one, count in change.diff.after.transfers for kind in [one.work.kind] * count) == kinds(
+        changes[0][1]
+    )
     # A single file says where it is from.
     (after,) = dump.glob("*.after_spmd-partitioning.before_*")
     alone = inspect(load(str(after)))
@@ -257,7 +268,8 @@ def test_a_folder_of_single_passes(tmp_path: Path) -> None:
         (tmp_path / name.format(f"{number:04}", after)).write_bytes(text)
     found = load(str(tmp_path))
     assert [stage.source.name for stage in found.stages] == [name.format("0003", "three")]
-    (said,) = (message.text for message in found.messages)
-    assert said == (
-        "collectives by pass: after 'start' of 'p' none; after 'one' of 'p' 1 all-gather; after 'three' of 'p' none"
-    )
+    changes = pass_changes(Program(found))
+    assert [(each.name, each.pipeline, each.diff.before.count, each.diff.after.count) for each in changes] == [
+        ("one", "p", 0, 1),
+        ("three", "p", 1, 0),
+    ]

@@ -111,6 +111,16 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Pass:
+    """The HLO module after a pass; `changes` where that pass changes communication."""
+
+    pipeline: str
+    name: str
+    changes: bool
+    text: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
 class Equations:
     """Which operation of the StableHLO comes from which equation: see `worker/equation_numbers.py`."""
 
@@ -296,9 +306,9 @@ class Timings:
 
 
 Event = (
-    Schema | Hello | Script | Subject | Progress | Stage | Equations | Arguments | Outputs | Memory | Peak | Message
-    | Execution | CollectiveTimes | Probe | Probed | Differences | Reference | Gradients | Devices | Failure | End
-    | Stdout | Stderr | Timings | TraceEvent
+    Schema | Hello | Script | Subject | Progress | Stage | Pass | Equations | Arguments | Outputs | Memory | Peak
+    | Message | Execution | CollectiveTimes | Probe | Probed | Differences | Reference | Gradients | Devices | Failure
+    | End | Stdout | Stderr | Timings | TraceEvent
 )  # fmt: skip
 
 NAMES = {kind: re.sub(r"\B(?=[A-Z])", "_", kind.__name__).lower() for kind in get_args(Event)} | {Schema: "capture"}

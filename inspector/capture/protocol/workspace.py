@@ -47,12 +47,15 @@ AFTER_PEAK = b"Stack trace breakdown"
 """Around the values that are alive at the peak (xla/service/buffer_assignment.cc, hlo_live_range.cc)."""
 
 
-def compiler_options(folder: str) -> dict[str, str]:
-    """The options of one compilation that make XLA write the stages to `folder`.
+EVERY_PASS = ".*"
+
+
+def compiler_options(folder: str, passes: str = PASSES) -> dict[str, str]:
+    """The options of one compilation that make XLA write the stages to `folder`, around the `passes` of these names.
 
     Not `shardy-verbose`, which would add the origins of shardings: XLA crashes under it on a shard_map in a loop.
     """
-    return {"xla_dump_to": folder, "xla_dump_hlo_pass_re": PASSES}
+    return {"xla_dump_to": folder, "xla_dump_hlo_pass_re": passes}
 
 
 def find_stages(folder: str) -> dict[str, Path]:

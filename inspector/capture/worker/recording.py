@@ -14,7 +14,7 @@ from jax._src.source_info_util import register_exclusion  # jax.extend adds opti
 
 from ..protocol.events import Memory
 from ..protocol.request import PROBES, Request, UsageError
-from ..protocol.workspace import COMPILER_LOG, PROFILE, diverted
+from ..protocol.workspace import COMPILER_LOG, EVERY_PASS, PASSES, PROFILE, diverted
 from . import failures
 from .channel import Channel
 from .failures import OLDEST_JAX
@@ -78,7 +78,8 @@ def record(
         if request.only_trace:
             return
         values.take_flat_arguments(traced)
-        compiled = send_compiled(program, table, subject, channel, workspace, topology)
+        passes = EVERY_PASS if request.passes else PASSES
+        compiled = send_compiled(program, table, subject, channel, workspace, topology, passes)
         if topology is None and request.live:
             channel.enter("run")
             needed = _bytes_needed(compiled.memory, len(compiled.devices))

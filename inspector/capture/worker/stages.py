@@ -15,6 +15,7 @@ from ..protocol.request import UsageError
 from ..protocol.workspace import (
     COMPILER_LOG,
     DUMP,
+    PASSES,
     compiler_options,
     diverted,
     read_messages,
@@ -69,6 +70,7 @@ def send_compiled(
     channel: Channel,
     workspace: str,
     topology: Topology | None = None,
+    passes: str = PASSES,
 ) -> CompiledProgram:
     """Lower and compile; send each stage as soon as it is reached."""
     channel.enter("lower")
@@ -89,7 +91,7 @@ def send_compiled(
         channel.tell("info", problem)
 
     channel.enter("compile")
-    compiled, devices = _compile(lowered, channel, workspace, topology)
+    compiled, devices = _compile(lowered, channel, workspace, topology, passes)
     subject.set_devices(devices)
     send_actual(program.arguments, program.outputs, compiled, channel, subject.mesh_of(len(devices)))
     memory = memory_of(compiled)
@@ -108,7 +110,9 @@ def send_actual(
     channel.send(Outputs(values.with_actual(outputs, values.compiled_shardings(compiled, "output"), mesh)))
 
 
-def _compile(lowered: Any, channel: Channel, workspace: str, topology: Topology | None) -> tuple[Any, list[Any]]:
+def _compile(
+    lowered: Any, channel: Channel, workspace: str, topology: Topology | None, passes: str
+) -> tuple[Any, list[Any]]:
     """Compile, and send the stages around the partitioner even where that fails after them.
 
     Gives what was compiled, and its devices in the order of its partitions.
@@ -117,7 +121,7 @@ def _compile(lowered: Any, channel: Channel, workspace: str, topology: Topology 
     with _compiler_messages(channel, workspace):
         started = time.perf_counter()
         try:
-            compiled, devices = _compile_for(topology, lowered, folder)
+            compiled, devices = _compile_for(topology, lowered, folder, passes)
         finally:
             seconds = _since(started)
             stages = read_stages(folder)
@@ -142,16 +146,16 @@ def _lower(program: TracedProgram, topology: Topology | None, channel: Channel) 
     return program.lower(lowering_platforms=(topology.lowering,))
 
 
-def _compile_for(topology: Topology | None, lowered: Any, folder: str) -> tuple[Any, list[Any]]:
+def _compile_for(topology: Topology | None, lowered: Any, folder: str, passes: str) -> tuple[Any, list[Any]]:
     if topology is None:
-        compiled = lowered.compile(compiler_options=compiler_options(folder))
+        compiled = lowered.compile(compiler_options=compiler_options(folder, passes))
         return compiled, devices_of(lowered, compiled.runtime_executable())
     # Not above: with JAX's own devices, what this file is about need not be there.
     from .simulated import cross_compile
 
     if problem := cross_compile.probe():
         raise UsageError(problem, "the targets cpu and local are compiled for without it")
-    found = cross_compile.compile_for(topology, lowered, folder)
+    found = cross_compile.compile_for(topology, lowered, folder, passes)
     return found, found.devices
 
 

@@ -161,7 +161,7 @@ def diff_document(found: diff.Diff) -> Diff:
         headline=headline(found),
         before=_side(found.before),
         after=_side(found.after),
-        changes=list(map(_change, found.changes)),
+        changes=list(map(change_of, found.changes)),
         shardings=found.borders,
         inside=[InsideChange(each.count, _inside(each.before), _inside(each.after)) for each in found.insides],
         findings=list(map(_finding, found.findings)),
@@ -179,7 +179,8 @@ def _side(side: Fingerprint) -> Side:
     return Side(side.title, side.stage, side.count, side.total_wire)
 
 
-def _change(change: diff.Change) -> Change:
+def change_of(change: diff.Change) -> Change:
+    """One change, to be part of a document."""
     sides = (change.befores, change.afters)
     before, after = ([Several(count, transfer_document(one)) for one, count in side] for side in sides)
     return Change(change.kind, change.count, differences(change), before, after, change.wire_bytes)

@@ -9,10 +9,12 @@ from msgspec import Struct, field, to_builtins
 
 from ... import report
 from ...diff import targets
+from ...diff.passes import pass_changes
 from ...shardings.conflicts import conflicts
 from ...shardings.table import values
 from ..renderers import SECTIONS
 from .collective import Collective, Cost, Estimate, Term, Uncounted, collective_of, cost_of
+from .diff import Change, change_of
 from .execution import Execution, Memory, execution_of, memory_of
 from .finding import Explanation, Finding, Suppressed, explanation_of, finding_of, suppressed_of
 from .references import with_tables
@@ -49,6 +51,14 @@ class Communication(Struct, frozen=True):
     gradients: int
 
 
+class PassChange(Struct, frozen=True):
+    """A pass of the compiler that changes communication, in its pipeline, and what it changes."""
+
+    pipeline: str
+    name: str
+    changes: list[Change]
+
+
 class Report(Struct, frozen=True):
     """The document. Sizes are bytes per device and execution, times are seconds, what is not known is null.
 
@@ -75,6 +85,7 @@ class Report(Struct, frozen=True):
     memory: Memory | None
     cost: Cost | None
     messages: list[Message]
+    passes: list[PassChange]
     failure: Failure | None
     explanation: Explanation | None
     timings: dict[str, float]
@@ -128,6 +139,10 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
         memory=None if capture.memory is None else memory_of(capture.memory, found.peak, details),
         cost=None if found.cost is None else cost_of(found.cost),
         messages=list(map(message_of, found.messages)),
+        passes=[
+            PassChange(each.pipeline, each.name, list(map(change_of, each.diff.changes)))
+            for each in pass_changes(found.program)
+        ],
         failure=capture.failure,
         explanation=None if found.explanation is None else explanation_of(found.explanation),
         timings=capture.timings,

@@ -12,6 +12,7 @@ from .communication import communication, modules
 from .cost import cost, memory
 from .execution import devices, divergences, live, reference, times
 from .findings import findings
+from .passes import passes
 from .shardings import shardings, variance
 from .timeline import timeline_table
 from .value_sites import value_sites
@@ -35,6 +36,7 @@ TABLES: Mapping[Callable[[Report], Table], str] = {
     live: "values",
     times: "times",
     problems: "messages",
+    passes: "passes",
     stages: "stages",
 }
 """Each with the section of a text report, one of `SECTIONS`, that it is in; without one it is always there."""

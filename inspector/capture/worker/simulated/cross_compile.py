@@ -79,7 +79,7 @@ class _Done(BaseException):
         self.compiled = compiled
 
 
-def compile_for(topology: Topology, lowered: Any, folder: str) -> CrossCompiled:
+def compile_for(topology: Topology, lowered: Any, folder: str, passes: str) -> CrossCompiled:
     """Compile, with the stages written to a folder; what the compiler raises passes through."""
     own = getattr(compiler, ENTRY)
 
@@ -101,7 +101,7 @@ def compile_for(topology: Topology, lowered: Any, folder: str) -> CrossCompiled:
 
     setattr(compiler, ENTRY, instead)
     try:
-        lowered.compile(compiler_options={**topology.compiler_options, **compiler_options(folder)})
+        lowered.compile(compiler_options={**topology.compiler_options, **compiler_options(folder, passes)})
     except _Done as done:
         return done.compiled
     finally:

@@ -1,0 +1,50 @@
+"""The table of the compiler's passes that change communication."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...diff.headline import headline
+from ...diff.passes import PassChange, pass_changes
+from ...report import Report
+from ..change_rows import change_rows
+from ..table import Column, Detail, Row, Table
+
+EMPTY = "Not recorded: --passes records which passes change communication."
+
+
+def passes(report: Report) -> Table:
+    """A row for each pass, in order."""
+    changes = pass_changes(report.program)
+    return Table(
+        id="passes",
+        title="Passes",
+        key="P",
+        columns=(
+            Column("pass", 16, 9),
+            Column("pipeline", 12, 3),
+            Column("collectives", 6, 6, "right"),
+            Column("changes", 30, 10),
+        ),
+        rows=tuple(_row(change) for change in changes),
+        heading="Passes of XLA that change communication" if changes else "",
+        empty_text=EMPTY,
+        unit="pass",
+        details=_details,
+    )
+
+
+def _row(change: PassChange) -> Row:
+    before, after = change.diff.before.count, change.diff.after.count
+    counts = f"{before} → {after}" if before != after else str(after)
+    return Row((change.name, change.pipeline, counts, headline(change.diff)), change)
+
+
+def _details(value: object) -> Sequence[Detail]:
+    if not isinstance(value, PassChange):
+        return ()
+    lines = [
+        " ".join(filter(None, (row.sign.replace("−", "-"), row.numbers, row.what, row.axes, *row.types, row.place)))
+        for row in change_rows(value.diff)
+    ]
+    return [Detail("what it changes", "\n".join(lines), is_code=True)]
