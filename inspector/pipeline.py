@@ -13,6 +13,7 @@ from .collectives.uncounted import uncounted_communication
 from .communication.strategies import strategies
 from .cost.collectives import with_estimates
 from .cost.function import cost_of, timeline_of
+from .cost.memory_curve import memory_curve
 from .cost.peak_memory import peak_memory
 from .cost.places import Machine, machine_of
 from .cost.schedule import Schedule
@@ -88,8 +89,11 @@ def _estimated(stage: ParsedStage, context: AnalysisContext, machine: Machine | 
 
 def timeline(program: Program) -> Timeline | None:
     """What a device does when, by the cost model; None where nothing is compiled, or for a chip without figures."""
-    found = _schedule_of(program)
-    return None if found is None else timeline_of(found)
+    found, stage, ranges = _schedule_of(program), program.stage("hlo"), program.capture.peak
+    if found is None or stage is None:
+        return None
+    line = timeline_of(found)
+    return line if ranges is None else replace(line, memory=memory_curve(stage, ranges.data, line.activities))
 
 
 def _cost(program: Program) -> FunctionCost | None:

@@ -66,10 +66,11 @@ def format_seconds(seconds: float | None) -> str:
     """`1.2 ms`: three significant digits; `?` for an unknown time."""
     if seconds is None:
         return "?"
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
         if abs(seconds) >= scale:
             return f"{_three_digits(seconds / scale)} {unit}"
-    return f"{_three_digits(seconds / 1e-9)} ns" if abs(seconds) >= 1e-11 or not seconds else f"{seconds:.2g} s"
+    picoseconds = seconds / 1e-12
+    return f"{_three_digits(picoseconds)} ps" if abs(picoseconds) >= 0.01 else f"{seconds:.2g} s" if seconds else "0 ns"
 
 
 def _three_digits(number: float) -> str:

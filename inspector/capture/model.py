@@ -113,11 +113,11 @@ class Capture:
     """All that was recorded; grows by one event at a time, each time a new value.
 
     `timings` are seconds by phase. `progress` is None when the capture has ended; it is `complete` when it ended
-    without failure. `passes` are around those that change communication, in
-    order. `equations` say which operation of the StableHLO comes from which equation of the jaxpr: see
-    `worker/equation_numbers.py`. `peak` is XLA's list of what is alive when most memory is taken. `damage` says why the
-    rest of a saved capture could not be read. A capture is `foreign` if it was read from a file, which anyone may have
-    written: what it names on this machine is theirs to name, and not to see.
+    without failure. `passes` are around those that change communication, in order. `equations`
+    say which operation of the StableHLO comes from which equation of the jaxpr: see `worker/equation_numbers.py`.
+    `peak` are XLA's live ranges, and what is alive when most memory is taken. `damage` says why the rest of a saved
+    capture could not be read. A capture is `foreign` if it was read from a file, which anyone may have written: what it
+    names on this machine is theirs to name, and not to see.
     """
 
     subject: Subject | None = None

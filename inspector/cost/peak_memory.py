@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 
-from ...parsers.hlo import HloModule, Instruction
+from ...parsers.hlo import HloModule, HloType, Instruction, TupleShape
 from ..capture.model import Memory
 from ..collectives.origin import direction_of
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from ..ir.types import array_type, leaves
+from ..ir.types import array_type
 from ..report import LiveValue, PeakMemory, SourcePosition
 from .host_transfers import host_transfers, is_on_host
 from .places import machine_of
@@ -68,7 +68,7 @@ def _alive(stage: ParsedStage, listed: bytes) -> tuple[LiveValue, ...]:
 
 
 def _made_by(listed: bytes, module: HloModule | None) -> tuple[LiveValue, ...]:
-    known = {} if module is None else _instructions(module)
+    known = {} if module is None else instructions_by_name(module)
     found = []
     for match in _VALUE.finditer(listed):
         name = match["name"].decode("utf-8", "replace")
@@ -78,7 +78,8 @@ def _made_by(listed: bytes, module: HloModule | None) -> tuple[LiveValue, ...]:
     return tuple(sorted(found, key=lambda value: -value.bytes)[:MAX_VALUES])
 
 
-def _instructions(module: HloModule) -> dict[str, Instruction]:
+def instructions_by_name(module: HloModule) -> dict[str, Instruction]:
+    """The instructions by name; of several of one name that of the entry computation."""
     found: dict[str, Instruction] = {}
     for computation in module.computations:
         for instruction in computation.instructions:
@@ -93,12 +94,20 @@ def _renamed(name: str, module: HloModule) -> Instruction | None:
     return None if offset < 0 else module.instruction_at(offset)
 
 
+def part_of(made_by: Instruction, index: str) -> HloType:
+    """The type of the part of a result that has this index, `0` or `1, 0`; of all of it where there is none."""
+    part = made_by.type
+    for number in map(int, filter(None, index.split(","))):
+        if not isinstance(part, TupleShape) or number >= len(part.elements):
+            return made_by.type
+        part = part.elements[number]
+    return part
+
+
 def _value(name: str, index: str, size: int, made_by: Instruction | None) -> LiveValue:
     if made_by is None:
         return LiveValue(name, size, None, "", "unknown", SourcePosition())
-    flat = list(leaves(made_by.type))
-    number = int(index) if index.strip().isdecimal() else 0
-    own = flat[number] if number < len(flat) else made_by.type
+    own = part_of(made_by, index)
     op_name = made_by.op_name or ""
     is_argument = made_by.opcode == "parameter" and made_by.computation.is_entry
     return LiveValue(

@@ -58,12 +58,21 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """One step on each device of a chip; `total` seconds, of which `exposed` are spent waiting for transfers."""
+    """One step on each device of a chip; `total` seconds, of which `exposed` are spent waiting for transfers.
+
+    `memory` are the bytes that are alive from a second on, before values share buffers; empty where that is not known.
+    """
 
     chip: str
     total: float
     exposed: float
     activities: tuple[Activity, ...]
+    memory: tuple[tuple[float, int], ...] = ()
+
+    @property
+    def peak(self) -> int:
+        """The most bytes that are alive."""
+        return max((size for _, size in self.memory), default=0)
 
     def unrolled(self, most: int) -> Iterator[Moment]:
         """At most so many activities in the order of the schedule, loops round by round."""

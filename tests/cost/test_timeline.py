@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.output_file import OutputError
+from shardscope.inspector.cost.memory_curve import alive_bytes
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect, timeline
 from shardscope.inspector.render.html import report_page
@@ -39,10 +41,31 @@ def test_of_samples(sample: SampleCapture, function: str) -> None:
     report = on_tpu(sample(function))
     found = timeline(report.program)
     assert found is not None
+    has_the_peak_of_xla(found, report)
     adds_up_to_the_cost(found, report)
     computes_or_waits(found)
     assert report_page(report).count('id="timeline"') == 1
     slices_are_inside_of_each_other_or_apart(json.loads(report_to_perfetto(report))["traceEvents"])
+
+
+def has_the_peak_of_xla(found: Timeline, report: Report) -> None:
+    """XLA lists what is alive at the peak of the same schedule, after it."""
+    assert report.capture.peak is not None
+    text, stage = report.capture.peak.data.decode(), report.program.stage("hlo")
+    peak = re.search(r"Live ranges at (\d+) \(peak\):\n(.*)", text, re.DOTALL)
+    assert peak is not None
+    assert stage is not None
+    alive = alive_bytes(stage, report.capture.peak.data)
+    assert alive[int(peak[1])] == sum(map(int, re.findall(r"\}: (\d+) bytes", peak[2]))) > 0
+    assert found.peak == max(alive)
+    moments = [start for start, _ in found.memory]
+    assert all(before < after for before, after in pairwise(moments))
+    assert 0 <= moments[0] <= moments[-1] <= found.total
+    assert "█" in str(timeline_table(report).rows[0].cells)
+    counted = [
+        each["args"]["bytes"] for each in json.loads(report_to_perfetto(report))["traceEvents"] if each["ph"] == "C"
+    ]
+    assert counted == [size for _, size in found.memory]
 
 
 def adds_up_to_the_cost(found: Timeline, report: Report) -> None:

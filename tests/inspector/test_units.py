@@ -40,7 +40,16 @@ def test_format_bytes(count: int | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(1.5, "1.5 s"), (0.0123, "12.3 ms"), (4.2e-6, "4.2 µs"), (5e-9, "5 ns"), (None, "?")]
+    ("seconds", "text"),
+    [
+        (1.5, "1.5 s"),
+        (0.0123, "12.3 ms"),
+        (4.2e-6, "4.2 µs"),
+        (5e-9, "5 ns"),
+        (3e-12, "3 ps"),
+        (0.0, "0 ns"),
+        (None, "?"),
+    ],
 )
 def test_format_seconds(seconds: float | None, text: str) -> None:
     assert format_seconds(seconds) == text

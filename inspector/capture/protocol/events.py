@@ -174,7 +174,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """XLA's list of what is alive when most memory is taken."""
+    """XLA's live ranges, and its list of what is alive when most memory is taken."""
 
     text: bytes
 

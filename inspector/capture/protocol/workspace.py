@@ -42,9 +42,10 @@ STAGE_FILES: dict[str, re.Pattern[str]] = {
 OPTIMIZED = re.compile(r".*after_optimizations\.txt")
 LIVE_RANGES = re.compile(r".*after_optimizations-live-range\.txt")
 
-PEAK = b"Live ranges at "
+SCHEDULE = b"HloLiveRange "
 AFTER_PEAK = b"Stack trace breakdown"
-"""Around the values that are alive at the peak (xla/service/buffer_assignment.cc, hlo_live_range.cc)."""
+"""Around the schedule, when each value is alive, and which are at the peak (xla/service/buffer_assignment.cc,
+hlo_live_range.cc)."""
 
 
 EVERY_PASS = ".*"
@@ -76,10 +77,10 @@ def read_optimized(folder: str) -> str | None:
 
 
 def read_peak(folder: str) -> bytes | None:
-    """The part of XLA's live ranges that lists what is alive when most memory is taken."""
+    """XLA's live ranges: the schedule, when each value is alive, and what is alive when most memory is taken."""
     path = _largest(folder, LIVE_RANGES)
     text = b"" if path is None else path.read_bytes()
-    start = text.find(PEAK)
+    start = text.find(SCHEDULE)
     return None if start < 0 else text[start:].partition(AFTER_PEAK)[0].rstrip() + b"\n"
 
 

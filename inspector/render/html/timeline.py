@@ -9,7 +9,7 @@ from ...collectives.spelled import transfer_text
 from ...pipeline import timeline
 from ...report import Collective, Report
 from ...report.timeline import Activity, Timeline
-from ...units import format_seconds, plural
+from ...units import format_bytes, format_seconds, plural
 from .elements import element, section, text
 
 MAX_BARS = 1500
@@ -41,11 +41,28 @@ def timeline_section(report: Report, prefix: str, links: Mapping[Collective, str
     for bar in _merged(_bars(found, report, links), found.total):
         lanes.setdefault(bar.lane, []).append(bar)
     order = ("loops", "compute", "waits", *sorted(name for name in lanes if name.startswith("transfers")), "copies")
-    drawn = "".join(_lane(name, lanes[name], found.total) for name in order if name in lanes)
+    drawn = _memory(found) + "".join(_lane(name, lanes[name], found.total) for name in order if name in lanes)
     exposed = f", {format_seconds(found.exposed)} exposed" if found.exposed else ""
     said = f"{format_seconds(found.total)} per step on {found.chip}, by the cost model{exposed}"
     inside = element("p", text(said)) + element("div", element("div", drawn, "track"), "lanes")
     return section(f"{prefix}timeline", "Time line", inside)
+
+
+def _memory(found: Timeline) -> str:
+    """The bytes that are alive, as steps; empty where that is not known."""
+    if not found.peak:
+        return ""
+    corners, height = ["0,100"], 100.0
+    for moment, size in found.memory:
+        at = 1000 * moment / found.total
+        corners.append(f"{at:.2f},{height:.2f}")
+        height = 100 - 96 * size / found.peak
+        corners.append(f"{at:.2f},{height:.2f}")
+    corners += [f"1000,{height:.2f}", "1000,100"]
+    area = element("polygon", "", points=" ".join(corners))
+    says = f"at most {format_bytes(found.peak)} alive, before values share buffers"
+    picture = element("svg", element("title", text(says)) + area, viewBox="0 0 1000 100", preserveAspectRatio="none")
+    return element("div", element("b", text("memory")) + element("div", picture, "bars memory"), "lane", title=says)
 
 
 def _bars(found: Timeline, report: Report, links: Mapping[Collective, str]) -> Iterator[Bar]:

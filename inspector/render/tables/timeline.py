@@ -11,11 +11,13 @@ from ...pipeline import timeline
 from ...report import Report
 from ...report.cost import FunctionCost
 from ...report.timeline import Activity, Timeline
-from ...units import format_seconds, plural
+from ...units import format_bytes, format_seconds, plural
 from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell
 
-WIDTH = 24
+WIDTH = 20
 """Columns of the bar."""
+
+LEVELS = "▁▂▃▄▅▆▇█"
 
 BRIEF = 1000
 """Documents leave out what takes less than this part of the step."""
@@ -54,12 +56,12 @@ def timeline_table(report: Report) -> Table:
             Column("starts", 7, 8, "right"),
             Column("takes", 7, 9, "right"),
             Column("exposed", 7, 7, "right"),
-            Column("", WIDTH, 2),
+            Column("", WIDTH, 5),
             Column("what", 16, 10),
             Column("axes", 5, 6),
             Column("from", 8, 3),
         ),
-        rows=tuple(_row(each, found, report) for each in stretches) if found is not None else (),
+        rows=(*_memory(found), *(_row(each, found, report) for each in stretches)) if found is not None else (),
         heading=_heading(found, report.cost) if found is not None and stretches else "",
         empty_text=EMPTY if found is None else "The program takes no time.",
         most=60,
@@ -69,10 +71,24 @@ def timeline_table(report: Report) -> Table:
 
 def _heading(found: Timeline, cost: FunctionCost | None) -> str:
     is_least = cost is not None and cost.at_least
-    exposed = f"{format_seconds(found.exposed)} of communication exposed" if found.exposed else "nothing exposed"
+    exposed = f"{format_seconds(found.exposed)} exposed" if found.exposed else "nothing exposed"
     total = f"{'at least ' if is_least else ''}{format_seconds(found.total)}"
     known = f", {exposed}" if found.exposed or not is_least else ""
     return f"Time line of a step on {found.chip} (cost model): {total}{known}"
+
+
+def _memory(found: Timeline) -> Sequence[Row]:
+    """What is alive in each part of the step, as columns under the peak; nothing where that is not known."""
+    if not found.peak or not found.total:
+        return ()
+    most = [0] * WIDTH
+    ends = [*(moment for moment, _ in found.memory[1:]), found.total]
+    for (start, size), end in zip(found.memory, ends, strict=True):
+        first, last = (min(int(moment / found.total * WIDTH), WIDTH - 1) for moment in (start, end))
+        for part in range(first, last + 1):
+            most[part] = max(most[part], size)
+    drawn = "".join(LEVELS[max(size * len(LEVELS) - 1, 0) // found.peak] for size in most)
+    return [Row(("", "", "", Piece(drawn, "aside"), f"memory, peak {format_bytes(found.peak)}", "", ""))]
 
 
 def _stretches(activities: Sequence[Activity], entered: float, depth: int) -> Iterator[Stretch]:
