@@ -14,7 +14,8 @@ def indent_of(text: str, width: int) -> int:
 
 def rows_of(text: str, width: int, most: int) -> list[tuple[int, int]]:
     """The spans of characters on each row; the rows after `most` are left out."""
-    rows, start, indent = [], 0, 0
+    rows: list[tuple[int, int]] = []
+    start = indent = 0
     while len(rows) < most:
         end = _end(text, start, max(width - indent, 8))
         rows.append((start, end))
