@@ -81,7 +81,7 @@ class ParsedCollective:
 def hlo_collectives(stage: str, module: HloModule, context: AnalysisContext) -> tuple[Collective, ...]:
     """Every collective of a module, in text order."""
     executions = HloExecutions(module)
-    found = tuple(_without_clones(_found(module, executions)))
+    found = tuple(_without_clones(_found(module)))
     nameless = [each.instruction for each in found if not each.place.frames]
     users = users_with_positions(module, nameless, differentiated=context.differentiated)
     parts = parts_of(module, nameless)
@@ -100,7 +100,7 @@ def hlo_collectives(stage: str, module: HloModule, context: AnalysisContext) -> 
     )
 
 
-def _found(module: HloModule, executions: HloExecutions) -> Iterator[ParsedCollective]:
+def _found(module: HloModule) -> Iterator[ParsedCollective]:
     dones = {
         (done.computation.name, done.operands[0]): done for done in module.with_opcode(DONES) if done.operands
     }  # fmt: skip
@@ -119,7 +119,7 @@ def _found(module: HloModule, executions: HloExecutions) -> Iterator[ParsedColle
             recv = received.get((computation.name, instruction.frontend_attributes.get(RENDEZVOUS)))
             yield ParsedCollective(transfer.kind, instruction, recv, transfer=transfer)
             continue
-        callers = () if computation.is_entry else executions.callers(computation.name)
+        callers = () if computation.is_entry else module.graph.callers(computation.name)
         wrappers = [caller for _, caller in callers if caller.opcode == "fusion" or caller.opcode.endswith("-start")]
         yield ParsedCollective(
             OPENINGS[instruction.opcode],

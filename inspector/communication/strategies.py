@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...parsers.hlo import Instruction
@@ -137,19 +137,24 @@ class _Judge:
 
     def _of_a_part(self, collective: Collective, operand: Place, result: Place) -> Strategy:
         """A gradient is summed for an output or the optimizer; partial sums of other products go on from there."""
-        products = [source.instruction for source in self.flow.sources(operand) if source.kind == "contraction"]
         directions = {collective.direction}
         if directions == {"unknown"}:
             names = merged_parts(collective.op_name or "")
             known = {part.direction for part in collective.parts} or set(map(self._direction, names))
-            directions = known | {self._direction(each.op_name) for each in products}
+            directions = known | {self._direction(each.op_name) for each in self._products(operand)}
         if "backward" in directions:
-            fate = self.flow.fate(result)
-            takers = {direction for each in fate.takers for direction in self._directions(each)}
-            if fate.is_output or "unknown" in takers or self._is_needed(collective):
+            takers: set[Pass] = set()
+            for each in self.flow.ends(result):
+                takers |= {"unknown"} if each is None else self._directions(each)
+                if "unknown" in takers:
+                    return "gradient sync"
+            if self._is_needed(collective):
                 return "gradient sync"
-            return "tensor parallelism" if products and "backward" in takers else "other"
-        return "tensor parallelism" if products and "forward" in directions else "other"
+            return "tensor parallelism" if "backward" in takers and any(self._products(operand)) else "other"
+        return "tensor parallelism" if "forward" in directions and any(self._products(operand)) else "other"
+
+    def _products(self, operand: Place) -> Iterator[Instruction]:
+        return (source.instruction for source in self.flow.sources(operand) if source.kind == "contraction")
 
     def _directions(self, instruction: Instruction) -> frozenset[Pass]:
         """The passes of an instruction, or, where a fusion has no name, of what is fused in it."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import chain
+from typing import Literal, NamedTuple
 
 from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.hlo.fields import number
-from ...parsers.hlo.uses import Uses
 from ..catalog.opcodes import HLO_ELEMENTWISE
-from ..execution_counts.hlo_executions import HloExecutions
 
 Work = Literal["moves", "elementwise", "loop", "contraction", "other"]
 
@@ -37,8 +36,7 @@ FIRST_ONLY = frozenset({"dynamic-slice"})
 """Opcodes whose other operands are indices."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """The result of an instruction, or the `element` of it."""
 
     instruction: Instruction
@@ -58,30 +56,20 @@ class Source:
     is_moved: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """Whether a value becomes an output of the program, and the other operations that take it."""
-
-    is_output: bool
-    takers: tuple[Instruction, ...]
-
-
 class ValueFlow:
     """The walks over one module; each computation is looked through once."""
 
     def __init__(self, module: HloModule) -> None:
         self.module = module
-        self._users: dict[str, Mapping[str, Sequence[Instruction]]] = {}
+        self.graph = module.graph
         self._work: dict[str, frozenset[str]] = {}
         self._works: dict[Instruction, Work] = {}
         self._steps: dict[Place, Sequence[Place]] = {}
         self._next: dict[Place, Sequence[Place | None]] = {}
-        self._takers: dict[Instruction, tuple[Sequence[Instruction], Mapping[int | None, Sequence[Instruction]]]] = {}
-        self._executions = HloExecutions(module)
 
     def _caller(self, computation: Computation) -> Instruction | None:
         """The loop that has a computation as its body, or the fusion or call that has it as all that it does."""
-        callers = () if computation.is_entry else self._executions.callers(computation.name)
+        callers = () if computation.is_entry else self.graph.callers(computation.name)
         return next((caller for attribute, caller in callers if attribute in ("body", "calls", "to_apply")), None)
 
     def sources(self, start: Place, stops: Collection[Instruction] = ()) -> Iterator[Source]:
@@ -114,8 +102,8 @@ class ValueFlow:
         instruction = place.instruction
         if instruction.opcode not in ("fusion", "call"):
             return None
-        body = self.module.computation(next(iter(instruction.called), ""))
-        if body is None or body.root is None or len(self._executions.callers(body.name)) != 1:
+        body = self.graph.called(instruction, "calls", "to_apply")
+        if body is None or body.root is None or len(self.graph.callers(body.name)) != 1:
             return None
         return Place(body.root, place.element)
 
@@ -134,25 +122,25 @@ class ValueFlow:
 
     def operands(self, instruction: Instruction) -> list[Place]:
         """The values that an instruction takes; those that are not in the text are left out."""
-        computation = instruction.computation
-        made = [(computation.instruction(each.name), each.index) for each in instruction.references]
-        return [Place(maker, index[0] if index else None) for maker, index in made if maker is not None]
+        return [
+            Place(maker, index[0] if index else None)
+            for maker, index in self.graph.operands(instruction)
+            if maker is not None
+        ]
 
-    def fate(self, start: Place) -> Fate:
-        """What becomes of a value, but for what is done element by element."""
-        waiting, seen, is_output = [start], {start}, False
-        takers: dict[Instruction, None] = {}
+    def ends(self, start: Place) -> Iterator[Instruction | None]:
+        """What takes a value, behind what is done element by element; None where it becomes an output."""
+        waiting, seen = [start], {start}
         while waiting and len(seen) < MAX_VALUES:
             for after in self._after(waiting.pop()):
                 if after is None:
-                    is_output = True
+                    yield None
                 elif after not in seen:
                     seen.add(after)
                     if self.work_of(after.instruction) in ("moves", "elementwise", "loop"):
                         waiting.append(after)
                     else:
-                        takers[after.instruction] = None
-        return Fate(is_output, tuple(takers))
+                        yield after.instruction
 
     def work_of(self, instruction: Instruction) -> Work:
         """What an instruction does, or all of those together that are fused in it."""
@@ -178,7 +166,7 @@ class ValueFlow:
         if opcode not in ("fusion", "call"):
             return frozenset({opcode})
         found: frozenset[str] = frozenset()
-        for name in instruction.called:
+        for name in chain.from_iterable(self.graph.callees(instruction).values()):
             if name not in self._work:
                 self._work[name] = frozenset()  # a cycle, which only a broken text has
                 body = self.module.computation(name)
@@ -198,12 +186,11 @@ class ValueFlow:
         operands = self.operands(instruction)
         match instruction.opcode:
             case "get-tuple-element":
-                index = number(instruction.attributes.get("index"))
-                return [Place(each.instruction, index) for each in operands]
+                return [Place(each.instruction, instruction.element) for each in operands]
             case "tuple" if place.element is not None:
                 return operands[place.element : place.element + 1]
             case "while":
-                body = self.module.computation(next(iter(instruction.callees.get("body", ())), ""))
+                body = self.graph.called(instruction, "body")
                 results = [] if body is None or body.root is None else [Place(body.root, place.element)]
                 return [*(Place(each.instruction, place.element) for each in operands), *results]
             case "parameter":
@@ -238,28 +225,13 @@ class ValueFlow:
             elif user.opcode == "tuple":
                 yield from (Place(user, index) for index, name in enumerate(user.operands) if name == instruction.name)
             elif user.opcode == "while":
-                body = self.module.computation(next(iter(user.callees.get("body", ())), ""))
+                body = self.graph.called(user, "body")
                 yield from () if body is None else (Place(each, place.element) for each in body.parameters)
             else:
                 yield Place(user)
 
     def _users_of(self, place: Place) -> Sequence[Instruction]:
         """Those that take a value, in text order; of an element, only those that take it: tuples have thousands."""
-        instruction = place.instruction
-        users = self._users_in(instruction.computation).get(instruction.name, ())
-        if place.element is None:
-            return users
-        if instruction not in self._takers:
-            by_element: dict[int | None, list[Instruction]] = {}
-            for user in users:
-                if user.opcode == "get-tuple-element":
-                    by_element.setdefault(number(user.attributes.get("index")), []).append(user)
-            self._takers[instruction] = [each for each in users if each.opcode != "get-tuple-element"], by_element
-        others, elements = self._takers[instruction]
-        return sorted([*others, *elements.get(place.element, ())], key=lambda each: each.start)
-
-    def _users_in(self, computation: Computation) -> Mapping[str, Sequence[Instruction]]:
-        name = computation.name
-        if name not in self._users:
-            self._users[name] = Uses(computation).users_of([each.name for each in computation.instructions])
-        return self._users[name]
+        takers, elements = self.graph.users(place.instruction)
+        taken = chain.from_iterable(elements.values()) if place.element is None else elements.get(place.element, ())
+        return sorted({*(user for user, _ in takers), *taken}, key=lambda each: each.start)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from ...parsers.hlo import HloModule, Instruction
-from ...parsers.hlo.uses import CallSite, call_sites
 from ..catalog.spellings import HLO_OPCODES, KIND_OF
 from .execution import Execution
 from .hlo_trip_count import trip_count
@@ -35,22 +32,10 @@ class HloExecutions:
             self._known[computation] = self._sum(computation)
         return self._known[computation]
 
-    def callers(self, computation: str) -> tuple[tuple[str, Instruction], ...]:
-        """The instructions that call a computation, each with the attribute that names it."""
-        sites = self._sites.get(computation, ())
-        return tuple((site.attribute, caller) for site in sites if (caller := self._caller(site)) is not None)
-
-    @cached_property
-    def _sites(self) -> dict[str, tuple[CallSite, ...]]:
-        return dict(call_sites(self.module))
-
-    def _caller(self, site: CallSite) -> Instruction | None:
-        return self.module.instruction_at(site.offset)
-
     def _sum(self, computation: str) -> Execution:
         total: int | None = 0
         loops: tuple[str, ...] | None = None
-        for attribute, caller in self.callers(computation):
+        for attribute, caller in self.module.graph.callers(computation):
             if caller.opcode.removesuffix("-start") in REDUCERS:
                 continue
             outer = self.of(caller.computation.name)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from .module import HloModule
 
 _BLANKS = re.compile(rb"[ \t]*+")
-_START = attrgetter("span.start")
+_START = attrgetter("start")
+_SPAN_START = attrgetter("span.start")
 
 
 class Computation:
@@ -127,12 +128,12 @@ class Computation:
         """The computations that are written in an instruction of its own, which is at that place."""
         if not self.nested:
             return ()
-        first, behind = (bisect_left(self.nested, offset, key=_START) for offset in (place.start, place.end))
+        first, behind = (bisect_left(self.nested, offset, key=_SPAN_START) for offset in (place.start, place.end))
         return self.nested[first:behind]
 
     def nested_at(self, offset: int) -> Nested | None:
         """The computation that is written in an instruction of its own, and holds the byte at that offset."""
-        place = bisect_right(self.nested, offset, key=_START) - 1
+        place = bisect_right(self.nested, offset, key=_SPAN_START) - 1
         return self.nested[place] if place >= 0 and offset < self.nested[place].span.end else None
 
     @property

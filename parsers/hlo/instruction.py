@@ -16,7 +16,8 @@ from ..sharding_syntax.replica_groups import Pairs, ReplicaGroups, parse_pairs, 
 from ..source import Frame, Source, Span
 from . import printed
 from .call import CALLING, LITERAL, Call, Operand, backend_config, parse_call
-from .fields import Metadata, fields, parse_metadata, plain, without_remarks
+from .fields import Metadata, fields, number, parse_metadata, plain, without_remarks
+from .patterns import NAME
 from .reading import read_instruction
 from .sections import Statement
 from .types import HloType, element_type, parse_type
@@ -30,6 +31,8 @@ Row = tuple[bytes, bytes, bytes, bytes]
 """What a match of `printed.ROW` has: its text, name, type, opcode."""
 
 _ROOT = re.compile(rb"ROOT(?![A-Za-z0-9_.\-])")
+_PLAIN_OPERANDS = re.compile(rf"\((?:%({NAME}(?:, %{NAME})*+))?+\)".encode(), re.ASCII)
+_ELEMENT = re.compile(rf"\(%{NAME}\), index=(\d+)(?![^,\n])".encode(), re.ASCII)
 
 
 class Instruction:
@@ -110,7 +113,28 @@ class Instruction:
     @property
     def operands(self) -> tuple[str, ...]:
         """The names of the instructions that its operands come from, without percent signs."""
-        return tuple(operand.name for operand in self.references)
+        plain = self.plain_operands
+        return tuple(operand.name for operand in self.references) if plain is None else tuple(plain)
+
+    @property
+    def plain_operands(self) -> list[str] | None:
+        """The same where they are names alone, as compilers print them, found without reading what is behind them."""
+        if self._call is not None or not self._has_operands:
+            return None
+        assert isinstance(self._row, re.Match)
+        found = _PLAIN_OPERANDS.match(self._source.data, self._row.end(3), self._end)
+        if found is None:
+            return None
+        return found[1].decode().split(", %") if found[1] else []
+
+    @property
+    def element(self) -> int | None:
+        """Which element of a tuple a get-tuple-element takes."""
+        if self._call is None and isinstance(self._row, re.Match):
+            found = _ELEMENT.match(self._source.data, self._row.end(3), self._end)
+            if found is not None:
+                return number(found[1].decode())
+        return number(self.attributes.get("index"))
 
     @property
     def references(self) -> tuple[Operand, ...]:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice, pairwise
-from operator import attrgetter
 
 from ..errors import ParseError, Problem, readable
 from ..garbage import collection_paused
@@ -17,6 +16,7 @@ from ..sharding_syntax.replica_groups import parse_mesh
 from ..source import Frame, Source, Span, name_set
 from . import printed
 from .computation import Computation
+from .graph import Graph
 from .instruction import Instruction
 from .problems import MAX_PROBLEMS, doubtful_lines, missing_entry, problems_in
 from .prologue import parse_prologue, read_prologue
@@ -88,7 +88,7 @@ class HloModule:
 
     def instruction_at(self, offset: int) -> Instruction | None:
         """The innermost instruction whose text holds the byte at that offset."""
-        place = bisect_right(self._outermost, offset, key=attrgetter("body_start")) - 1
+        place = bisect_right(self._outermost_starts, offset) - 1
         computation = self._outermost[place] if place >= 0 else None
         found = None
         while computation:
@@ -108,6 +108,11 @@ class HloModule:
     def opcode_counts(self) -> dict[str, int]:
         """How many instructions there are of each opcode."""
         return dict(Counter(opcode for _, opcode in self.rows().kinds))
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Its definitions, uses and calls."""
+        return Graph(self)
 
     @cached_property
     def doubtful_lines(self) -> Sequence[Span]:
@@ -147,6 +152,10 @@ class HloModule:
     @cached_property
     def _outermost(self) -> tuple[Computation, ...]:
         return tuple(computation for computation in self.computations if not computation.is_nested)
+
+    @cached_property
+    def _outermost_starts(self) -> list[int]:
+        return [computation.body_start for computation in self._outermost]
 
     @cached_property
     def _starts(self) -> list[int]:

@@ -8,13 +8,16 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ..source import name_set
 from .call import CALLING
 from .computation import Computation
 from .instruction import Instruction
-from .module import HloModule
 from .patterns import NAME
+
+if TYPE_CHECKING:
+    from .module import HloModule
 
 _OPERAND = re.compile(rf"(?:[(,] ?|[\]}})/] ?)%({NAME})(?=[,)#])".encode(), re.ASCII)
 

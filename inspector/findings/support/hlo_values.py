@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from ....parsers.hlo import Computation, HloModule, Instruction
+from ....parsers.hlo import HloModule, Instruction
 from ....parsers.hlo.fields import number
-from ....parsers.hlo.uses import call_sites
 from ...ir.derived import derived
 from ...ir.stage import ParsedStage
 
@@ -23,25 +23,12 @@ HANDED_ON = frozenset(("copy", "opt-barrier", "all-reduce-done", "all-gather-don
 BRANCHES = ("branch_computations", "true_computation", "false_computation")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HloValue:
+class HloValue(NamedTuple):
     """One array: an element of an instruction's result, in a computation that was reached through some calls."""
 
     instruction: Instruction
     path: Path = ()
     calls: tuple[Instruction, ...] = ()
-    _key: tuple[object, ...] = field(init=False, repr=False)
-    """Made once, as values are looked up far more often than they are made."""
-
-    def __post_init__(self) -> None:
-        key = self.instruction.start, self.path, tuple([call.start for call in self.calls])
-        object.__setattr__(self, "_key", key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HloValue) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +45,6 @@ class HloUse:
         return HloValue(self.instruction, (), self.value.calls)
 
 
-_Users = Mapping[tuple[str, int | None], list[tuple[Instruction, int]]]
-"""Those that take an element of a tuple by its number, all others by None: a tuple may have thousands."""
-
-
 class HloFlow:
     """Users of the instructions of a module, and the calls of its computations."""
 
@@ -69,26 +52,24 @@ class HloFlow:
         self.module = module
         self.used_whole: set[HloValue] = set()
         """Values that are known to go to where more than a block of them is used, found while others were followed."""
-        self._users: dict[str, _Users] = {}
-        self._sites = call_sites(module)
+        self.graph = module.graph
 
     def uses(self, value: HloValue) -> Iterator[HloUse | HloValue | None]:
         """Each use of a value; the value that it is elsewhere; None where it is a result of the whole program."""
         instruction = value.instruction
-        used = self._used(instruction.computation)
-        elements = used.get((instruction.name, value.path[0]), ()) if value.path else ()
-        for user, position in (*used.get((instruction.name, None), ()), *elements):
+        takers, elements = self.graph.users(instruction)
+        for user, position in takers:
             yield from self._used_by(value, user, position)
+        for user in elements.get(value.path[0], ()) if value.path else ():
+            yield HloValue(user, value.path[1:], value.calls)
         if instruction is instruction.computation.root:
             yield from self._returned(value)
 
     def operand(self, value: HloValue, position: int) -> HloValue | None:
         """The array that an instruction takes as its operand of that position."""
-        references = value.instruction.references
-        if position >= len(references):
-            return None
-        made = value.instruction.computation.instruction(references[position].name)
-        return None if made is None else HloValue(made, references[position].index, value.calls)
+        operands = self.graph.operands(value.instruction)
+        maker, index = operands[position] if position < len(operands) else (None, ())
+        return None if maker is None else HloValue(maker, index, value.calls)
 
     def origin(self, value: HloValue) -> HloValue | None:
         """What a value is, behind tuples, calls and unchanged carries; itself where nothing is before it."""
@@ -107,7 +88,7 @@ class HloFlow:
         instruction, path = value.instruction, value.path
         match instruction.opcode:
             case "get-tuple-element":
-                index, made = number(instruction.attributes.get("index")), self.operand(value, 0)
+                index, made = instruction.element, self.operand(value, 0)
                 return None if made is None or index is None else HloValue(made.instruction, (index, *path), made.calls)
             case "tuple" if path:
                 made = self.operand(value, path[0])
@@ -115,7 +96,7 @@ class HloFlow:
             case "parameter":
                 return self._argument(value)
             case "fusion" | "call":
-                root = self._root(instruction, ("calls", "to_apply"))
+                root = self._root(instruction, "calls", "to_apply")
                 if root is None or len(value.calls) >= MAX_CALLS:
                     return None
                 return HloValue(root, path, (*value.calls, instruction))
@@ -132,7 +113,7 @@ class HloFlow:
     def _argument(self, value: HloValue) -> HloValue | None:
         instruction = value.instruction
         position = number(instruction.literal)
-        callers = value.calls[-1:] or self._callers(instruction.computation.name)
+        callers = value.calls[-1:] or self._callers(instruction)
         if not callers:
             return value  # of the whole program
         if len(callers) != 1 or position is None:
@@ -147,13 +128,13 @@ class HloFlow:
 
     def _carried(self, loop: Instruction, path: Path, calls: tuple[Instruction, ...]) -> HloValue | None:
         """What a loop begins with, where it goes on with the same."""
-        root = self._root(loop, ("body",))
+        root = self._root(loop, "body")
         if root is None or not path or root.opcode != "tuple":
             return None
         result = self.operand(HloValue(root, path, (*calls, loop)), path[0])
         while result is not None and result.instruction.opcode in ("copy", "get-tuple-element"):
             if result.instruction.opcode == "get-tuple-element":
-                index, made = number(result.instruction.attributes.get("index")), self.operand(result, 0)
+                index, made = result.instruction.element, self.operand(result, 0)
                 if made is None or made.instruction.opcode != "parameter" or index != path[0] or len(path) != 1:
                     return None
                 begin = self.operand(HloValue(loop, (), calls), 0)
@@ -161,28 +142,15 @@ class HloFlow:
             result = self.operand(result, 0)
         return None
 
-    def _root(self, instruction: Instruction, keys: tuple[str, ...]) -> Instruction | None:
-        names = [name for key in keys for name in instruction.callees.get(key, ())]
-        computation = self.module.computation(names[0]) if len(names) == 1 else None
+    def _root(self, instruction: Instruction, *attributes: str) -> Instruction | None:
+        computation = self.graph.called(instruction, *attributes)
         return None if computation is None else computation.root
 
-    def _used(self, computation: Computation) -> _Users:
-        if computation.name not in self._users:
-            found: dict[tuple[str, int | None], list[tuple[Instruction, int]]] = {}
-            for instruction in computation.instructions:
-                for position, operand in enumerate(instruction.references):
-                    is_element = instruction.opcode == "get-tuple-element" and not operand.index
-                    element = number(instruction.attributes.get("index")) if is_element else None
-                    found.setdefault((operand.name, element), []).append((instruction, position))
-            self._users[computation.name] = found
-        return self._users[computation.name]
-
-    def _callers(self, name: str) -> tuple[Instruction, ...]:
-        found = (self.module.instruction_at(site.offset) for site in self._sites.get(name, ()))
-        return tuple(each for each in found if each is not None)
+    def _callers(self, instruction: Instruction) -> tuple[Instruction, ...]:
+        return tuple(caller for _, caller in self.graph.callers(instruction.computation.name))
 
     def _used_by(self, value: HloValue, user: Instruction, position: int) -> Iterator[HloUse | HloValue | None]:
-        index, path = user.references[position].index, value.path
+        index, path = self.graph.operands(user)[position][1], value.path
         if index != path[: len(index)]:
             return
         path, calls = path[len(index) :], value.calls
@@ -190,7 +158,7 @@ class HloFlow:
             case "tuple":
                 yield HloValue(user, (position, *path), calls)
             case "get-tuple-element":
-                if path and path[0] == number(user.attributes.get("index")):
+                if path and path[0] == user.element:
                     yield HloValue(user, path[1:], calls)
             case "copy-start":
                 yield HloValue(user, (0,), calls)
@@ -211,7 +179,8 @@ class HloFlow:
             "while": ("body", "condition"),
             "conditional": BRANCHES,
         }.get(call.opcode, ("calls", "to_apply", "called_computations"))
-        names = [name for key in keys for name in call.callees.get(key, ())]
+        callees = self.graph.callees(call)
+        names = [name for key in keys for name in callees.get(key, ())]
         if call.opcode == "conditional":
             names, position = names[position - 1 : position] if position else [], 0
         if not names or len(value.calls) >= MAX_CALLS:
@@ -226,18 +195,19 @@ class HloFlow:
 
     def _returned(self, value: HloValue) -> Iterator[HloValue | None]:
         computation = value.instruction.computation
-        calls = value.calls[-1:] or self._callers(computation.name)
+        calls = value.calls[-1:] or self._callers(value.instruction)
         if not calls:
             yield None
         for call in calls:
-            if computation.name in call.callees.get("condition", ()):
+            callees = self.graph.callees(call)
+            if computation.name in callees.get("condition", ()):
                 yield None  # it decides how often a loop runs
-            elif computation.name in call.callees.get("body", ()):
+            elif computation.name in callees.get("body", ()):
                 around = value.calls or (call,)
                 yield HloValue(call, value.path, around[:-1])
                 yield from (
                     HloValue(parameter, value.path, around)
-                    for name in (*call.callees.get("body", ()), *call.callees.get("condition", ()))
+                    for name in (*callees.get("body", ()), *callees.get("condition", ()))
                     for body in (self.module.computation(name),)
                     for parameter in (() if body is None else body.parameters[:1])
                 )

@@ -1,0 +1,99 @@
+"""Which instructions take what others give, and which call which computations: one index for all walks over a module.
+
+A computation is looked through once, when one of its instructions is first asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from .computation import Computation
+from .instruction import Instruction
+from .uses import CallSite, call_sites
+
+if TYPE_CHECKING:
+    from .module import HloModule
+
+Taken = tuple[Instruction | None, tuple[int, ...]]
+"""What an operand is: the instruction whose result it is, and which element of that; None for one not in the text."""
+
+Use = tuple[Instruction, int]
+"""An instruction, and the position of an operand of it."""
+
+Users = tuple[Sequence[Use], Mapping[int | None, Sequence[Instruction]]]
+"""Those that take a result, and the get-tuple-elements of it by their number: a tuple may have thousands."""
+
+NOWHERE: Users = ((), {})
+
+
+class Graph:
+    """Operands and users of the instructions of a module, and the calls of its computations."""
+
+    def __init__(self, module: HloModule) -> None:
+        self.module = module
+        self._operands: dict[Instruction, tuple[Taken, ...]] = {}
+        self._users: dict[Computation, Mapping[Instruction, Users]] = {}
+        self._callees: dict[Instruction, Mapping[str, tuple[str, ...]]] = {}
+        self._callers: dict[str, tuple[tuple[str, Instruction], ...]] = {}
+
+    def operands(self, instruction: Instruction) -> tuple[Taken, ...]:
+        """What an instruction takes, by position."""
+        found = self._operands.get(instruction)
+        if found is None:
+            of = instruction.computation.instruction
+            names = instruction.plain_operands
+            if names is None:
+                found = tuple((of(each.name), each.index) for each in instruction.references)
+            else:
+                found = tuple([(of(name), ()) for name in names])
+            self._operands[instruction] = found
+        return found
+
+    def users(self, instruction: Instruction) -> Users:
+        """Those that take a result or an element of it, in text order."""
+        computation = instruction.computation
+        if computation not in self._users:
+            self._users[computation] = self._users_in(computation)
+        return self._users[computation].get(instruction, NOWHERE)
+
+    def callees(self, instruction: Instruction) -> Mapping[str, tuple[str, ...]]:
+        """The names of the computations that an instruction calls, by attribute."""
+        if instruction not in self._callees:
+            self._callees[instruction] = instruction.callees
+        return self._callees[instruction]
+
+    def called(self, instruction: Instruction, *attributes: str) -> Computation | None:
+        """The computation that some attributes name, where they name one and no other."""
+        callees = self.callees(instruction)
+        names = [name for key in attributes for name in callees.get(key, ())]
+        return self.module.computation(names[0]) if len(names) == 1 else None
+
+    def callers(self, computation: str) -> tuple[tuple[str, Instruction], ...]:
+        """The instructions that call a computation, each with the attribute that names it, in text order."""
+        if computation not in self._callers:
+            sites = self._sites.get(computation, ())
+            found = ((site.attribute, self.module.instruction_at(site.offset)) for site in sites)
+            self._callers[computation] = tuple((key, caller) for key, caller in found if caller is not None)
+        return self._callers[computation]
+
+    def _users_in(self, computation: Computation) -> Mapping[Instruction, Users]:
+        found: dict[Instruction, tuple[list[Use], dict[int | None, list[Instruction]]]] = {}
+        for instruction in computation.instructions:
+            is_element = instruction.opcode == "get-tuple-element"
+            for position, (maker, index) in enumerate(self.operands(instruction)):
+                if maker is None:
+                    continue
+                users = found.get(maker)
+                if users is None:
+                    users = found[maker] = ([], {})
+                if is_element and not index:
+                    users[1].setdefault(instruction.element, []).append(instruction)
+                else:
+                    users[0].append((instruction, position))
+        return found
+
+    @cached_property
+    def _sites(self) -> dict[str, tuple[CallSite, ...]]:
+        return dict(call_sites(self.module))
