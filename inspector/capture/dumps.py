@@ -15,6 +15,7 @@ from .binaries import text_of
 from .model import STAGES, Capture, CaptureError, Message, Stage
 from .packed import Allowance, unpacked
 from .passes import place_of, snapshots
+from .protocol.stages import stages_named
 
 MAX_BYTES = 1 << 32
 """Bytes; a larger text is refused."""
@@ -27,15 +28,6 @@ MAX_NAMES = 20
 
 _MODULE = re.compile(r"module_\d+\.[\w.\-]*?(?=\.\d{4}\.|\.(?:\w+_)?(?:before|after)_|\Z)|jax_ir\d+_.*(?=_\w+\.mlir)")
 """How XLA, and JAX, name a module in the names of files and folders: `module_0007.jit_step`, `jax_ir0003_jit_step`."""
-
-_FILES = {
-    "stablehlo": re.compile(r"00\.input_module\.mlir|jax_ir\d+_.*_compile\.mlir"),
-    "sdy": re.compile(r"02\.after_propagation\.mlir|sdy_module_after_sdy_export\.mlir"),
-    "hlo-before": re.compile(r".*[._]before_(?:(?:tpu-)?spmd-partitioning|optimizations)\.(?:txt|hlo\.pb)"),
-    "hlo-spmd": re.compile(r".*\.after_(?:tpu-)?spmd-partitioning(?:\.before_.*)?\.(?:txt|hlo\.pb)"),
-    "hlo": re.compile(r".*\.(?:\w+_)?after_optimizations\.(?:txt|hlo\.pb)"),
-}
-"""Names of files in a dump, by the stage that they hold (XLA, xla/service/dump.cc; jax_dump_ir_to of JAX)."""
 
 _COMPRESSED = re.compile(r"\.(?:gz|xz|bz2|zst)\Z")
 
@@ -102,7 +94,7 @@ def _in_files(files: Iterable[File], python: str | None, allowance: Allowance) -
     # The same module may be there as text and as a protocol buffer.
     for file in sorted(files, key=lambda file: (file.name.endswith(".pb"), file.name)):
         path = PurePosixPath(file.name)
-        for stage in (*stages_named(path.name), *([path.name] if place_of(path.name) else [])):
+        for stage in (*_stages_in(path.name), *([path.name] if place_of(path.name) else [])):
             found = _MODULE.match(path.name) or _MODULE.match(path.parent.name)
             text = Text(file.size, partial(_source, file, python, allowance))
             # Two files of `hlo-before` may be there; the one right before the partitioner sorts first.
@@ -126,13 +118,13 @@ def in_text(source: Source, parts: Sequence[Part]) -> Modules:
     """
     modules: Modules = {}
     times: Counter[str] = Counter()
-    for part in [part for part in parts if stages_named(part.file)] or parts:
+    for part in [part for part in parts if _stages_in(part.file)] or parts:
         data = source.data[part.span.start : part.span.end]
         if language(data) is None:
             continue
         found = _MODULE.match(part.file)
         name = found[0] if found else part.name or "module"
-        for stage in stages_named(part.file) or [stage_of(data)]:
+        for stage in _stages_in(part.file) or [stage_of(data)]:
             key = _numbered(name, times[name])
             if stage in modules.get(key, {}) and not part.file:
                 times[name] += 1
@@ -166,7 +158,7 @@ def capture_of(modules: Modules, wanted: str | None, where: str) -> Capture:
 
 def stage_of(data: bytes, name: str = "") -> str:
     """The stage that a text looks like, or that its name tells."""
-    if named := stages_named(PurePosixPath(name).name):
+    if named := _stages_in(PurePosixPath(name).name):
         return named[0]
     if language(data) == "hlo":
         if b"HloModule" not in data or b"is_scheduled=true" in data[: 1 << 16]:
@@ -185,7 +177,7 @@ def place_among_passes(name: str, data: bytes) -> str:
         pipeline, after, following = found
         before = f", before {following!r}" if following else ""
         return f"the module after pass {after!r} of {pipeline!r}{before}"
-    if language(data) == "hlo" and b"HloModule" not in data and not stages_named(PurePosixPath(name).name):
+    if language(data) == "hlo" and b"HloModule" not in data and not _stages_in(PurePosixPath(name).name):
         return "there is no HloModule line: which stage this is, is not known; it is read as the compiled program"
     return ""
 
@@ -205,10 +197,8 @@ def read(path: Path) -> bytes:
         raise CaptureError(f"cannot read {path}: {error.strerror}") from error
 
 
-def stages_named(file: str) -> list[str]:
-    """The stages that a file of this name holds."""
-    file = _COMPRESSED.sub("", file)
-    return [stage for stage, pattern in _FILES.items() if pattern.fullmatch(file)]
+def _stages_in(file: str) -> list[str]:
+    return stages_named(_COMPRESSED.sub("", file))
 
 
 def _numbered(name: str, times: int) -> str:

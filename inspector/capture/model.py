@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from ...parsers.errors import ShardscopeError
 from ...parsers.source import Source
@@ -22,45 +21,9 @@ from .protocol.events import Phase as Phase
 from .protocol.events import Progress as Progress
 from .protocol.events import Subject as Subject
 from .protocol.events import Value as Value
+from .protocol.stages import STAGES as STAGES
+from .protocol.stages import Dialect as Dialect
 from .protocol.values import Compared, Gradients, Probe, Probed, Reference, Timing
-
-Dialect = Literal["jaxpr", "mlir", "hlo"]
-
-
-@dataclass(frozen=True, slots=True)
-class StageKind:
-    """What a stage is: its language, its short `label`, and its `program` in words, where its collectives are listed.
-
-    `title` is what stands above these.
-    """
-
-    dialect: Dialect
-    label: str
-    program: str = ""
-    title: str = ""
-
-
-STAGES: dict[str, StageKind] = {
-    "jaxpr": StageKind("jaxpr", "jaxpr"),
-    "stablehlo": StageKind(
-        "mlir", "StableHLO", "StableHLO, as written", "Collectives in StableHLO, before partitioning"
-    ),
-    "sdy": StageKind("mlir", "sdy"),
-    "hlo-before": StageKind("hlo", "pre-SPMD", "HLO before partitioning", "Collectives in HLO, before partitioning"),
-    "hlo-spmd": StageKind(
-        "hlo",
-        "post-SPMD",
-        "partitioned program",
-        "Collectives after partitioning, before the backend compiles them",
-    ),
-    "hlo": StageKind("hlo", "HLO", "compiled program", "Collectives in the compiled program"),
-}
-"""The stages that a compile goes through, in order.
-
-`sdy` is after propagation, `hlo-before` goes into the partitioner, `hlo-spmd` comes out of it,
-`hlo` is optimized and scheduled.
-"""
-
 
 PHASES: dict[Phase, str] = {
     "start": "starting Python",

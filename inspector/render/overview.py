@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from ...parsers.sharding_syntax.mesh import MeshSyntax
+from ..capture.model import Execution
 from ..report import Report
 from ..units import format_bytes, format_seconds, plural
 from ..values.gradients import wrong_gradients
@@ -124,14 +125,19 @@ def in_order(report: Report) -> str:
     if peak is not None and peak.fits:
         parts.append("fits in memory")
     if ran is not None:
-        inputs = " on synthetic inputs" if ran.seeded_inputs else ""
-        count = f" {len(ran.seconds)} times" if len(ran.seconds) > 1 else ""
-        times = f", median {format_seconds(median(ran.seconds))}" if ran.seconds else ""
-        parts.append(f"ran{count}{inputs}{times}")
+        parts.append(_ran(ran))
     if not report.findings and not capture.failure and capture.stages:
         read = all(report.could_be_read(stage.name) for stage in capture.stages)
         parts.append("no findings" if read else "no findings in what could be read")
     return " · ".join(parts)
+
+
+def _ran(execution: Execution) -> str:
+    seconds = execution.seconds
+    inputs = " on synthetic inputs" if execution.seeded_inputs else ""
+    if len(seconds) > 1:
+        return f"ran {len(seconds)} times{inputs}, median {format_seconds(median(seconds))}"
+    return f"ran once{inputs}, in {format_seconds(seconds[0])}" if seconds else f"ran{inputs}"
 
 
 def _listed(names: list[str]) -> str:

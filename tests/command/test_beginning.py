@@ -51,7 +51,7 @@ def test_collectives_are_there_while_the_function_runs(tmp_path: Path) -> None:
         (tmp_path / "go").touch()
         rest = process.stdout.read()
     assert process.returncode == 0
-    assert "ran " in rest
+    assert " · ran " in rest
 
 
 @pytest.mark.parametrize("name", ["psum:psum", "missing_reduce_scatter:faulty", "unsound_invariance:faulty"])

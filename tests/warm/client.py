@@ -27,7 +27,7 @@ LATE = ("XLA_FLAGS", "PYTEST_CURRENT_TEST")
 """Variables that importing JAX does not read: all others are those that a server was started with."""
 
 SERVERS = 3
-"""So many environments have one; started at the second capture, each of which is two processes."""
+"""So many environments have one, those used last; started at the second capture, each of which is two processes."""
 
 IDLE_WAIT_S = 60.0
 """Seconds in which a server must answer."""
@@ -169,6 +169,12 @@ class Warmth:
         key = (args[3], frozenset((name, value) for name, value in env.items() if name not in LATE))
         with self._lock:
             self._requests[key] += 1
-            if key not in self._servers and self._requests[key] > 2 and len(self._servers) < SERVERS:
+            if key not in self._servers and self._requests[key] > 2:
                 self._servers[key] = Server(self._load, args[3], env)
+                if len(self._servers) > SERVERS:
+                    unused = next(iter(self._servers))
+                    self._servers.pop(unused).close()
+                    del self._requests[unused]
+            if key in self._servers:
+                self._servers[key] = self._servers.pop(key)  # to the end: used last
             return self._servers.get(key)

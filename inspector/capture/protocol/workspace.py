@@ -1,10 +1,7 @@
 """What a capture leaves in its private folder while it runs, and how to find XLA's stages among it.
 
-The process in front made the folder, reads there what a process that died can no longer send, and removes it. File
-names of stages are XLA's (xla/service/dump.cc) and carry the passes before and after:
-`module_0007.jit_f.0001.spmd-partitioner.after_shardy-xla.before_spmd-partitioning.txt`; Shardy's own snapshots lie in
-`shardy/module_0007.jit_f/02.after_propagation.mlir`. What XLA says it writes to file descriptor 2, past Python's
-`sys.stderr`.
+The process in front made the folder, reads there what a process that died can no longer send, and removes it. What
+XLA says it writes to file descriptor 2, past Python's `sys.stderr`.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .events import Level, Message, Phase
+from .stages import PASSES, STAGES
 
 COMPILER_LOG = "compiler.log"
 """What was written to file descriptor 2 while the compiler ran."""
@@ -31,16 +29,8 @@ DUMP = "dump"
 PROFILE = "profile"
 """The folder that JAX's profiler writes to."""
 
-PASSES = "shardy-xla|spmd-partitioning"
-
-STAGE_FILES: dict[str, re.Pattern[str]] = {
-    "sdy": re.compile(r"02\.after_propagation\.mlir"),
-    "hlo-before": re.compile(r".*\.before_(?:tpu-)?spmd-partitioning\.txt"),
-    "hlo-spmd": re.compile(r".*\.after_(?:tpu-)?spmd-partitioning\.before_.*\.txt"),
-}
-
-OPTIMIZED = re.compile(r".*after_optimizations\.txt")
-LIVE_RANGES = re.compile(r".*after_optimizations-live-range\.txt")
+OPTIMIZED = r".*after_optimizations\.txt"
+LIVE_RANGES = r".*after_optimizations-live-range\.txt"
 
 SCHEDULE = b"HloLiveRange "
 AFTER_PEAK = b"Stack trace breakdown"
@@ -61,7 +51,7 @@ def compiler_options(folder: str, passes: str = PASSES) -> dict[str, str]:
 
 def find_stages(folder: str) -> dict[str, Path]:
     """The files of the stages written so far. Of several modules the largest counts: the others are parts of it."""
-    found = {name: _largest(folder, pattern) for name, pattern in STAGE_FILES.items()}
+    found = {name: _largest(folder, kind.dumped) for name, kind in STAGES.items() if kind.dumped}
     return {name: path for name, path in found.items() if path is not None}
 
 
@@ -84,9 +74,9 @@ def read_peak(folder: str) -> bytes | None:
     return None if start < 0 else text[start:].partition(AFTER_PEAK)[0].rstrip() + b"\n"
 
 
-def _largest(folder: str, pattern: re.Pattern[str]) -> Path | None:
+def _largest(folder: str, pattern: str) -> Path | None:
     files = sorted(path for path in Path(folder).rglob("*") if path.is_file() and not path.is_symlink())
-    found = [path for path in files if pattern.fullmatch(path.name)]
+    found = [path for path in files if re.fullmatch(pattern, path.name)]
     return max(found, key=lambda path: path.stat().st_size, default=None)
 
 

@@ -14,7 +14,8 @@ from jax._src.source_info_util import register_exclusion  # jax.extend adds opti
 
 from ..protocol.events import Memory
 from ..protocol.request import PROBES, Request, UsageError
-from ..protocol.workspace import COMPILER_LOG, EVERY_PASS, PASSES, PROFILE, diverted
+from ..protocol.stages import PASSES
+from ..protocol.workspace import COMPILER_LOG, EVERY_PASS, PROFILE, diverted
 from . import failures
 from .channel import Channel
 from .failures import OLDEST_JAX

@@ -12,10 +12,10 @@ import jax
 
 from ..protocol.events import Arguments, Equations, Memory, Outputs, Peak, Stage, Value
 from ..protocol.request import UsageError
+from ..protocol.stages import PASSES
 from ..protocol.workspace import (
     COMPILER_LOG,
     DUMP,
-    PASSES,
     compiler_options,
     diverted,
     read_messages,

@@ -68,9 +68,11 @@ def _number(value: float | None) -> str:
 
 
 def run_times(execution: Execution) -> str:
-    """`5 runs, median 1.8 ms`; empty where none was measured."""
+    """`5 runs, median 1.8 ms`, or `once, in 1.8 ms`; empty where none was measured."""
     seconds = execution.seconds
-    return f"{plural(len(seconds), 'run')}, median {format_seconds(median(seconds))}" if seconds else ""
+    if len(seconds) > 1:
+        return f"{len(seconds)} runs, median {format_seconds(median(seconds))}"
+    return f"once, in {format_seconds(seconds[0])}" if seconds else ""
 
 
 def times(report: Report) -> Table:
