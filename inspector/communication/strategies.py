@@ -110,11 +110,16 @@ class _Judge:
             return self._of_a_sum(collective, instruction) if collective.reduction in SUMS else Purpose()
         if collective.kind == "all-gather" and (purpose := self._of_a_gather(instruction)) is not None:
             return purpose
-        if collective.kind == "collective-permute" and (strategy := self._of_a_permute(collective, instruction)):
-            return Purpose(strategy)
         moved = collective.origin in ("partitioner", "explicit") and {
             each.effect for each in causes_of(self.program, collective)
         }
+        if collective.kind == "collective-permute":
+            # Axes that trade places leave devices with the parts that they have; a shift leaves none.
+            trades = collective.origin != "user" and any(source == to for source, to in collective.pairs or ())
+            if trades or moved == {"reshard"}:
+                return Purpose("resharding")
+            if strategy := self._of_a_permute(collective, instruction):
+                return Purpose(strategy)
         return Purpose("resharding" if moved and moved <= {"reshard", "move"} else "other")
 
     def _of_a_sum(self, collective: Collective, instruction: Instruction) -> Purpose:

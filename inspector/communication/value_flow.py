@@ -32,8 +32,8 @@ CONTRACTIONS = frozenset({"dot", "ragged-dot", "convolution"})
 MATMULS = ("matmul", "gemm", "dot", "conv")
 """Words in the targets of custom calls that contract dimensions."""
 
-FIRST_ONLY = frozenset({"dynamic-slice"})
-"""Opcodes whose other operands are indices."""
+DATA_OPERANDS = {"dynamic-slice": 1, "dynamic-update-slice": 2}
+"""How many of the operands have elements; the others are indices."""
 
 
 class Place(NamedTuple):
@@ -62,7 +62,7 @@ class ValueFlow:
     def __init__(self, module: HloModule) -> None:
         self.module = module
         self.graph = module.graph
-        self._work: dict[str, frozenset[str]] = {}
+        self._fused: dict[str, tuple[frozenset[str], frozenset[int]]] = {}
         self._works: dict[Instruction, Work] = {}
         self._steps: dict[Place, Sequence[Place]] = {}
         self._next: dict[Place, Sequence[Place | None]] = {}
@@ -165,15 +165,36 @@ class ValueFlow:
             return frozenset({"dot" if any(word in target for word in MATMULS) else opcode})
         if opcode not in ("fusion", "call"):
             return frozenset({opcode})
-        found: frozenset[str] = frozenset()
-        for name in chain.from_iterable(self.graph.callees(instruction).values()):
-            if name not in self._work:
-                self._work[name] = frozenset()  # a cycle, which only a broken text has
-                body = self.module.computation(name)
-                inside = () if body is None else body.instructions
-                self._work[name] = frozenset[str]().union(*map(self._opcodes, inside))
-            found |= self._work[name]
-        return found
+        return frozenset[str]().union(*(self._fused_in(name)[0] for name in self._called(instruction)))
+
+    def _called(self, instruction: Instruction) -> Iterator[str]:
+        return chain.from_iterable(self.graph.callees(instruction).values())
+
+    def _fused_in(self, name: str) -> tuple[frozenset[str], frozenset[int]]:
+        """The opcodes that make the elements of a fusion's result, and the parameters that these are made of."""
+        if name not in self._fused:
+            self._fused[name] = frozenset(), frozenset()  # a cycle, which only a broken text has
+            body = self.module.computation(name)
+            waiting = [] if body is None or body.root is None else [body.root]
+            seen, opcodes, numbers = set(waiting), set[str](), set[int]()
+            while waiting:
+                instruction = waiting.pop()
+                opcodes |= self._opcodes(instruction)
+                if instruction.opcode == "parameter" and (index := number(instruction.literal)) is not None:
+                    numbers.add(index)
+                onward = [each.instruction for each in self._data(instruction)]
+                waiting += [each for each in onward if each not in seen]
+                seen.update(onward)
+            self._fused[name] = frozenset(opcodes), frozenset(numbers)
+        return self._fused[name]
+
+    def _data(self, instruction: Instruction) -> Sequence[Place]:
+        """The operands that have elements of the result: no indices."""
+        operands = self.operands(instruction)
+        if instruction.opcode in ("fusion", "call"):
+            used = frozenset[int]().union(*(self._fused_in(name)[1] for name in self._called(instruction)))
+            return [each for index, each in enumerate(operands) if index in used]
+        return operands[: DATA_OPERANDS.get(instruction.opcode)]
 
     def _before(self, place: Place) -> Sequence[Place]:
         """The values that a value is made of, one step before it."""
@@ -199,9 +220,7 @@ class ValueFlow:
                     return [] if caller is None else self._before(Place(caller, place.element))
                 index = number(instruction.literal)
                 return [] if index is None else self.operands(caller)[index : index + 1]
-            case opcode if opcode in FIRST_ONLY:
-                return operands[:1]
-        return operands
+        return self._data(instruction)
 
     def _after(self, place: Place) -> Sequence[Place | None]:
         """The values that are made of a value, one step after it; None for an output of the program."""

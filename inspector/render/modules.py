@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..report import Collective
@@ -17,6 +18,28 @@ def modules_of(collective: Collective) -> Sequence[Path]:
     """The paths of a collective, or of those that were combined in it, without the numbers of layers."""
     paths = [part.module for part in collective.parts] if collective.parts else [collective.module]
     return [tuple("*" if key.isdecimal() else key for key in path) for path in paths]
+
+
+_NUMBERED = re.compile(r"(.*[A-Za-z]_?)\d+")
+
+
+def layers_in(paths: Iterable[Path]) -> frozenset[Path]:
+    """The paths of layers: of modules of modules that have one name in one place, but for a number."""
+    numbered: dict[Path, set[str]] = {}
+    for path in paths:
+        for depth, key in enumerate(path[:-2]):
+            if found := _NUMBERED.fullmatch(key):
+                numbered.setdefault((*path[:depth], found[1]), set()).add(key)
+    return frozenset((*path[:-1], key) for path, keys in numbered.items() if len(keys) > 1 for key in keys)
+
+
+def without_layers(paths: Iterable[Path], layers: Collection[Path]) -> list[Path]:
+    """Paths with `block_*` for the layers `block_0` and `block_1`."""
+
+    def key_at(path: Path, depth: int) -> str:
+        return _NUMBERED.sub(r"\1*", path[depth]) if path[: depth + 1] in layers else path[depth]
+
+    return [tuple(key_at(path, depth) for depth in range(len(path))) for path in paths]
 
 
 def module_names(paths: Iterable[Path]) -> list[str]:
@@ -45,22 +68,26 @@ class Module:
 def module_tree(collectives: Iterable[Collective]) -> Module:
     """The modules of some collectives; a combined one's bytes are divided among its parts by their sizes."""
     root = Module()
+    sent: list[tuple[Path, int]] = []
     for each in collectives:
         total = (each.wire_bytes or 0) * (each.executions or 1)
         sizes = [part.type.bytes or 0 for part in each.parts] or [1]
-        for path, size in zip(modules_of(each), sizes, strict=True):
-            module = root
-            for key in ("", *path):
-                module = module if not key else module.inside.setdefault(key, Module())
-                module.wire_bytes += round(total * size / (sum(sizes) or 1))
+        shares = [round(total * size / (sum(sizes) or 1)) for size in sizes]
+        sent += zip(modules_of(each), shares, strict=True)
+    paths = [path for path, _ in sent]
+    for path, (_, share) in zip(without_layers(paths, layers_in(paths)), sent, strict=True):
+        module = root
+        for key in ("", *path):
+            module = module if not key else module.inside.setdefault(key, Module())
+            module.wire_bytes += share
     return root
 
 
 def rows_of_tree(inside: Mapping[str, Module], depth: int = 0) -> Iterable[tuple[int, str, Module]]:
-    """Each module below one, with its depth and name, those that send most first; layers are one with their parent."""
+    """Each module below one, with its depth and name, those that send most first; an only child is one with it."""
     for name, module in sorted(inside.items(), key=lambda item: -item[1].wire_bytes):
         label, shown = name, module
-        while [*shown.inside] == ["*"]:
-            label, shown = f"{label}[*]", shown.inside["*"]
+        while len(shown.inside) == 1 and (only := next(iter(shown.inside.items())))[1].wire_bytes == shown.wire_bytes:
+            label, shown = f"{label}[*]" if only[0] == "*" else f"{label}.{only[0]}", only[1]
         yield depth, label, shown
         yield from rows_of_tree(shown.inside, depth + 1)

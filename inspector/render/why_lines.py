@@ -29,8 +29,8 @@ def why_line(found: Why, name: str, report: Report) -> str:
 def origin_text(found: Why, report: Report) -> str:
     """What requested an axis, with the dimension there, or its line."""
     place = found.place.text(report.script)
-    if found.steps and isinstance(found.origin, BoundaryOrigin):
-        return f"{found.origin}{'' if found.root.dim is None else f' dim {found.root.dim}'}"
+    if isinstance(found.origin, BoundaryOrigin):
+        return f"{found.origin}{'' if found.origin.dim is None else f' dim {found.origin.dim}'}"
     return f"{found.origin} ({place})" if place else str(found.origin)
 
 
@@ -61,7 +61,10 @@ def remedy_line(cause: CollectiveCause, report: Report) -> str:
         case "reshard" if cause.rule is None:
             return f"to avoid it, request {cause.before} there, or keep that dimension unsharded: {cut}"
         case "reshard" if cause.against:
-            return f"to avoid it, change either: {cut}; or {_asked_by(cause.against, report)}"
+            other = _asked_by(cause.against, report)
+            if other == cut:
+                return f"to avoid it, constrain one of the operands: both are sharded by the same, {cut}"
+            return f"to avoid it, change either: {cut}; or {other}"
         case "sum" | "move" | "reshard":
             return f"to avoid it, keep that dimension unsharded: {cut}"
     return f"to choose how it is partitioned, constrain its operands: {cut}" if cut else ""
@@ -69,12 +72,7 @@ def remedy_line(cause: CollectiveCause, report: Report) -> str:
 
 def _asked_by(found: Iterable[Why], report: Report) -> str:
     """`data` from argument w1 dim 0, each once."""
-    return ", ".join(dict.fromkeys(f"{why.axis} is from {origin_text(why, report)}{_root_dim(why)}" for why in found))
-
-
-def _root_dim(why: Why) -> str:
-    is_own = not why.steps and why.dim is not None and isinstance(why.origin, BoundaryOrigin)
-    return f" dim {why.dim}" if is_own else ""
+    return ", ".join(dict.fromkeys(f"{why.axis} is from {origin_text(why, report)}" for why in found))
 
 
 def conflict_lines(conflict: Conflict, report: Report) -> Iterator[str]:

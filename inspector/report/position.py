@@ -64,12 +64,14 @@ class SourcePosition:
         own = script is not None and _same_file(frame.file, script)
         return f"line {frame.line}" if own else file_and_line(frame.file, frame.line)
 
+    def own_text(self, script: str | None = None) -> str:
+        """`model.py:8 step`: the position and its function."""
+        return "" if self.frame is None else f"{self.text(script)} {self.frame.function}".rstrip()
+
     def function_text(self, script: str | None = None) -> str:
-        """`model.py:8 step`: the position and its function; `model.py:8 step, by flax/nnx/nn/linear.py:434`."""
-        if self.frame is None:
-            return ""
-        own = f"{self.text(script)} {self.frame.function}".rstrip()
-        return own if self.library is None else f"{own}, by {library_text(self.library)}"
+        """The same with the library's line: `model.py:8 step, by flax/nnx/nn/linear.py:434`."""
+        own = self.own_text(script)
+        return own if self.frame is None or self.library is None else f"{own}, by {library_text(self.library)}"
 
 
 def own_frame(stack: tuple[Frame, ...]) -> Frame | None:

@@ -86,10 +86,11 @@ class ValueDimension:
 
 @dataclass(frozen=True, slots=True)
 class BoundaryOrigin:
-    """The sharding of an argument or an output of the function."""
+    """The sharding of an argument or an output of the function; of its dimension `dim`, where that is known."""
 
     role: Literal["argument", "output"]
     name: str
+    dim: int | None = None
 
     def __str__(self) -> str:
         return f"{self.role} {self.name}"

@@ -245,14 +245,19 @@ class CollectiveContext:
     ) -> ArraySharding:
         """The value as the operation needs it: not along these axes there, but where another value has them."""
         wanted = {factor: other.axes for other in against for factor in other.factors}
-        dims = []
-        for dim, own in enumerate(sharding.dims):
-            factors = next((each.factors for each in self.cuts if each.node == cut.node and each.dim == dim), ())
-            kept = tuple(axis for axis in own.axes if not self._along((axis,)))
-            given = next((wanted[factor] for factor in factors if factor in wanted), ()) if dim != cut.dim else ()
-            moved = tuple(axis for axis in given if self._along((axis,)) and axis not in kept)
-            dims.append(DimensionSharding((*kept, *moved) if self.collective.kind == "all-to-all" else kept))
-        return ArraySharding(sharding.mesh, tuple(dims), manual=sharding.manual)
+        dims = [[axis for axis in own.axes if not self._along((axis,))] for own in sharding.dims]
+        used = [axis for axes in dims for axis in axes]
+        for each in self.cuts if self.collective.kind == "all-to-all" else ():
+            if each.node != cut.node or each.dim == cut.dim:
+                continue
+            # An axis shards one dimension, also where two of them have it in other values.
+            for axis in next((wanted[factor] for factor in each.factors if factor in wanted), ()):
+                if self._along((axis,)) and not overlaps(axis, used):
+                    dims[each.dim].append(axis)
+                    used.append(axis)
+        return ArraySharding(
+            sharding.mesh, tuple(DimensionSharding(tuple(axes)) for axes in dims), manual=sharding.manual
+        )
 
     def _distance(self, cut: ShardedDimension) -> tuple[bool, bool]:
         """What has as many elements on a device as go into the collective comes first, operands before results."""

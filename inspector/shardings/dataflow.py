@@ -149,6 +149,10 @@ class Dataflow:
             for region in row.inside
         }
 
+    def around(self, row: int) -> tuple[int, ...]:
+        """The operations whose regions an operation is in."""
+        return tuple([self._owners[each][0] for each in self.rows[row].regions if each in self._owners])
+
     def end_of(self, row: int) -> int | None:
         """The operation whose region ends with a row, with what is returned there; None for any other row."""
         found = self.rows[row]

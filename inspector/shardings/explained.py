@@ -123,23 +123,27 @@ class Wording:
         """What requested an axis, and where."""
         origin = found.origin
         if origin is None or origin.kind == "self":
-            return self._at_root(found.root)
+            return self._at_root(found.root, found.axis)
         if origin.name is None:
             role: Literal["argument", "output"] = "argument" if origin.kind == "input" else "output"
-            return BoundaryOrigin(role, str(self.name(Node(role, -1, origin.index or 0)))), SourcePosition()
+            return self._boundary(role, origin.index or 0, found.axis), SourcePosition()
         row = _named_rows(self.flow).get(origin.name)
         operation, place = (None, SourcePosition()) if row is None else self.places.operation(row)
         if origin.kind == "constraint":
             return _constraint(operation), place
         return ShardMapOrigin("input" if origin.kind == "input" else "output", origin.index), place
 
-    def _at_root(self, root: Node) -> tuple[AxisOrigin, SourcePosition]:
+    def _at_root(self, root: Node, axis: AxisRef) -> tuple[AxisOrigin, SourcePosition]:
         if root.kind == "argument" or root.kind == "output":
-            return BoundaryOrigin(root.kind, str(self.name(root))), SourcePosition()
+            return self._boundary(root.kind, root.number, axis), SourcePosition()
         operation, place = self.places.operation(root.row)
         if self.flow.rows[root.row].name.endswith("manual_computation"):
             return ShardMapOrigin("input" if root.kind == "block" else "output", root.number), place
         return _constraint(operation), place
+
+    def _boundary(self, role: Literal["argument", "output"], number: int, axis: AxisRef) -> BoundaryOrigin:
+        node = Node(role, -1, number)
+        return BoundaryOrigin(role, str(self.name(node)), self.dim(node, axis))
 
 
 def _constraint(operation: NamedOperation | None) -> ConstraintOrigin:

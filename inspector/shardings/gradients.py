@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from ...parsers.mlir import TensorType
-from ..ir.def_use import forward
-from .dataflow import Dataflow
+from .dataflow import Dataflow, Node
 
 BACKWARD = "transpose("
 """What JAX has in the names of operations of the backward pass."""
@@ -18,18 +19,38 @@ def is_gradient(flow: Dataflow, row: int) -> bool:
 
     What is passed on to another product or sum is the gradient of an intermediate value.
     """
-    found = flow.names(row)
-    if not found or BACKWARD not in found[0]:
+    # What is called in a loop has the names of its own function alone.
+    names = (flow.names(each)[:1] for each in (row, *flow.around(row)))
+    if not any(BACKWARD in name for found in names for name in found):
         return False
     returned = set(flow.returned)
-    ways = forward(flow, flow.results(row), MAX_STEPS, lambda user: _keeps_elements(flow, user))
-    return any(not returned.isdisjoint(reached) for reached in ways)
+    values: Collection[Node] = flow.results(row)
+    seen = set(values)
+    for _ in range(MAX_STEPS):
+        if not returned.isdisjoint(values):
+            return True
+        made = (each for value in values for user in flow.users(value) for each in _made(flow, value, user))
+        values = [each for each in dict.fromkeys(made) if each not in seen]
+        seen.update(values)
+    return False
+
+
+def _made(flow: Dataflow, value: Node, user: int) -> Sequence[Node]:
+    """What an operation makes of a value without changing its elements' places: of what a loop returns, its results."""
+    loop = flow.carried_by(user)
+    if loop is not None:
+        results = zip(flow.operands(user), flow.results(loop), strict=False)
+        return [result for operand, result in results if operand == value]
+    if flow.rows[user].name.endswith("dynamic_update_slice"):
+        return flow.results(user) if value in flow.operands(user)[:2] else ()
+    return flow.results(user) if _keeps_elements(flow, user) else ()
 
 
 def _keeps_elements(flow: Dataflow, row: int) -> bool:
     """Whether an operation works element by element, or only changes the order of dimensions."""
     rule = flow.records.rule(flow.rows[row])
     if flow.rows[row].name.rpartition(".")[2] in (
+        "broadcast_in_dim",
         "optimization_barrier",
         "sharding_constraint",
         "reshape",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import io
+from ast import literal_eval
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -13,8 +15,11 @@ from rich.console import Console
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.modules import layers_in, module_names, without_layers
+from shardscope.inspector.render.tables.communication import communication
 from shardscope.inspector.render.text import print_report
-from shardscope.inspector.report import Report
+from shardscope.inspector.report import BoundaryOrigin, Report
+from shardscope.inspector.shardings.collective_causes import causes_of
 
 from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
 
@@ -44,6 +49,8 @@ def test_samples_do_what_they_are_written_to_do(sample: SampleCapture, function:
     report = inspect(sample(function))
     assert {(each.strategy, *map(str, each.axes or ())) for each in report.communication} == WRITTEN[function]
 
+
+PERMUTE = "collective-permute"
 
 LIBTPU = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed")
 TARGETS = ["cpu", pytest.param("tpu:v5p:2x2x1", marks=LIBTPU)]
@@ -87,6 +94,116 @@ def test_a_stage_may_add_to_what_it_receives(tmp_path: Path, target: str) -> Non
     script.write_text(PERMUTES)
     *_, final = capture(Request(f"{script}:program", target=target, live=False))
     assert purposes(final) == {"pipeline": 1, "ring exchange": 2}
+
+
+TRADES = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
+constrain = lambda x, *spec: jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P(*spec)))
+
+@jax.jit
+def program(x, w):
+    for _ in range(3):
+        x = constrain(constrain(jnp.tanh(constrain(x, "a", None) @ w), "a", "b"), "b", "a")
+    return x
+
+inputs = (jax.ShapeDtypeStruct((8, 8), jnp.float32),) * 2
+"""
+
+
+def test_axes_that_trade_places_are_no_pipeline(tmp_path: Path) -> None:
+    """What is sent was multiplied after it was received, but devices 0 and 3 keep what they have, as XLA says."""
+    script = tmp_path / "program.py"
+    script.write_text(TRADES)
+    *_, final = capture(Request(f"{script}:program", live=False))
+    report = inspect(final)
+    permutes = [each for total in report.communication for each in total.collectives if total.kind == PERMUTE]
+    assert {(0, 0), (3, 3)} <= set(permutes[0].pairs)
+    assert {each.strategy for each in report.communication if each.kind == PERMUTE} == {"resharding"}
+    partitioned = replace(final, stages=tuple(each for each in final.stages if each.name == "hlo"))
+    assert {each.strategy for each in inspect(partitioned).communication if each.kind == PERMUTE} == {"resharding"}
+
+
+SCANNED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("data",), axis_types=(AxisType.Auto,))
+stored = NamedSharding(mesh, P(None, None, "data"))
+
+@jax.jit
+def step(params, x):
+    def loss(params):
+        @jax.checkpoint
+        def layer(h, w):
+            return h + jax.nn.gelu(h @ w["up"].T) @ w["down"].T, None
+        return jnp.mean(jnp.square(jax.lax.scan(layer, x, params)[0]))
+    grads = jax.lax.with_sharding_constraint(jax.grad(loss)(params), stored)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+def step_inputs():
+    params = {"up": jnp.ones((3, 64, 16)), "down": jnp.ones((3, 16, 64))}
+    return jax.device_put(params, stored), jax.device_put(jnp.ones((8, 8, 16)), NamedSharding(mesh, P("data")))
+"""
+
+
+@pytest.fixture(scope="module")
+def scanned(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    script = tmp_path_factory.mktemp("scanned") / "program.py"
+    script.write_text(SCANNED)
+    *_, final = capture(Request(f"{script}:step", live=False))
+    assert final.complete, final.failure
+    return inspect(final)
+
+
+def test_weights_are_gathered_again_in_the_backward_pass_of_a_scan(scanned: Report) -> None:
+    """The slice of a layer is fused with the computation of its index, which counts down."""
+    assert {(each.strategy, each.kind) for each in scanned.communication} == {
+        ("weight gathers", "all-gather"),
+        ("gradient sync", "all-reduce"),
+    }
+
+
+def test_gradients_that_a_loop_stacks_are_needed(scanned: Report) -> None:
+    (summed,) = (each for each in scanned.collectives if (each.stage, each.kind) == ("hlo", "all-reduce"))
+    causes = causes_of(scanned.program, summed)
+    assert [cause.needed for cause in causes] == [True, True]
+
+
+def test_causes_name_the_dimension_that_the_argument_is_sharded_in(scanned: Report) -> None:
+    """A slice of a layer has one dimension less than the argument; `actual` is what the compiled program says."""
+    specs = {each.path: literal_eval(f"{str(each.actual)[1:-1]},)") for each in scanned.capture.arguments}
+    found = [
+        why.origin
+        for each in scanned.collectives
+        if each.stage == "hlo"
+        for cause in causes_of(scanned.program, each)
+        for why in (*cause.origins, *cause.against)
+    ]
+    named = [(each.name, each.dim) for each in found if isinstance(each, BoundaryOrigin) and each.role == "argument"]
+    assert {name for name, _ in named} == set(specs)
+    assert {name: specs[name][dim] for name, dim in named if dim is not None} == dict.fromkeys(specs, "data")
+
+
+def test_loops_that_are_executed_differently_often_are_added_up(scanned: Report) -> None:
+    table = communication(scanned)
+    assert {str(row.cells[3]) for row in table.rows} == {"4 all-gathers × 3", "1 all-reduce × 3"}
+    first = scanned.communication[0]
+    mixed = replace(first, collectives=(replace(first.collectives[0], executions=8), *first.collectives[1:]))
+    table = communication(replace(scanned, communication=(mixed,)))
+    assert str(table.rows[0].cells[3]) == "4 all-gathers, 17 executions"
+
+
+def test_numbered_modules_of_one_name_are_one() -> None:
+    paths = [("model", f"block_{n}", each) for n in (0, 1, 10) for each in ("attn_0", "Dense_0", "Dense_1")]
+    paths += [("model", f"block_{n}", "attn_0", "query") for n in (0, 1, 10)]
+    heads = [("model", "head_0", "kernel"), ("model", "head_1", "kernel")]
+    layers = layers_in(paths + heads)
+    names = ["model.block_*.{attn_0,Dense_0,Dense_1}", "model.block_*.attn_0.query"]
+    assert module_names(without_layers(paths, layers)) == names
+    assert module_names(without_layers(heads, layers)) == ["model.head_0.kernel", "model.head_1.kernel"]
 
 
 @LIBTPU

@@ -35,16 +35,18 @@ def _found(report: Report, argument: Value, place: FindingPlace) -> Finding:
     size = jax_type(argument.type).bytes if own is None or own.local_type is None else own.local_type.bytes
     script = report.capture.script_text
     files = () if script is None else (script.name,)
-    why, fix = _why(report, argument, own, sharded)
+    why, fix, is_lost = _why(report, argument, own, sharded)
+    kept = "held beside that of the result" if is_lost else "donating it saves none of it"
     return finding(
         RULE,
         place,
         f"{argument.path} is donated, but no result reuses its memory",
         confidence="proved",
+        severity=None if is_lost else "info",
         evidence=(
             ("reason", why),
             ("argument", f"{argument.type}, {'not known' if own is None else own.spec or 'not sharded'}"),
-            ("memory", f"{format_bytes(size)} on each device are held twice"),
+            ("memory", f"{format_bytes(size)} on each device; {kept}"),
         ),
         fixes=alternatives(fix, fewer_in_keyword(report.program, files, "donate_argnums")),
     )
@@ -52,7 +54,8 @@ def _found(report: Report, argument: Value, place: FindingPlace) -> Finding:
 
 def _why(
     report: Report, argument: Value, own: ShardedValue | None, sharded: dict[tuple[Role, str], ShardedValue]
-) -> tuple[str, str]:
+) -> tuple[str, str, bool]:
+    """Why no result takes its memory, what to do, and whether there is a result that could."""
     outputs = report.capture.outputs
     dtype = jax_type(argument.type).dtype
     alike = [value for value in outputs if jax_type(value.type).shape == jax_type(argument.type).shape]
@@ -61,19 +64,27 @@ def _why(
         other = sharded.get(("output", same[0].path))
         if own is not None and other is not None and own.spec != other.spec:
             return (
-                f"{same[0].path} has its type, but is cut as {other.spec}, and the argument as {own.spec}",
+                f"{same[0].path} has its type, but is sharded as {other.spec}, and the argument as {own.spec}",
                 f"give {same[0].path} the argument's sharding: out_shardings, or a constraint to {own.spec}",
+                True,
             )
+        competing = [value for value in report.capture.arguments if value.donated and value.type == argument.type]
         return (
             f"{same[0].path} has its type, but another argument's memory, or one of its own",
             f"donate as many arguments of type {argument.type} as there are results of it",
+            len(competing) <= len(same),
         )
     if alike:
         return (
             f"{alike[0].path} has its shape, but another type: {alike[0].type}",
             f"return {alike[0].path} as {dtype}, or do not donate {argument.path}",
+            True,
         )
-    return f"no result is a {argument.type}", f"do not donate {argument.path}, or return what replaces it"
+    return (
+        f"no result has the type {argument.type}",
+        f"do not donate {argument.path}, or return what replaces it",
+        False,
+    )
 
 
 RULE = Rule(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ...collectives.origin import merged_parts
 from ...collectives.spelled import axes_text
 from ...report import Collective, Report, StrategyTotal, UncountedCommunication
 from ...units import format_bytes, format_seconds, plural
 from ..collective_rows import SHORT_PASS, folded_names, share_text
-from ..modules import module_names, module_tree, modules_of, rows_of_tree
+from ..modules import Path, layers_in, module_names, module_tree, modules_of, rows_of_tree, without_layers
 from ..table import Cell, Column, Row, Table, axes_cell, titled
 
 SHOWN = {
@@ -27,7 +28,9 @@ def communication(report: Report) -> Table:
     known = [each.wire_bytes for each in totals]
     whole = sum(each or 0 for each in known)
     estimated = any(each.seconds is not None for each in totals)
-    rows = [_row(each, whole if None not in known else None, estimated, report) for each in totals]
+    layers = layers_in([path for total in totals for each in total.collectives for path in modules_of(each)])
+    sums = whole if None not in known else None
+    rows = [_row(each, sums, estimated, _where(each, report.script, layers)) for each in totals]
     uncounted = [_uncounted(each, estimated, report.script) for each in report.uncounted]
     rows += {row.cells: row for row in uncounted}.values()
     return Table(
@@ -55,8 +58,11 @@ def modules(report: Report) -> Table:
     root = module_tree(listed)
     named = [("  " * depth + name, each.wire_bytes) for depth, name, each in rows_of_tree(root.inside)]
     rest = root.wire_bytes - sum(each.wire_bytes for each in root.inside.values())
-    if named and rest > 0:
-        named.append(("of no module", rest))
+    several = module_tree(
+        each for each in listed if not any(modules_of(each)) and len(merged_parts(each.op_name or "")) > 1
+    ).wire_bytes
+    others = (("of several modules", several), ("of no module", rest - several))
+    named += [row for row in others if named and row[1] > 0]
     rows = [Row((share_text(sent, root.wire_bytes), format_bytes(sent), name)) for name, sent in named]
     return Table(
         id="modules",
@@ -81,7 +87,7 @@ def _heading(report: Report) -> str:
     return f"Communication per device per step{SHOWN.get(stage, '')}"
 
 
-def _row(total: StrategyTotal, whole: int | None, estimated: bool, report: Report) -> Row:
+def _row(total: StrategyTotal, whole: int | None, estimated: bool, where: str) -> Row:
     kinds = plural(len(total.collectives), total.kind)
     cells: tuple[Cell, ...] = (
         share_text(total.wire_bytes, whole),
@@ -90,7 +96,7 @@ def _row(total: StrategyTotal, whole: int | None, estimated: bool, report: Repor
         total.strategy,
         f"{kinds}{_executed(total.collectives)}",
         axes_cell(total.axes) if total.axes else axes_text(total.collectives[0]),
-        _where(total, report.script),
+        where,
     )
     return Row(cells, total)
 
@@ -100,27 +106,27 @@ def _executed(collectives: Sequence[Collective]) -> str:
     runs = [each.executions for each in collectives]
     if None in runs:
         return " in a loop"
-    total = sum(each for each in runs if each is not None)
-    return f" × {total // len(runs)}" if total % len(runs) == 0 and total > len(runs) else _total(total, len(runs))
+    if len(set(runs)) == 1:
+        return "" if runs[0] == 1 else f" × {runs[0]:,}"
+    return f", {sum(each or 0 for each in runs):,} executions"
 
 
-def _total(total: int, count: int) -> str:
-    return "" if total == count else f", {total:,} executions"
-
-
-def _where(total: StrategyTotal, script: str | None) -> str:
+def _where(total: StrategyTotal, script: str | None, layers: Collection[Path]) -> str:
     paths = [path for each in total.collectives for path in modules_of(each)]
     gradients = [plural(total.gradients, "gradient")] if total.gradients else []
     if paths and all(path and path[0] != "*" for path in paths):
-        return ": ".join([*gradients, ", ".join(module_names(paths))])
+        return ": ".join([*gradients, ", ".join(module_names(without_layers(paths, layers)))])
     if total.arguments:
         return _listed(folded_names(total.arguments))
     lines: dict[str, dict[str, None]] = {}
     for each in sorted(total.collectives, key=lambda each: -(each.wire_bytes or 0) * (each.executions or 1)):
-        place = each.source.function_text(script) or ("" if total.gradients else each.op_name or "")
-        lines.setdefault(place, {})[SHORT_PASS[each.direction]] = None
+        if total.gradients and not each.parts and len(merged_parts(each.op_name or "")) > 1:
+            continue  # Its line is that of one of many.
+        for part in each.parts or (each,):
+            place = part.source.own_text(script) or ("" if total.gradients else part.op_name or "")
+            lines.setdefault(place, {})[SHORT_PASS[part.direction]] = None
     placed = [_with_passes(place, [each for each in passes if each]) for place, passes in lines.items() if place]
-    return ", ".join(filter(None, (*gradients, _listed(placed))))
+    return ": ".join(filter(None, (*gradients, _listed(placed))))
 
 
 def _with_passes(place: str, passes: Sequence[str]) -> str:

@@ -169,3 +169,36 @@ def test_by_name_where_there_are_no_numbers(compiled: Callable[..., Report]) -> 
     confidences = {cause.confidence for _, cause in inserted(again)}
     assert confidences <= {"name", "shape"}
     assert "name" in confidences
+
+
+TWO_DIMENSIONS = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((2, 2), ("batch", "model"), axis_types=(AxisType.Auto,) * 2)
+
+@jax.jit
+def step(p, x):
+    def loss(p):
+        h = jnp.einsum("bte,ehd->bthd", x * p["scale"], p["in"])
+        return jnp.sum(jnp.square(jnp.einsum("bthd,hde->bte", jnp.tanh(h), p["out"]) * p["scale"]))
+    return jax.grad(loss)(p)
+
+def step_inputs():
+    put = lambda shape, *s: jax.device_put(jnp.ones(shape), NamedSharding(mesh, P(*s)))
+    p = {"scale": put((32,), "model"), "in": put((32, 4, 8), None, "model"), "out": put((4, 8, 32), None, "model")}
+    return p, put((4, 6, 32), "batch")
+"""
+
+
+def test_an_axis_that_two_other_dimensions_have_is_needed_in_one(tmp_path: Path) -> None:
+    """The weight is sharded over the heads, the activation over the width: no value can be over both."""
+    script = tmp_path / "program.py"
+    script.write_text(TWO_DIMENSIONS)
+    *_, final = capture(Request(f"{script}:step", live=False))
+    report = inspect(final)
+    exchanges = [each for each in report.collectives if (each.stage, each.kind) == ("hlo", "all-to-all")]
+    assert exchanges
+    wanted = [str(cause.after) for each in exchanges for cause in causes_of(report.program, each)]
+    assert wanted
+    assert all(spec.count("'model'") <= 1 for spec in wanted)
