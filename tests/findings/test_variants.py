@@ -139,6 +139,15 @@ def test_unchecked_out_specs(function: str, expected: list[str]) -> None:
 
 
 @everywhere
+def test_unchecked_out_specs_without_a_run(target: str) -> None:
+    """The run of each, on CPUs, says which are wrong."""
+    found = found_in("unchecked", target)
+    assert {name: {each.rule for each in every} for name, every in found.items()} == expected_of("unchecked")
+    differing = {each.source.line for each in inspect(captured("unchecked", "program", live=True)).divergences}
+    assert differing == {each.place.source.line for every in found.values() for each in every}
+
+
+@everywhere
 @pytest.mark.parametrize(
     ("function", "expected"),
     [("donated", [("SS20", "a")]), ("used", []), ("replicated", [("SS12", "table")]), ("cut", [])],

@@ -9,7 +9,7 @@ from ....parsers.sharding_syntax.mesh import join_axes
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import ArrayType
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
-from ..fixes.calls import call_at, operand_text, renamed
+from ..fixes.calls import call_at, name_of, operand_text, renamed
 from ..fixes.compiler_options import with_compiler_options
 from ..fixes.edits import axes_text, rewritten
 from ..rule import Rule, Saving, advice, finding
@@ -132,14 +132,17 @@ def _is_alone(compiled: Collective | None, block: OwnBlock, axes: tuple[str, ...
 
 
 def _fix(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Fix:
-    call = call_at(report.program, flow.source(place), ("psum",))
+    call = call_at(report.program, flow.source(place), ("psum", "pmean"))
     if len(place.equation.outputs) > 1:
         call = None  # its operand is not the one of this sum
     operand, name = operand_text(call, place.equation.inputs[number]), renamed(call, "psum_scatter")
-    text = f"{name}({operand}, {axes_text(block.axes)}, scatter_dimension={block.dim}, tiled=True)"
+    mapped = place.equation.name_stack.count("vmap(")  # dimensions that the code in it does not see, mostly in front
+    text = f"{name}({operand}, {axes_text(block.axes)}, scatter_dimension={max(block.dim - mapped, 0)}, tiled=True)"
+    if call is not None and name_of(call[1].func) == "pmean":
+        text = f"({text} / {renamed(call, 'axis_size')}({axes_text(block.axes)}))"
     rest = tuple(axis for axis in place.equation.axes or () if axis not in block.axes)
     if rest:
-        text = f"{renamed(call, 'psum')}({text}, {rest!r})"
+        text = f"{renamed(call, 'psum' if call is None else name_of(call[1].func))}({text}, {rest!r})"
     return without_slices(report, flow, block, f"{text},", rewritten(call, text))
 
 

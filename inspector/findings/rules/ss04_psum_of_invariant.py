@@ -19,16 +19,31 @@ EXTREMES = ("pmax", "pmin", "pmax_invariant", "pmin_invariant")
 
 def check(report: Report) -> Iterator[Finding]:
     """Each reduction of the forward pass with an operand that is the same along some of its axes."""
+    found = list(_reductions(report))
+    equal = {place.id for _, place, _, _ in found}
+    others = {
+        place.equation.stack[:1]
+        for _, place in equations_of(report, (*SUMS, *SCATTERS, *EXTREMES))
+        if place.id not in equal
+    }
+    for flow, place, number, axes in found:
+        yield _found(report, flow, place, number, axes, place.equation.stack[:1] in others)
+
+
+def _reductions(report: Report) -> Iterator[tuple[Flow, EquationPlace, int, tuple[str, ...]]]:
+    """With the number of the operand, and the axes along which it is the same."""
     for flow, place in equations_of(report, (*SUMS, *SCATTERS, *EXTREMES)):
         sizes = axis_sizes(report, flow, place)
         for number, equal in enumerate(() if flow.is_backward(place) else equal_along(flow, place)):
             # Over an axis of one device a sum is the value, whatever it is.
             axes = tuple(axis for axis in equal if sizes.get(axis) != 1)
             if axes and not is_constant(flow, place, number):
-                yield _found(report, flow, place, number, axes)
+                yield flow, place, number, axes
 
 
-def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> Finding:
+def _found(
+    report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...], has_others: bool
+) -> Finding:
     equation, along = place.equation, ", ".join(axes)
     times = devices_along(axes, axis_sizes(report, flow, place))
     functions = functions_of("all-reduce", "reduce-scatter")
@@ -50,7 +65,10 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
         title = f"reduce {operand} over {', '.join(rest)} only"
     elif len(equation.outputs) == 1:
         left_out, changes = call_to_leave_out(report.program, flow.source(place), functions)
-        title, edits = title + changes, without_call(report.program, left_out)
+        if has_others and left_out == call:  # of a tree, or of what several places give to a helper
+            title = f"take this one out of what the line reduces, of which others differ along {along}"
+        else:
+            title, edits = title + changes, without_call(report.program, left_out)
     spared = None if rest else sum_compiled_as(report, flow, place, number)
     return finding(
         RULE,

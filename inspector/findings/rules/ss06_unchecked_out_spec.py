@@ -8,7 +8,8 @@ from ...ir.jaxpr import ShardMap
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Divergence, Finding, FindingPlace, Fix, Report
 from ..rule import Rule, advice, finding
-from ..support.jaxpr_flow import Flow, flow_of
+from ..support.jaxpr_flow import At, Flow, flow_of
+from ..support.own_work import differing_axes
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -21,6 +22,29 @@ def check(report: Report) -> Iterator[Finding]:
         mapped = place.equation.shard_map
         if flow is not None and mapped is not None and not mapped.checked and not flow.is_backward(place):
             yield from _handed_on(flow, place, mapped)
+            if report.capture.execution is None:
+                yield from _of_own_blocks(flow, place, mapped)
+
+
+def _of_own_blocks(flow: Flow, place: EquationPlace, mapped: ShardMap) -> Iterator[Finding]:
+    """Results that each device computes of its own blocks alone, without the axes of these in the out_spec."""
+    body, sizes = dict(place.equation.bodies).get("jaxpr", 0), dict(mapped.sizes)
+    for name, leaving in zip(flow.jaxprs[body].outputs, mapped.outputs, strict=False):
+        named = {axis for axis, _ in leaving}
+        differing = differing_axes(flow, At(body, name))
+        missing = tuple(axis for axis in differing if axis not in named and sizes.get(axis) != 1)
+        if missing:
+            along, (made, _) = ", ".join(missing), flow.made[body, name]
+            yield finding(
+                RULE,
+                flow.place(made),
+                f"each device along {along} computes this of its own block; its out_spec leaves {along} out",
+                confidence="likely",
+                axes=missing,
+                related=(flow.place(place),),
+                evidence=(("result", f"{name} depends on no other device along {along}"),),
+                fixes=_advice(along),
+            )
 
 
 def _handed_on(flow: Flow, place: EquationPlace, mapped: ShardMap) -> Iterator[Finding]:
@@ -82,7 +106,8 @@ RULE = Rule(
     " differs.",
     why="The caller holds one array whose copies differ, and which copy is read is chance.",
     proof="A run: the bits differ between two devices along the axis. Of an input that is returned as it is, its"
-    " in_spec: `likely`, as its blocks may hold the same by chance.",
+    " in_spec; without a run, that each device computes the value of its own block, and nothing of another device gets"
+    " into it. Both are `likely`, as blocks may hold the same by chance.",
     faulty='jax.shard_map(lambda x: jnp.sum(x), mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)',
     repaired='jax.shard_map(lambda x: lax.psum(jnp.sum(x), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())',
     check=check,

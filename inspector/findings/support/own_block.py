@@ -26,7 +26,8 @@ DIMENSIONS = "dimension_numbers"
 SLICES = ("dynamic_slice_in_dim", "dynamic_slice", "dynamic_index_in_dim")
 """The functions that slice, where a user calls them."""
 
-_START = re.compile(r"start_index_map=\((\d{1,3}),\)")
+_START = re.compile(r"start_index_map=\(((?:[^()]|\([^()]*\))*)\)")
+"""`(0,)`, or `(np.int64(1), np.int64(2))`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +131,24 @@ def _taken(flow: Flow, use: Use) -> _Taken | None:
         return _Taken(dim, shape[dim], sizes[dim], At(use.place.jaxpr, start, use.calls), is_list=False)
     numbers = At(use.place.jaxpr, rows[0], use.calls)
     known, along = _shape(flow, numbers), _START.search(dict(equation.params).get(DIMENSIONS, ""))
-    if known is None or known[-1:] != (1,) or along is None or int(along[1]) != dim or sizes[dim] != 1:
+    starts = [] if along is None else [int(each) for each in re.findall(r"\b\d{1,3}\b", along[1])]
+    if known is None or dim not in starts:
+        return None
+    if len(known) == 1:  # one slice, as `vmap` makes of a dynamic_slice
+        start = numbers if known == (1,) else _one_of(flow, numbers, starts.index(dim))
+        return None if start is None else _Taken(dim, shape[dim], sizes[dim], start, is_list=False)
+    if known[-1:] != (1,) or starts != [dim] or sizes[dim] != 1:
         return None
     return _Taken(dim, shape[dim], math.prod(known), numbers, is_list=True)
+
+
+def _one_of(flow: Flow, numbers: At, index: int) -> At | None:
+    """One of several numbers that are put together."""
+    made = flow.made.get((numbers.jaxpr, numbers.name))
+    if made is None or made[0].equation.primitive != "concatenate":
+        return None
+    parts = made[0].equation.inputs
+    return At(numbers.jaxpr, parts[index], numbers.calls) if len(parts) > index else None
 
 
 def _orders(axes: Sequence[str], sizes: Mapping[str, int], parts: int) -> Iterator[tuple[str, ...]]:

@@ -55,6 +55,20 @@ def mean(a):
 
 @programs.found_by("SS01")
 @unchecked
+def under_vmap(a):
+    return jax.vmap(lambda a: own(lax.psum(differing(a), "x")))(jnp.stack([a, 2 * a]))[0]
+
+
+@programs.found_by()
+@unchecked
+def each_another_block_under_vmap(a):
+    total = lax.psum(differing(a), "x")
+    starts = lax.axis_index("x") * (len(a) // 4) + jnp.arange(2)
+    return jax.vmap(lambda start: lax.dynamic_slice_in_dim(total, start, len(a) // 4))(starts)[0]
+
+
+@programs.found_by("SS01")
+@unchecked
 def nested(a):
     return jax.jit(own)(lax.psum(differing(a), "x"))
 

@@ -61,6 +61,13 @@ def pair(w, a):
 
 @programs.found_by("SS04")
 @unchecked
+def of_a_tree(w, a):
+    total, extra = jax.tree.map(lambda v: lax.psum(v, "x"), (a, w * 3))
+    return a + total + extra
+
+
+@programs.found_by("SS04")
+@unchecked
 def mean(w, a):
     return a + lax.pmean(jnp.cos(w), "x")
 
