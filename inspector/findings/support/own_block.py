@@ -135,8 +135,8 @@ def _taken(flow: Flow, use: Use) -> _Taken | None:
     if known is None or dim not in starts:
         return None
     if len(known) == 1:  # one slice, as `vmap` makes of a dynamic_slice
-        start = numbers if known == (1,) else _one_of(flow, numbers, starts.index(dim))
-        return None if start is None else _Taken(dim, shape[dim], sizes[dim], start, is_list=False)
+        first = numbers if known == (1,) else _one_of(flow, numbers, starts.index(dim))
+        return None if first is None else _Taken(dim, shape[dim], sizes[dim], first, is_list=False)
     if known[-1:] != (1,) or starts != [dim] or sizes[dim] != 1:
         return None
     return _Taken(dim, shape[dim], math.prod(known), numbers, is_list=True)
