@@ -245,3 +245,53 @@ def test_keys_of_names() -> None:
     assert keys_of_name("model.layers[0].attn['a.b'].kernel") == ("model", "layers", "0", "attn", "a.b", "kernel")
     assert module_of_name("state[0]['layers'][1]['wq']") == ("layers", "1", "wq")
     assert keys_of_name("not a name(") == ("not a name(",)
+
+
+RING = """
+import jax, jax.numpy as jnp
+from jax import lax
+from jax.sharding import AxisType, PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+
+def turned(x):
+    return lax.ppermute(x, "x", [(0, 1), (1, 2), (2, 3), (3, 0)])
+
+@jax.custom_vjp
+def scaled(x, by):
+    return x * by
+
+def backward(kept, g):
+    def step(carry, _):
+        total, g = carry
+        return (total + g, turned(g)), None  # in the loop
+    (total, _), _ = lax.scan(step, (g, g), None, 3)
+    return total, lax.pmax(g, "x")  # behind it
+
+scaled.defvjp(lambda x, by: (x * by, None), backward)
+
+@jax.jit
+def step(x):
+    def loss(x):
+        return lax.psum(jnp.sum(jnp.sin(scaled(x, 2 * x))), "x")
+    mapped = jax.shard_map(loss, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)
+    return jax.grad(mapped)(x)  # derived here
+
+step_inputs = (jax.ShapeDtypeStruct((8,), "float32"),)
+"""
+
+
+def test_a_backward_function_keeps_its_own_lines(tmp_path: Path) -> None:
+    """JAX gives what it does the lines of the call in the forward pass."""
+    script = tmp_path / "ring.py"
+    script.write_text(RING)
+    *_, final = capture(Request(f"{script}:step", live=False))
+    found = {each.kind: each for each in inspect(final).collectives if each.stage == "hlo" and each.origin == "user"}
+    lines = RING.splitlines()
+    permute, largest = found["collective-permute"], found["all-reduce"]
+    inner, *_, outer = (lines[frame.line - 1] for frame in permute.source.stack)
+    assert "lax.ppermute" in inner
+    assert any("# in the loop" in lines[frame.line - 1] for frame in permute.source.stack)
+    assert "# derived here" in outer
+    assert "# behind it" in lines[(largest.source.line or 0) - 1]
+    assert {permute.direction, largest.direction} == {"backward"}

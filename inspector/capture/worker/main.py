@@ -17,7 +17,7 @@ from typing import Any
 from ..protocol.events import Devices, End, Script
 from ..protocol.request import Request, UsageError, read_overrides
 from ..protocol.workspace import FAULT_LOG
-from . import failures, patches
+from . import backward_lines, failures, patches
 from .channel import Channel, Pipe, die_with_parent
 from .inputs.resolve import find_script, prepare_path, resolve
 from .patches import Overriding
@@ -67,6 +67,7 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
         )
     overrides = Overriding(read_overrides(request.overrides))
     overrides.watch_imports()
+    backward_lines.watch_imports()
     if topology is not None:
         topology.watch_imports()
     if request.target != "local":

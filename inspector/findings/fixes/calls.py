@@ -105,7 +105,7 @@ def imports(source: SourceFile, name: str) -> bool:
     return any((alias.asname or alias.name) == name for node in imported for alias in node.names)
 
 
-def around(program: Program, call: Call) -> Iterator[ast.AST]:
+def around(program: Program, call: tuple[str, ast.AST]) -> Iterator[ast.AST]:
     """The syntax that a call stands in, innermost first."""
     source = program.file(call[0])
     parents = {} if source is None else _parents(source)

@@ -86,10 +86,23 @@ def fewer_in_keyword(program: Program, files: Iterable[str], name: str) -> Itera
 
 
 def keyword_changes(program: Program, files: Iterable[str], names: Collection[str], value: str) -> Iterator[Edits]:
-    """Each keyword argument of such a name, with a value that it does not have."""
+    """Each keyword argument of such a name, with a value that it does not have, but for functions that were not run."""
     for file, keyword, now in _keywords_of(program, files):
-        if keyword in names and ast.unparse(now) != value:
+        if keyword in names and ast.unparse(now) != value and _is_run(program, file, now):
             yield instead((file, now), value)
+
+
+def _is_run(program: Program, file: str, node: ast.AST) -> bool:
+    """Whether the function that an expression stands in, or decorates, has a part in the traced program."""
+    frames = () if program.jaxpr is None else program.jaxpr.program.frames
+    lines = {frame.line for frame in frames if frame.file == file}
+    functions = (each for each in around(program, (file, node)) if isinstance(each, ast.FunctionDef))
+    function = next(functions, None)
+    return function is None or not lines or any(line in lines for line in _lines(function))
+
+
+def _lines(node: ast.stmt) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 def before_the_loop(program: Program, found: Call | None) -> Edits:

@@ -73,13 +73,13 @@ def _axes(report: Report, factor: float) -> tuple[str, ...]:
 
 
 def _sums(report: Report, axes: tuple[str, ...]) -> Iterator[tuple[Flow, EquationPlace]]:
-    """The sums over these axes of the backward pass, first those in shard_maps with their checks off."""
+    """The sums over these axes of the backward pass, first those that a user wrote, then those without a check."""
     found = [
         (flow, place)
         for flow, place in equations_of(report, SUMMING)
         if flow.is_backward(place) and set(place.equation.axes or ()) & set(axes) and axis_sizes(report, flow, place)
     ]
-    yield from sorted(found, key=lambda each: not is_unchecked(*each))
+    yield from sorted(found, key=lambda each: (not each[1].equation.in_custom_vjp, not is_unchecked(*each)))
 
 
 def _fixes(report: Report, sums: list[tuple[Flow, EquationPlace]]) -> tuple[Fix, ...]:

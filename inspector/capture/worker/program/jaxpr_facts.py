@@ -39,15 +39,16 @@ class Table:
 
     def encode(self) -> bytes:
         """JSON of all of it."""
-        self._index(self.outermost, tracked=False, enclosing=[])
+        self._index(self.outermost, tracked=False, enclosing=[], in_vjp=False)
         keys = ("file", "function", "line", "end_line", "column", "end_column")
         frames = [dict(zip(keys, frame, strict=True)) for frame in self.stacks.frames]
         return json.dumps({"frames": frames, "jaxprs": self.jaxprs}, separators=(",", ":")).encode()
 
-    def _index(self, jaxpr: Any, tracked: bool, enclosing: list[int]) -> int:
+    def _index(self, jaxpr: Any, tracked: bool, enclosing: list[int], in_vjp: bool) -> int:
         """The table index of a jaxpr; `tracked` where it stands in a shard_map with its check on.
 
-        `enclosing` is the stack of the equation that holds it, which is nobody's where several hold it.
+        `enclosing` is the stack of the equation that holds it, which is nobody's where several hold it, `in_vjp`
+        whether that one is from the functions of a `custom_vjp`.
         """
         key = (id(jaxpr), tracked)
         if key not in self.indices:
@@ -58,19 +59,20 @@ class Table:
             record["constants"] = [self._variable(v, tracked) for v in jaxpr.constvars]
             record["inputs"] = [self._variable(v, tracked) for v in jaxpr.invars]
             outer = enclosing if self.uses[id(jaxpr)] == 1 else []
-            record["equations"] = [self._equation(equation, tracked, outer) for equation in jaxpr.eqns]
+            record["equations"] = [self._equation(equation, tracked, outer, in_vjp) for equation in jaxpr.eqns]
             record["outputs"] = [self._atom(v) for v in jaxpr.outvars]
         return self.indices[key]
 
-    def _equation(self, equation: Any, tracked: bool, enclosing: list[int]) -> dict[str, Any]:
+    def _equation(self, equation: Any, tracked: bool, enclosing: list[int], in_vjp: bool) -> dict[str, Any]:
         stack = self.stacks.of(equation, enclosing)
+        in_vjp = in_vjp or structure.is_in_custom_vjp(equation)
         outputs = [self._variable(v, tracked) for v in equation.outvars]
         primitive = equation.primitive.name
         inside = structure.is_checked(equation) if primitive == "shard_map" else tracked
         params, bodies = [], []
         for name, value in equation.params.items():
             found = list(structure.bodies_in(name, value))
-            bodies += [(label, self._index(body, inside, stack)) for label, body in found]
+            bodies += [(label, self._index(body, inside, stack, in_vjp)) for label, body in found]
             if not found:
                 params.append((name, _parameter(value)))
         return {
@@ -84,7 +86,7 @@ class Table:
             "loop": structure.loop(equation),
             "stack": stack,
             "name_stack": name_stack(equation),
-            **({"in_custom_vjp": True} if structure.is_in_custom_vjp(equation) else {}),
+            **({"in_custom_vjp": True} if in_vjp else {}),
             **({} if (copied := remote.reached(equation)) is None else {"remote": copied}),
         }
 

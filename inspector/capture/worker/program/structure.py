@@ -13,6 +13,7 @@ from typing import Any
 import jax
 
 from ....catalog.spellings import rule_of
+from .. import backward_lines
 from ..failures import HERE, is_internal, is_pythons_own
 from .avals import entries
 
@@ -144,7 +145,7 @@ class Stacks:
         codes, instructions = traceback.raw_frames()
         found = map(_frame, codes, instructions)
         stack = [self._indices.setdefault(frame, len(self._indices)) for frame in found if frame is not None]
-        whole = any(code.co_filename.startswith(HERE) for code in reversed(codes))
+        whole = any(code.co_filename.startswith(HERE) and not _is_of_backward(code) for code in reversed(codes))
         return stack if whole else [*stack, *enclosing]
 
 
@@ -154,13 +155,22 @@ def name_stack(equation: Any) -> str:
 
 
 def is_in_custom_vjp(equation: Any) -> bool:
-    """Whether a collective is from the functions of a `custom_vjp`: JAX was in the call of one when it was traced."""
-    traceback = _traceback(equation) if rule_of(equation.primitive.name) is not None else None
+    """Whether a collective, or what has a body, is from the functions of a `custom_vjp`.
+
+    JAX was in the call of one when it was traced, or in what stands around its backward function.
+    """
+    is_looked_at = rule_of(equation.primitive.name) is not None or any(bodies(equation))
+    traceback = _traceback(equation) if is_looked_at else None
     codes = () if traceback is None else traceback.raw_frames()[0]
     return any(
-        code.co_filename.endswith("custom_derivatives.py") and _qualified(code) == "custom_vjp.__call__"
+        (code.co_filename.endswith("custom_derivatives.py") and _qualified(code) == "custom_vjp.__call__")
+        or _is_of_backward(code)
         for code in codes
     )
+
+
+def _is_of_backward(code: CodeType) -> bool:
+    return code.co_filename == backward_lines.__file__
 
 
 def _qualified(code: CodeType) -> str:

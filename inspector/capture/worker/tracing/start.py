@@ -68,11 +68,13 @@ def _begin_as_told(folder: str, options: str) -> None:
 
 def begin(folder: str, options: TraceOptions) -> Recorder:
     """Record from now on."""
+    from .. import backward_lines
     from . import abstract
     from .hooks import install
     from .joining import join, set_clock_ahead
     from .recorder import Recorder
 
+    backward_lines.watch_imports()
     recorder = Recorder(os.path.abspath(folder), options)
     if recorder.topology is not None:
         recorder.topology.watch_imports()
