@@ -29,6 +29,9 @@ HERE = Path(__file__).parent
 CANDIDATES = 4
 """So many times as many mutants are watched as are tried: no test reaches some of them."""
 
+MAX_PARAMETERS = 12
+"""So many of the parameters of a test are tried."""
+
 
 def reached(chosen: Sequence[Mutant], tests: Sequence[str], folder: Path) -> dict[str, dict[str, float]]:
     """For each `PATH:LINE`, the tests that reach it and pass, with their seconds."""
@@ -36,6 +39,7 @@ def reached(chosen: Sequence[Mutant], tests: Sequence[str], folder: Path) -> dic
     if not times.exists():
         lines.write_text("".join(f"{each.file}:{line}\n" for each in chosen for line in each.lines))
         own = {"MUTATE_LINES": str(lines), "MUTATE_HITS": str(hits), "MUTATE_TIMES": str(times)}
+        own |= {"MUTATE_PARAMETERS": str(MAX_PARAMETERS)}
         path = os.pathsep.join((str(ROOT), str(HERE / "watching")))
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.mutate.plugin", *tests]
         subprocess.run(command, cwd=ROOT, env=os.environ | own | {"PYTHONPATH": path})

@@ -19,7 +19,12 @@ _seconds: Counter[str] = Counter()
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Take out what is not chosen."""
+    """Take out what is not chosen; of a test with many parameters, all but some, evenly."""
+    if most := int(os.environ.get("MUTATE_PARAMETERS", "0")):
+        groups: dict[str, list[pytest.Item]] = {}
+        for item in items:
+            groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        items[:] = [item for group in groups.values() for item in group[:: -(-len(group) // most)]]
     if file := os.environ.get("MUTATE_TESTS"):
         order = {name: number for number, name in enumerate(Path(file).read_text().splitlines())}
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in order])
