@@ -21,13 +21,20 @@ from typing import Any
 import pytest
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import Capture, CaptureError
-from shardscope.inspector.capture.protocol.events import Failure, Message
+from shardscope.inspector.capture.protocol.events import Failure, Message, Subject
+from shardscope.inspector.diff.diff import diff
+from shardscope.inspector.diff.targets import compare
 from shardscope.inspector.load import load
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.html import comparison_page, diff_page, report_page
 from shardscope.inspector.render.markdown import plain as plain_markdown
 from shardscope.inspector.render.markdown import table
 from shardscope.inspector.render.printable import UNSAFE, escaped_json, printable, without_commands
+from shardscope.inspector.report import Report
 
 from shardscope.cli import main
+from tests.browser import CHROMIUM, browser
+from tests.inspector.test_html import Page, assert_ours
 
 HOSTILE = (
     "\x1b]52;c;SE9TVElMRQ==\x07",  # writes to the clipboard
@@ -39,6 +46,7 @@ HOSTILE = (
     "\U000e0041\U000e0100\ue000",  # tags, variation selectors; the last one is only odd
     "[link=http://hostile]markup[/]",
     "\n::error::hostile\n",
+    "</style></pre><script>document.title = 'HOSTILE'</script><img src=x onerror=alert(1)>\" onload='x'&lt;",
 )
 """Each is in every text of a hostile file."""
 
@@ -199,6 +207,36 @@ def test_no_commands_of_actions(hostile: list[Path], format: str, capfdbinary: p
     written = b"".join(capfdbinary.readouterr())
     assert b"::error::hostile" in written
     assert not re.search(rb"^[^\S\n]*::error", written, re.MULTILINE)
+
+
+def test_html_has_no_markup_of_theirs(plain: Capture, hostile: list[Path], tmp_path: Path) -> None:
+    """In every field; and, where there is a browser, no script of theirs runs, and nothing is asked for."""
+    reports = [inspect(load(str(path))) for path in hostile]
+    on_chip = [inspect(replace(report.program.capture, subject=of_a_chip(report))) for report in reports[-1:]]
+    pages = [report_page(report) for report in (*reports, *on_chip)]
+    pages.append(comparison_page(compare((ALL, "b"), (reports[-1], on_chip[-1]))))
+    pages.append(diff_page(diff(inspect(plain), reports[-1])))
+    for page in map(Page, pages):
+        assert_ours(page)
+        assert page.tags.count("script") == 1
+        assert "onerror" in page.text, "the test shows nothing of what it is about"
+    if CHROMIUM is None:
+        return
+    with browser(tmp_path / "profile") as shown:
+        for number, text in enumerate(pages):
+            file = tmp_path / f"{number}.html"
+            file.write_text(text, "utf-8")
+            shown.open(file.as_uri())
+            shown.until("document.querySelector('.scripted') !== null")
+            assert shown.value("document.title") != "HOSTILE"
+        assert shown.said == [(tmp_path / f"{number}.html").as_uri() for number in range(len(pages))]
+
+
+def of_a_chip(report: Report) -> Subject:
+    """The subject as if it were compiled for a chip that there are figures for: its page has a time line."""
+    subject = report.program.capture.subject
+    assert subject is not None
+    return replace(subject, target="tpu:v5e:2x2", platform="tpu", device_kind="TPU v5 lite")
 
 
 def test_every_invisible_character_is_unsafe() -> None:
