@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> ExitCode:
                 with reported_last(stack):
                     _update(check.golden, verdict)
             verdicts.append(verdict)
-        _, render = renderer(options.format or "text", "verdicts")
+        _, render = renderer(options.format, "verdicts")
         write_rendered(render, verdicts, options)
     return max(code, ExitCode.DONE if all(verdict.passed for verdict in verdicts) else ExitCode.FINDINGS)
 

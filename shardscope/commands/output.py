@@ -40,9 +40,10 @@ FAILED: dict[str, ExitCode] = {
 
 def add_output_options(parser: argparse.ArgumentParser, *kinds: Kind, screen: bool = True) -> None:
     """`--format`, of those that can show one of these kinds, and `-o`."""
-    default = "tui on a terminal, else text" if screen else "text"
+    shown = "tui on a terminal, else text" if screen else "text"
     choices = (*(["tui"] if screen else []), *formats(*kinds))
-    parser.add_argument("--format", choices=choices, help=f"output format (default: {default})")
+    default = None if screen else "text"
+    parser.add_argument("--format", choices=choices, default=default, help=f"output format (default: {shown})")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the result to FILE; - is standard output")
     parser.add_argument("-q", "--quiet", action="store_true", help="print errors only; use the exit status")
     if "report" in kinds:

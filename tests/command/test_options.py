@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 from pathlib import Path
 
 import pytest
+
+from shardscope.commands import SUMMARIES, load
+from shardscope.commands.output import chosen_format
 
 from .conftest import Shardscope
 
@@ -43,3 +48,18 @@ def test_ids_of_no_equation(shardscope: Shardscope) -> None:
 
 def test_many_iterations_cost_nothing(shardscope: Shardscope) -> None:
     assert shardscope("run", "no.py:fn", "--iterations", "0-999999999").returncode == 2
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_what_a_terminal_gets_is_a_format_of_the_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ranks` and `check` have no screen."""
+    parser = argparse.ArgumentParser()
+    load(name).configure(parser)
+    format = next((action for action in parser._actions if "--format" in action.option_strings), None)
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    if format is not None:
+        options = parser.parse_args(["a.py"] * (2 if name == "diff" else 1))
+        assert chosen_format(options) in (format.choices or ())
+        assert ("tui" in (format.choices or ())) == (chosen_format(options) == "tui")
