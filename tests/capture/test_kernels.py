@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import Any
 
@@ -50,11 +51,10 @@ def kernels(text: str, platform: str) -> list[str]:
     return re.findall(CONFIGURATIONS[platform], text)
 
 
-@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="known: JAX 0.7 gets numbers into kernels")
 @pytest.mark.parametrize(("function", "platform"), [(inner, "tpu"), (looped, "tpu"), (on_gpu, "cuda")])
 def test_kernels_keep_their_bytes(function: Any, platform: str) -> None:
-    if platform == "cuda" and plgpu is None:
-        pytest.skip("this JAX has no Mosaic for GPUs")
+    if platform == "cuda" and (plgpu is None or jax.__version_info__ < (0, 8)):
+        pytest.skip("this JAX has no such Mosaic for GPUs")
     x = jnp.ones((8, 128))
     theirs = jax.jit(function).trace(x).lower(lowering_platforms=(platform,)).as_text(debug_info=True)
     jax.clear_caches()
@@ -68,6 +68,10 @@ def test_kernels_keep_their_bytes(function: Any, platform: str) -> None:
     assert tagging.tag(lowered.compiler_ir("stablehlo"), None, numbers) is None
     ours = lowered.as_text(debug_info=True)
     assert len(kernels(theirs, platform)) == 1
-    assert kernels(ours, platform) == kernels(theirs, platform)
+    if jax.__version_info__ < (0, 8):  # whose kernels have stacks in them, which differ from call to call
+        (body,) = re.findall(r"body\\22: \\22([^\\]+)", *kernels(ours, platform))
+        assert b"~eq" not in base64.b64decode(body)
+    else:
+        assert kernels(ours, platform) == kernels(theirs, platform)
     assert "~eq" not in ours
     assert numbers.encode(), "equations beside the kernel have their numbers"

@@ -38,7 +38,6 @@ def parts(program: Program) -> tuple[JaxprText, ParsedStage, MlirModule]:
     return text, stage, stage.mlir
 
 
-@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="known to differ: lines of operations with JAX 0.7")
 def test_what_an_operation_comes_from_is_on_its_line(captured: Program) -> None:
     text, stage, module = parts(captured)
     compared = 0
@@ -48,9 +47,13 @@ def test_what_an_operation_comes_from_is_on_its_line(captured: Program) -> None:
         for span in spans_of_equations(captured, text, numbers):
             equation = next(place.equation for place in text.equations if place.span == span)
             lines = [(frame.file, frame.line) for frame in text.stack(equation)]
-            assert not lines or lines[0] == (stack[0].file, stack[0].line)
+            if lines and lines[0] != (stack[0].file, stack[0].line):
+                # Before JAX 0.8, jaxprs and locations have different users of a cotangent for where it is added up.
+                assert jax.__version_info__ < (0, 8)
+                assert equation.primitive in ("add_any", "add")
+                continue
             compared += 1
-    assert compared > 10
+    assert compared > (10 if jax.__version_info__ >= (0, 8) else 1)
 
 
 def test_products_are_those_of_their_equations(captured: Program) -> None:

@@ -99,7 +99,6 @@ def test_a_remote_copy_is_communication(tmp_path: Path, function: str) -> None:
     assert (found.source.line, found.source.confidence) == (line, "exact")
 
 
-@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="known: with JAX 0.7 local copies count")
 def test_a_copy_at_home_is_none(tmp_path: Path) -> None:
     assert traced(tmp_path, "local").uncounted == ()
 

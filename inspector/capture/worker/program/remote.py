@@ -1,4 +1,4 @@
-"""What an equation of a TPU kernel does on another device: Mosaic's copies and signals (JAX 0.8 to 0.12)."""
+"""What an equation of a TPU kernel does on another device: Mosaic's copies and signals (JAX 0.7 to 0.12)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from . import avals
 DEVICES = {"dma_start": ("tree", 4), "semaphore_signal": ("args_tree", 3)}
 """Of a primitive: the parameter with the tree of its operands, and which of these is the device, None for its own."""
 
+WITH_INDICES = 9
+"""Operands of a copy before JAX 0.8: indices follow each of the four that are references."""
+
 
 def reached(equation: Any) -> str | None:
     """The type of what is copied to another device, `""` for a signal or a size that is not static, else None."""
@@ -20,9 +23,12 @@ def reached(equation: Any) -> str | None:
     if structure.num_leaves != len(equation.invars):
         return None
     operands = jax.tree_util.tree_unflatten(structure, [each.aval for each in equation.invars])
+    indices: Any = ()
+    if equation.primitive.name == "dma_start" and len(operands) == WITH_INDICES:
+        indices, operands = operands[1], operands[::2]
     if len(operands) <= place or operands[place] is None:
         return None
-    if equation.primitive.name != "dma_start":
+    if equation.primitive.name != "dma_start" or indices:
         return ""
     source = operands[0]
     try:  # a slice of a reference has the shape of what it selects
