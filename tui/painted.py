@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from textual.content import Content
 
 from ..inspector.render.printable import printable
-from ..inspector.render.table import Cell, Column, Piece, Role, Table, pieces
+from ..inspector.render.table import Cell, Column, Piece, Role, Table, amount_in, pieces
 from ..inspector.render.tables.findings import ROLES
 from ..inspector.report import Severity
 from ..parsers.sharding_syntax.mesh import AxisRef
@@ -75,7 +75,11 @@ def rows_of(table: Table, hues: Mapping[str, str], keys: Sequence[Hashable] | No
     """All rows, each by its key; by its number where none are given."""
     shown = [number for number, column in enumerate(table.columns) if column.where != "documents"]
     return [
-        Row(key, tuple(content(row.cells[column], hues) for column in shown))
+        Row(
+            key,
+            tuple(content(row.cells[column], hues) for column in shown),
+            tuple(amount_in(row.cells[column]) for column in shown),
+        )
         for key, row in zip(range(len(table.rows)) if keys is None else keys, table.rows, strict=True)
     ]
 

@@ -16,7 +16,6 @@ from textual.strip import Strip
 from ..inspector.render.table import Column
 from .columns import SORTED, Grid, grid_of
 from .cursor_view import EntryView
-from .sorting import sort_key
 
 MEASURED = 2000
 """Rows that decide how wide the columns are."""
@@ -27,10 +26,17 @@ SIGNS = 2
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: `key` says what it is about."""
+    """One row: `key` says what it is about, `amounts` what numbers its cells stand for, by which it is sorted."""
 
     key: Hashable
     cells: tuple[Content, ...]
+    amounts: tuple[float | None, ...] = ()
+
+    def order(self, column: int) -> tuple[int, float, str]:
+        """Its place among others: the largest number first, then texts, then empty cells."""
+        amount = self.amounts[column] if self.amounts else None
+        text = self.cells[column].plain.strip().lower()
+        return (0, -amount, text) if amount is not None else (1 if text else 2, 0.0, text)
 
 
 class RowTable(EntryView):
@@ -65,7 +71,7 @@ class RowTable(EntryView):
         key = self.rows[self.cursor].key if self.cursor < len(self.rows) else None
         self.rows = self._given
         if (column := self.sorted_by) is not None:
-            self.rows = tuple(sorted(self._given, key=lambda row: sort_key(row.cells[column].plain)))
+            self.rows = tuple(sorted(self._given, key=lambda row: row.order(column)))
         self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) + 1)
         keys = self.keys
         self.go_to(keys.index(key) if key in keys else 0)

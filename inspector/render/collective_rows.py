@@ -114,13 +114,6 @@ def common_name(names: Sequence[str]) -> str:
     return "".join(part[0] if len(set(part)) == 1 else "[*]" for part in parts)
 
 
-def share_text(part: int | None, whole: int | None) -> str:
-    """`42%`, `<1%`; empty where either is not known."""
-    if part is None or not whole:
-        return ""
-    return "<1%" if 0 < part / whole < 0.005 else f"{part / whole:.0%}"
-
-
 def folded_names(names: Iterable[str]) -> list[str]:
     """Names that differ in indices only as one, in their order: `layers[*]['w']`."""
     alike: dict[str, list[str]] = {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ...parsers.sharding_syntax.mesh import AxisRef
+from ..units import format_bytes, format_seconds
 
 Role = Literal["", "strong", "aside", "good", "warning", "error", "added", "removed", "changed", "axis"]
 """What a piece of text is, which a painter has a colour for; an axis has the colour of its mesh axis."""
@@ -16,12 +17,13 @@ Role = Literal["", "strong", "aside", "good", "warning", "error", "added", "remo
 class Piece:
     """A piece of a cell's text, as it came from outside: painters make it safe.
 
-    `axis` is the name of the mesh axis that it stands for.
+    `axis` is the name of the mesh axis that it stands for, `amount` the number, by which rows are sorted.
     """
 
     text: str
     role: Role = ""
     axis: str = ""
+    amount: float | None = None
 
 
 Cell = str | Piece | tuple[Piece, ...]
@@ -116,6 +118,34 @@ def pieces(cell: Cell) -> tuple[Piece, ...]:
 def plain_text(cell: Cell) -> str:
     """A cell's text."""
     return "".join(piece.text for piece in pieces(cell))
+
+
+def amount_in(cell: Cell) -> float | None:
+    """The number that a cell stands for."""
+    return next((piece.amount for piece in pieces(cell) if piece.amount is not None), None)
+
+
+def size_cell(count: int | None, role: Role = "") -> Piece:
+    """A number of bytes."""
+    return Piece(format_bytes(count), role, amount=count)
+
+
+def time_cell(seconds: float | None, role: Role = "") -> Piece:
+    """A time in seconds."""
+    return Piece(format_seconds(seconds), role, amount=seconds)
+
+
+def count_cell(count: int, role: Role = "") -> Piece:
+    """A number of things."""
+    return Piece(f"{count:,}", role, amount=count)
+
+
+def share_cell(part: float | None, whole: float | None) -> Piece:
+    """`42%`, `<1%`; empty where either is not known."""
+    if part is None or not whole:
+        return Piece("")
+    share = part / whole
+    return Piece("<1%" if 0 < share < 0.005 else f"{share:.0%}", amount=share)
 
 
 def axes_cell(axes: Iterable[AxisRef | str]) -> tuple[Piece, ...]:

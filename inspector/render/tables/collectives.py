@@ -8,9 +8,9 @@ from ...capture.model import STAGES
 from ...pipeline import communicating_stages
 from ...report import WRITTEN, Collective, Report, UncountedCommunication
 from ...shardings.collective_causes import causes_of
-from ...units import format_bytes, format_seconds
-from ..collective_rows import CollectiveRow, rows_of, share_text, total_seconds, total_wire
-from ..table import Cell, Column, Piece, Row, Table, axes_cell, titled
+from ...units import format_bytes
+from ..collective_rows import CollectiveRow, rows_of, total_seconds, total_wire
+from ..table import Cell, Column, Piece, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
 from ..why_lines import cause_line, remedy_line
 
 UNPARTITIONED = ("stablehlo", "hlo-before")
@@ -90,11 +90,11 @@ def _row(group: CollectiveRow, estimated: bool, whole: int | None, member: int |
         group.kind,
         axes_cell(one.axes) if one.axes else group.axes,
         group.types,
-        format_bytes(total_wire(these)),
-        share_text(total_wire(these), whole),
-        format_bytes(group.wire_bytes),
-        group.executions,
-        *([format_seconds(total_seconds(these))] if estimated else []),
+        size_cell(total_wire(these)),
+        share_cell(total_wire(these), whole),
+        size_cell(group.wire_bytes),
+        Piece(group.executions, amount=one.executions),
+        *([time_cell(total_seconds(these))] if estimated else []),
         Piece(group.origin, "warning" if group.origin in ("partitioner", "compiler") else ""),
         group.direction,
         f"{name}{group.source}",

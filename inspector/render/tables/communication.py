@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from ...collectives.origin import merged_parts
 from ...collectives.spelled import axes_text
 from ...report import Collective, Report, StrategyTotal, UncountedCommunication
-from ...units import format_bytes, format_seconds, plural
-from ..collective_rows import SHORT_PASS, folded_names, share_text
+from ...units import format_bytes, plural
+from ..collective_rows import SHORT_PASS, folded_names
 from ..modules import Path, layers_in, module_names, module_tree, modules_of, rows_of_tree, without_layers
-from ..table import Cell, Column, Row, Table, axes_cell, titled
+from ..table import Cell, Column, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
 
 SHOWN = {
     "hlo": "",
@@ -63,7 +63,7 @@ def modules(report: Report) -> Table:
     ).wire_bytes
     others = (("of several modules", several), ("of no module", rest - several))
     named += [row for row in others if named and row[1] > 0]
-    rows = [Row((share_text(sent, root.wire_bytes), format_bytes(sent), name)) for name, sent in named]
+    rows = [Row((share_cell(sent, root.wire_bytes), size_cell(sent), name)) for name, sent in named]
     return Table(
         id="modules",
         title="Modules",
@@ -90,9 +90,9 @@ def _heading(report: Report) -> str:
 def _row(total: StrategyTotal, whole: int | None, estimated: bool, where: str) -> Row:
     kinds = plural(len(total.collectives), total.kind)
     cells: tuple[Cell, ...] = (
-        share_text(total.wire_bytes, whole),
-        format_bytes(total.wire_bytes),
-        *([format_seconds(total.seconds)] if estimated else []),
+        share_cell(total.wire_bytes, whole),
+        size_cell(total.wire_bytes),
+        *([time_cell(total.seconds)] if estimated else []),
         total.strategy,
         f"{kinds}{_executed(total.collectives)}",
         axes_cell(total.axes) if total.axes else axes_text(total.collectives[0]),

@@ -11,7 +11,7 @@ from ...capture.protocol.values import Apart, Probe, Reference, Timing
 from ...report import Divergence, ProbedValue, Report
 from ...units import format_seconds, plural
 from ...values.elements import array_lines, coordinates_text
-from ..table import Cell, Column, Detail, Piece, Row, Table, axes_cell, axis_piece, titled
+from ..table import Cell, Column, Detail, Piece, Role, Row, Table, axes_cell, axis_piece, count_cell, time_cell, titled
 
 MAX_VALUE_CHARACTERS = 60
 
@@ -59,12 +59,12 @@ def _row(output: OutputSummary) -> Row:
     values = " ".join((output.values or "").split())
     values = values if len(values) <= MAX_VALUE_CHARACTERS else f"{values[:MAX_VALUE_CHARACTERS]}…"
     numbers = (_number(output.minimum), _number(output.mean), _number(output.maximum))
-    bad = Piece(_number(output.non_finite), "error" if output.non_finite else "aside")
+    bad = _number(output.non_finite, "error" if output.non_finite else "aside")
     return Row((output.path, output.type, output.spec or "", *numbers, bad, values), output)
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
+def _number(value: float | None, role: Role = "") -> Piece:
+    return Piece("" if value is None else f"{value:.4g}", role, amount=value)
 
 
 def run_times(execution: Execution) -> str:
@@ -100,15 +100,15 @@ def times(report: Report) -> Table:
     )
 
 
-def _time_cells(timings: list[Timing]) -> tuple[str, ...]:
+def _time_cells(timings: list[Timing]) -> tuple[Cell, ...]:
     seconds = [timing.seconds for timing in timings]
     latest = max(timings, key=lambda timing: timing.late)
     return (
         timings[0].name,
-        str(timings[0].count),
-        format_seconds(min(seconds)),
-        format_seconds(max(seconds)),
-        format_seconds(latest.late),
+        count_cell(timings[0].count),
+        time_cell(min(seconds)),
+        time_cell(max(seconds)),
+        time_cell(latest.late),
         f"device {latest.device}",
     )
 

@@ -9,7 +9,7 @@ from ...findings.fixes.apply import diff_of
 from ...report import SEVERITIES, Finding, Report, Suppressed
 from ...units import format_bytes
 from ..finding_facts import counted, evidence, fix_facts, suppressed_by, where
-from ..table import Cell, Column, Detail, Piece, Role, Row, Table, axes_cell, plain_text, titled
+from ..table import Cell, Column, Detail, Piece, Role, Row, Table, axes_cell, plain_text, size_cell, titled
 
 ROLES: dict[str, Role] = {"error": "error", "warning": "warning", "info": "aside"}
 
@@ -105,7 +105,7 @@ def _cells(found: Finding) -> tuple[Cell, ...]:
         axes_cell(found.axes),
         found.message,
         Piece(found.confidence, "aside"),
-        "" if found.saved_bytes is None else format_bytes(found.saved_bytes),
+        "" if found.saved_bytes is None else size_cell(found.saved_bytes),
         Piece(verified, "good" if verified == "verified" else "aside"),
     )
 

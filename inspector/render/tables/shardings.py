@@ -12,7 +12,7 @@ from ...shardings.explained import why
 from ...shardings.table import values
 from ...units import format_bytes, plural
 from ..collective_rows import common_name
-from ..table import Cell, Column, Piece, Row, Table, axes_cell, axis_piece
+from ..table import Cell, Column, Piece, Row, Table, axes_cell, axis_piece, size_cell
 from ..why_lines import conflict_lines, why_line
 
 MAX_CHAINS = 12
@@ -83,7 +83,7 @@ def _row(
         value.requested or "",
         Piece(f"{got} ✗", "error") if value.agrees is False else same,
         str(value.local_type or ("?" if value.requested and not value.spec else value.type)),
-        format_bytes(value.replicated_bytes),
+        size_cell(value.replicated_bytes),
         value.source.text(report.script),
     )
     return Row(cells, value)

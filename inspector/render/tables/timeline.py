@@ -12,7 +12,7 @@ from ...report import Report
 from ...report.cost import FunctionCost
 from ...report.timeline import Activity, Timeline
 from ...units import format_bytes, format_seconds, plural
-from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell
+from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell, time_cell
 
 WIDTH = 20
 """Columns of the bar."""
@@ -115,9 +115,9 @@ def _row(stretch: Stretch, found: Timeline, report: Report) -> Row:
     first = stretch.activities[0]
     exposed = stretch.exposed
     cells: tuple[Cell, ...] = (
-        format_seconds(stretch.start),
-        format_seconds(stretch.seconds),
-        Piece(format_seconds(exposed), "warning") if exposed else "",
+        time_cell(stretch.start),
+        time_cell(stretch.seconds),
+        time_cell(exposed, "warning") if exposed else "",
         _bar(stretch, found.total),
         ("  " * stretch.depth) + _what(stretch),
         axes_cell(first.collectives[0].axes or ()) if first.collectives else "",

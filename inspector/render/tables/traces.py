@@ -9,8 +9,8 @@ from ...report import file_and_line
 from ...traces.ranks import ranks_text
 from ...traces.retracing import Retraced, retraced, why
 from ...traces.trace import Program, Trace
-from ...units import format_bytes, format_seconds, plural
-from ..table import Cell, Column, Detail, Piece, Row, Table
+from ...units import format_seconds, plural
+from ..table import Cell, Column, Detail, Piece, Row, Table, count_cell, size_cell, time_cell
 
 MAX_ROWS = 40
 
@@ -47,9 +47,9 @@ def _row(program: Program, trace: Trace) -> Row:
     compiled = program.compiled
     sent = Piece("unknown", "warning") if program.wire_bytes is None else _bytes(program.wire_bytes)
     total = Piece("unknown", "warning") if program.total_wire is None else _bytes(program.total_wire)
-    calls: Cell = Piece("unknown", "warning") if program.calls is None else f"{program.calls:,}"
+    calls = Piece("unknown", "warning") if program.calls is None else count_cell(program.calls)
     cached = Piece(" cached", "aside")
-    seconds = Piece(format_seconds(compiled.compile_seconds))
+    seconds = time_cell(compiled.compile_seconds)
     return Row(
         (
             total,
@@ -75,7 +75,7 @@ def _marks(program: Program, trace: Trace) -> str:
 
 
 def _bytes(count: int) -> Piece:
-    return Piece(format_bytes(count)) if count else Piece("0", "aside")
+    return size_cell(count) if count else count_cell(0, "aside")
 
 
 def _collectives(program: Program) -> Cell:

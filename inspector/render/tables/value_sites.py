@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...report import ProbedValue, Report
 from ...selection.selection import ProbePlace
-from ..table import Cell, Column, Piece, Row, Table, axes_cell
+from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell
 from .execution import not_run
 
 MAX_ITERATIONS = 16
@@ -83,7 +83,8 @@ def _key(value: ProbedValue) -> tuple[str, str, Iteration]:
 def _count(numbers: Sequence[int], report: Report, mark: bool | None) -> Piece:
     """`8→1`: different values before and after."""
     counts = [str(len({shard.digest for shard in report.probes[number].probe.shards})) for number in numbers]
-    return Piece("→".join(counts), "error" if mark is not None else "aside" if set(counts) <= {"1"} else "")
+    role: Role = "error" if mark is not None else "aside" if set(counts) <= {"1"} else ""
+    return Piece("→".join(counts), role, amount=max(map(int, counts), default=None))
 
 
 def neighbour(probes: Sequence[ProbedValue], number: int, direction: int) -> int | None:
