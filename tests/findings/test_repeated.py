@@ -6,7 +6,6 @@ import ast
 from collections.abc import Sequence
 
 import pytest
-from shardscope.inspector.collectives.context import context_of
 from shardscope.inspector.findings.support.device_classes import device_classes
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
@@ -31,7 +30,7 @@ def test_devices_of_one_class_hold_the_same() -> None:
     module = stage.hlo
     assert module is not None
     dots = module.with_opcode("dot")
-    found = device_classes(stage, context_of(program), dots)
+    found = device_classes(program, stage, dots)
     lines = {
         line: node.name
         for node in ast.parse((PROGRAMS / "repeated.py").read_bytes()).body

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.judge import suppressions_in
 from shardscope.inspector.findings.policy import EVERYTHING, Policy
+from shardscope.inspector.findings.suppressions import suppressions_in
 from shardscope.inspector.ir.program import SourceFile
 from shardscope.inspector.pipeline import inspect
 

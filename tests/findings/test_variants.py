@@ -158,7 +158,7 @@ def test_whole_functions(function: str, expected: list[tuple[str, str]], target:
 
 @pytest.mark.parametrize(
     ("function", "expected"),
-    [("across", ["SS17", "SS18"]), ("inside", ["SS18"]), ("alone", [])],
+    [("across", ["SS17", "SS18"]), ("inside", ["SS18"]), ("alone", ["SS29"])],
 )
 def test_slow_links(function: str, expected: list[str]) -> None:
     """The same program, on devices that are said to be two nodes of four GPUs."""
@@ -172,7 +172,9 @@ def test_slow_links(function: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     "target", [pytest.param("tpu:v5p:2x2x1*2", marks=libtpu), pytest.param("gpu:h100:4x2", marks=cuda)]
 )
-@pytest.mark.parametrize(("function", "expected"), [("across", ["SS17", "SS18"]), ("inside", ["SS18"]), ("alone", [])])
+@pytest.mark.parametrize(
+    ("function", "expected"), [("across", ["SS17", "SS18"]), ("inside", ["SS18"]), ("alone", ["SS29"])]
+)
 def test_slow_links_of_targets(function: str, expected: list[str], target: str) -> None:
     """Two slices, and two nodes: as their compilers make it."""
     assert [found.rule for found in wrong(captured("slices", function, target=target))] == expected

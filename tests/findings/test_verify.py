@@ -21,6 +21,7 @@ from shardscope.samples.catalogue import samples
 
 from tests.conftest import SampleCapture
 from tests.findings.rewording import reword
+from tests.findings.test_variants import PROGRAMS
 
 
 def captured(request: Request) -> Capture:
@@ -243,3 +244,22 @@ def test_edits_that_do_not_fit(sample: SampleCapture) -> None:
     assert edited(known, [Edit(file, 1, 0, 1, 3, "a"), Edit(file, 1, 2, 1, 4, "b")]) is None
     assert edited(known, [Edit(file, 1, 3, 1, 0, "")]) is None
     assert captured_with(known, Request("x.py:f"), []) is None
+
+
+def test_a_gather_that_several_constraints_need_is_one_finding() -> None:
+    """Of one helper's line: which constraints share a gather, the gathers that the changed programs have say."""
+    request = Request(f"{PROGRAMS / 'helper.py'}:program", live=False)
+    report = inspect(captured(request))
+    assert sum(each.kind == "all-gather" for each in report.collectives if each.stage == "hlo") == 2
+    found = [each for each in report.findings if each.rule == "SS02"]
+    assert [sum(text.count("along(") for text in removed(report, each)) for each in found] == [6, 2]
+    for each in found:
+        changed = captured_with(report.program, request, each.fixes[0].edits)
+        assert changed is not None
+        after = inspect(changed)
+        assert [each.kind for each in after.collectives if each.stage == "hlo"] == ["all-gather"]
+        assert sum(each.rule == "SS02" for each in after.findings) == 1
+
+
+def removed(report: Report, found: Finding) -> list[str]:
+    return [line for line in diff_of(report.program, found.fixes[0]) if line.startswith("-  ")]

@@ -70,7 +70,7 @@ def inserted_detours(report: Report, kind: Literal["all-gather", "all-to-all"]) 
     _, flow = propagated(report.program)
     for detour in detours(report.program):
         if flow is not None and (detour.elsewhere is None) is (kind == "all-gather"):
-            compiled = inserted_for(report, flow, detour.nodes, kind, detour.axis.name)
+            compiled = inserted_for(report, flow, detour.nodes, kind, detour.axis.name, detour.source)
             if compiled is not None or not is_compiled(report):
                 yield InsertedDetour(report, flow, detour, compiled)
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ....parsers.sharding_syntax.mesh import join_axes
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ...shardings.collective_causes import causes_of
+from ...units import plural
 from ..fixes.calls import call_at, call_to_leave_out, operand_text, renamed
 from ..fixes.constraints import CONSTRAINTS, InsertedDetour, inserted_detours
-from ..fixes.edits import axes_text, rewritten, without_call
+from ..fixes.edits import axes_text, rewritten, together, without_call
 from ..rule import Rule, Saving, advice, finding
 from ..support.blocks import numbers_of
 from ..support.compiled import (
@@ -39,11 +41,11 @@ def check(report: Report) -> Iterator[Finding]:
             if block is not None:
                 lines.add(_line(flow.source(place)))
                 yield from _written(report, flow, place, number, block)
+    detours: dict[object, list[InsertedDetour]] = {}
     for detour in inserted_detours(report, "all-gather"):
         known.add(detour.compiled)
-        found = _inserted(detour)
-        lines.add(_line(found.place.source))
-        yield found
+        detours.setdefault(detour.compiled or detour.detour, []).append(detour)
+    yield from map(_inserted, detours.values())
     for each in used_in_blocks(report, "all-gather"):
         if each.collective not in known and _line(each.collective.source) not in lines:
             yield _compiled(report, each)
@@ -89,14 +91,24 @@ def _fix(
     return without_slices(report, flow, block, f"{text},", rewritten(call, text))
 
 
-def _inserted(found: InsertedDetour) -> Finding:
-    name, axis = found.name, found.detour.axis
-    return found.finding(
-        RULE,
-        f"{name(found.detour.source)} is sharded over {axis}, gathered, and sharded over {axis} again for nothing",
-        ("uncut", "cut again at"),
-        ", then slices",
-    )
+def _inserted(detours: list[InsertedDetour]) -> Finding:
+    """The finding of all detours that have one gather in common: it is needless only without all of them."""
+    first, *others = [
+        each.finding(
+            RULE,
+            f"{each.name(each.detour.source)} is sharded over {each.detour.axis}, gathered, and sharded over"
+            f" {each.detour.axis} again for nothing",
+            ("uncut", "cut again at"),
+            ", then slices",
+        )
+        for each in detours
+    ]
+    if not others:
+        return first
+    titles, changes = zip(*((each.fixes[0].title, each.fixes[0].edits) for each in (first, *others)), strict=True)
+    title = f"{titles[0]}; the same for {plural(len(others), 'other use')} of this gather"
+    related = (*first.related, *(place for each in others for place in (each.place, *each.related)))
+    return replace(first, related=related, fixes=(Fix(title, together(*changes)),))
 
 
 def _compiled(report: Report, found: Unformed) -> Finding:

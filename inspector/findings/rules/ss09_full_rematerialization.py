@@ -44,7 +44,7 @@ def _found(report: Report, text: str) -> Finding:
     return finding(
         RULE,
         place,
-        f"resharding {named}: every device gathers the full value and keeps its own block",
+        f"resharding {named.rpartition('/')[2]} gathers the full value on every device",
         confidence=certainty(gather),
         axes=() if gather is None or gather.axes is None else gather.axes,
         evidence=evidence,

@@ -9,6 +9,7 @@ from ...report import Collective, CollectiveCause, Effect, Finding, Report
 from ...units import format_bytes, plural
 from ..rule import Rule, advice, finding
 from ..support.compiled import inserted_collectives, place_in_hlo, saving
+from ..suppressions import Comments
 
 DOES: dict[Effect, str] = {
     "sum": "reduces partial sums",
@@ -25,19 +26,31 @@ INSTEAD: dict[Effect, str] = {
 }
 
 
+Inserted = tuple[Collective, CollectiveCause | None]
+
+
 def check(report: Report) -> Iterator[Finding]:
-    """For each line, kind and axes, the collectives that the partitioner inserted, if they are news."""
-    groups: dict[tuple[object, ...], list[tuple[Collective, CollectiveCause | None]]] = {}
+    """For each kind and axes, the collectives that the partitioner inserted, if they are news.
+
+    Where all are listed those of each line by themselves; those of lines with a suppression in any case.
+    """
+    groups: dict[tuple[object, ...], list[Inserted]] = {}
     known = {each.span.start for total in report.communication if total.is_planned for each in total.collectives}
-    explicit = _explicit_axes(report)
+    explicit, comments = _explicit_axes(report), Comments(report.program)
     for collective, causes in inserted_collectives(report):
         is_explicit = bool({axis.name for axis in collective.axes or ()} & explicit)
         if collective.span.start in known and not is_explicit and not report.lists_implicit:
             continue
-        key = (collective.kind, collective.axes, collective.source.file, collective.source.line)
+        place = collective.source
+        apart = report.lists_implicit or comments.about(place, RULE.id, RULE.slug) is not None
+        key = (collective.kind, collective.axes, (place.file, place.line) if apart else None)
         groups.setdefault(key, []).append((collective, causes[0] if causes else None))
     for group in groups.values():
-        yield _found(group)
+        yield _found(sorted(group, key=_size, reverse=True))
+
+
+def _size(inserted: Inserted) -> int:
+    return saving(inserted[0], times=None).bytes or 0
 
 
 def _explicit_axes(report: Report) -> set[str]:
@@ -47,7 +60,7 @@ def _explicit_axes(report: Report) -> set[str]:
     return {name for name, type in types if type == "explicit"} - {name for name, type in types if type == "auto"}
 
 
-def _found(group: list[tuple[Collective, CollectiveCause | None]]) -> Finding:
+def _found(group: list[Inserted]) -> Finding:
     first, cause = group[0]
     known = dict.fromkeys(each for _, each in group if each is not None)
     total = saving(*(each for each, _ in group), times=None).bytes
@@ -61,6 +74,7 @@ def _found(group: list[tuple[Collective, CollectiveCause | None]]) -> Finding:
         axes=axes,
         evidence=tuple((str(each.operation), f"{DOES[each.effect]}: {each.moved or ''}") for each in list(known)[:6])
         or (("operation", "not known"),),
+        related=[place_in_hlo(each) for each, _ in group[1:] if each.source.frame != first.source.frame],
         fixes=advice(
             (f"{INSTEAD[cause.effect]}, or " if cause is not None and _is_avoidable(group) else "")
             + "suppress with # shardscope: ignore[SS23] on the line"
@@ -68,7 +82,7 @@ def _found(group: list[tuple[Collective, CollectiveCause | None]]) -> Finding:
     )
 
 
-def _is_avoidable(group: list[tuple[Collective, CollectiveCause | None]]) -> bool:
+def _is_avoidable(group: list[Inserted]) -> bool:
     """Whether other shardings avoid it: gradients, and means over the batch, are sums over the axes of the batch."""
     return all(
         cause is None or cause.effect != "sum" or (cause.is_contraction and not cause.needed and not _is_backward(each))
@@ -89,8 +103,8 @@ RULE = Rule(
     " of the program's communication. Other implicit communication is rarely meant. With --strict, or --select SS23,"
     " all of it is listed, and with --strict it is an error unless it is suppressed.",
     proof="It is in what came out of the partitioner, and not in what went in. The operations that it is there for are"
-    " found by their sharding rules. Over axes of type Explicit, where the program says all shardings itself, that of"
-    " strategies is listed too.",
+    " found by their sharding rules. Those of one kind over the same axes are one finding, with --strict one for each"
+    " line. Over axes of type Explicit, where the program says all shardings itself, that of strategies is listed too.",
     faulty='jnp.mean(x, axis=0)  # x is P("x"): an all-reduce',
     repaired='lax.psum(jnp.sum(x, axis=0), "x") / rows  # in a shard_map over "x": it is written',
     check=check,

@@ -49,7 +49,7 @@ def check(report: Report) -> Iterator[Finding]:
     if stage is None or not 1 < context.partitions <= MAX_PARTITIONS or total < least:
         return
     groups: dict[tuple[AxisRef, ...], list[_Product]] = {}
-    classes = device_classes(stage, context, (instruction for instruction, _, _ in products))
+    classes = device_classes(report.program, stage, (instruction for instruction, _, _ in products))
     for instruction, flops, runs in products:
         alike = classes.get(instruction.start)
         axes = None if alike is None else _axes(report, alike)

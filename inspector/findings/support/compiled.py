@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from ....parsers.errors import ParseError
 from ....parsers.hlo import Instruction
@@ -18,7 +19,17 @@ from ...ir.jaxpr_text import EquationPlace
 from ...ir.program import Program
 from ...ir.types import ArrayType, array_type, leaves
 from ...links.operation_ids import tags_in
-from ...report import WRITTEN, Certainty, Collective, CollectiveCause, FindingPlace, Kind, Report, SourcePosition
+from ...report import (
+    WRITTEN,
+    Certainty,
+    Collective,
+    CollectiveCause,
+    FindingPlace,
+    Kind,
+    Report,
+    SourcePosition,
+    ValueName,
+)
 from ...shardings.collective_causes import causes_of, is_inserted
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
@@ -217,25 +228,43 @@ def saved_seconds(report: Report, now: Collective | None, instead: Kind, size: i
 
 
 def inserted_for(
-    report: Report, flow: Dataflow, nodes: Iterable[tuple[Node, int]], kind: Kind, axis: str
+    report: Report, flow: Dataflow, nodes: Iterable[tuple[Node, int]], kind: Kind, axis: str, source: Node | None = None
 ) -> Collective | None:
     """The collective of that kind along an axis by the partitioner that gives one of some values, or stands for it.
 
-    One with the shape of a value's part on each device; of several, one from a line of theirs.
+    One with the shape of a value's part on each device; of several, the one that moves their `source`, or the first of
+    them, or else the one whose stack has most in common with that of a value: a helper's line is that of all its calls.
     """
     wanted = [node for node, _ in nodes]
-    lines = {line for node in wanted if (line := _line_of(flow, node)) is not None}
     shapes = {shape for node in wanted if (shape := local_shape(flow, node)) is not None}
     moved = (c for c in in_hlo(report, kind) if c.origin not in WRITTEN)
     found = [c for c in moved if axis in {each.name for each in c.axes or ()}]
     alike = [c for c in found if shapes & {type.shape for type in c.result_types}]
-    here = [c for c in alike or found if (frame := c.source.frame) is not None and (frame.file, frame.line) in lines]
-    return next(iter(here or alike), None)
+    several = alike or found
+    if len(several) > 1 and source is not None:
+        names = [wording_of(flow).name(node) for node in (source, *wanted)]
+        firsts = {
+            c: min((names.index(each) for each in _moved_by(report, c) if each in names), default=None) for c in several
+        }
+        known = [(first, number, c) for number, (c, first) in enumerate(firsts.items()) if first is not None]
+        if known:
+            return min(known)[2]
+    stacks = {wording_of(flow).places.operation(node.row)[1].stack for node in wanted if node.row >= 0}
+    shared = {c: max((_in_common(c.source.stack, stack) for stack in stacks), default=0) for c in several}
+    nearest = max(several, key=lambda c: shared[c], default=None)
+    return nearest if alike or (nearest is not None and shared[nearest]) else None
 
 
-def _line_of(flow: Dataflow, node: Node) -> tuple[str, int] | None:
-    frame = wording_of(flow).places.operation(node.row)[1].frame if node.row >= 0 else None
-    return None if frame is None else (frame.file, frame.line)
+def _moved_by(report: Report, collective: Collective) -> Iterator[ValueName]:
+    """The values of the propagated program that a collective moves."""
+    causes = causes_of(report.program, collective)
+    yield from (each.moved.value for each in causes if each.moved is not None)
+
+
+def _in_common(one: tuple[Frame, ...], other: tuple[Frame, ...]) -> int:
+    """How many lines two stacks have in common, from the innermost on."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: (pair[0].file, pair[0].line) == (pair[1].file, pair[1].line), pairs))
 
 
 def local_shape(flow: Dataflow, node: Node) -> tuple[int, ...] | None:

@@ -7,8 +7,8 @@ operands. What is not known differs everywhere, so that partitions of one class 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ....parsers.errors import readable
 from ....parsers.hlo import ArrayShape, Computation, Instruction
@@ -16,10 +16,13 @@ from ....parsers.hlo.fields import number
 from ....parsers.hlo.types import HloType, TupleShape
 from ....parsers.sharding_syntax import gspmd
 from ...catalog.spellings import HLO_OPCODES
-from ...collectives.context import AnalysisContext
+from ...collectives.context import AnalysisContext, context_of
 from ...collectives.participants import participants_of
+from ...ir.array_sharding import ArraySharding
+from ...ir.program import Program
 from ...ir.stage import ParsedStage
 from ...shardings.placement import placement_of
+from ...shardings.requested import requested_sharding
 from ...shardings.spelled import from_gspmd
 from .hlo_numbers import PartitionNumbers
 from .hlo_values import BRANCHES, HloValue, hlo_flow
@@ -45,15 +48,23 @@ POSITIONED = ("reduce-scatter", "all-to-all", "ragged-all-to-all")
 """Kinds of which each member of a group gets another part."""
 
 
-def device_classes(stage: ParsedStage, context: AnalysisContext, watched: Iterable[Instruction]) -> dict[int, Classes]:
+def device_classes(program: Program, stage: ParsedStage, watched: Iterable[Instruction]) -> dict[int, Classes]:
     """The classes of the operands of some instructions, by offset, in all calls taken together."""
     flow, entry = hlo_flow(stage), None if stage.hlo is None else stage.hlo.entry
     if flow is None or entry is None:
         return {}
+    context = context_of(program)
     numbers = PartitionNumbers(flow, context.partitions)
-    classes = _DeviceClasses(context, numbers, frozenset(each.start for each in watched))
+    classes = _DeviceClasses(context, numbers, _arguments(program), frozenset(each.start for each in watched))
     classes.run(entry)
     return classes.found
+
+
+def _arguments(program: Program) -> dict[str, ArraySharding]:
+    """How the compiled program takes each argument, by its path: texts leave out what nobody asked for."""
+    compiled = ((each.path, replace(each, spec=each.actual)) for each in program.capture.arguments if each.actual)
+    found = ((path, requested_sharding(value, program.meshes)) for path, value in compiled)
+    return {path: sharding for path, sharding in found if sharding is not None}
 
 
 @dataclass(slots=True)
@@ -62,6 +73,7 @@ class _DeviceClasses:
 
     context: AnalysisContext
     numbers: PartitionNumbers
+    arguments: Mapping[str, ArraySharding]
     watched: frozenset[int]
     found: dict[int, Classes] = field(default_factory=dict)
     _known: dict[tuple[object, ...], State] = field(default_factory=dict)
@@ -86,15 +98,21 @@ class _DeviceClasses:
             if not isinstance(sharding, gspmd.TupleSharding) or len(sharding.elements) != len(elements):
                 return self._different
             return tuple(map(self._placed, sharding.elements, elements))
-        return self._different if sharding is None else self._placed(sharding, parameter.type)
+        if sharding is None:
+            known = self.arguments.get(parameter.op_name or "")
+            return self._different if known is None else self._held(known)
+        return self._placed(sharding, parameter.type)
 
     def _placed(self, sharding: gspmd.Sharding, type: HloType) -> State:
         if not isinstance(type, ArrayShape) or not self.context.meshes:
             return self._different
         try:
-            placement = placement_of(from_gspmd(sharding, len(type.dims), self.context.meshes[0]))
+            return self._held(from_gspmd(sharding, len(type.dims), self.context.meshes[0]))
         except ValueError:
             return self._different
+
+    def _held(self, sharding: ArraySharding) -> State:
+        placement = placement_of(sharding)
         held = zip(placement.tiles, placement.manual, placement.sums, strict=True)
         parts = dict(zip(placement.devices, held, strict=True))
         if len(parts) != self.context.partitions:

@@ -1,4 +1,4 @@
-"""SS17 and SS18: a model axis across two slices, inside them, and no communication at all."""
+"""SS17 and SS18: a model axis across two slices, inside them, and no communication at all: there every device computes all of it."""
 
 import jax
 import jax.numpy as jnp
