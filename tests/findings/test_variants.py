@@ -156,10 +156,13 @@ def test_whole_functions(function: str, expected: list[tuple[str, str]], target:
     assert [(found.rule, found.place.what) for found in wrong(captured("faults", function, target=target))] == expected
 
 
-@pytest.mark.parametrize(
+on_slow_links = pytest.mark.parametrize(
     ("function", "expected"),
     [("across", ["SS17", "SS18"]), ("inside", ["SS18"]), ("alone", ["SS29"])],
 )
+
+
+@on_slow_links
 def test_slow_links(function: str, expected: list[str]) -> None:
     """The same program, on devices that are said to be two nodes of four GPUs."""
     program = captured("slices", function)

@@ -1,4 +1,7 @@
-"""SS17 and SS18: a model axis across two slices, inside them, and no communication at all: there every device computes all of it."""
+"""SS17 and SS18: a model axis across two slices, inside them, and no communication at all.
+
+There every device computes all of it, which is SS29.
+"""
 
 import jax
 import jax.numpy as jnp
