@@ -1,9 +1,10 @@
 """Trace public scripts as they are, and compare with XLA: `python tools/zoo_scripts.py --checkouts DIR [WORD …]`.
 
 The scripts are listed in tools/zoo/scripts.toml. Each runs twice: by itself, when XLA writes what it compiles into a
-folder, and under `shardscope trace`. The programs that the list shows with collectives have to be those that XLA wrote,
-kind by kind, and the report of the step has to have the groups in XLA's text. `--write` puts the rows in `--results`
-into docs/zoo.md.
+folder, and under `shardscope trace`. The programs that the list shows have to be those that XLA wrote, kind of
+collective by kind, and the report of the step has to have the groups in XLA's text. `by_hand` names a function of
+tools/zoo/programs/ that was taken out of the script by hand: `shardscope run` captures it, and both reports have to say
+the same. `--write` puts the rows in `--results` into docs/zoo.md.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from shardscope.inspector.render.json import resolved
 HERE = Path(__file__).parent / "zoo"
 DOCUMENT = Path(__file__).parents[1] / "docs" / "zoo.md"
 MARKS = ("<!-- the last scripts -->\n", "<!-- end of the last scripts -->\n")
-TITLES = ("script", "of", "JAX", "s bare", "s traced", "programs", "collectives", "step", "compared")
+TITLES = ("script", "of", "JAX", "s bare", "s traced", "programs", "collectives", "step", "compared", "by hand")
 TIMEOUT_S = 600
 DEVICES = 8
 NOTEBOOK = (
@@ -79,7 +80,7 @@ def main() -> int:
             shutil.rmtree(kept, ignore_errors=True)
             kept.mkdir(parents=True)
             facts = run(script, checkouts, pythons.get(script.get("env", ""), asked.python), kept)
-        wrong |= facts["compared"].startswith("wrong")
+        wrong |= "wrong" in facts["compared"] + facts.get("by hand", "")
         rows.append(
             " | ".join(("", name, script["is_of"], *(str(facts.get(each, "")) for each in TITLES[2:]), "")).strip()
         )
@@ -136,8 +137,13 @@ def run(script: Mapping[str, Any], checkouts: Path, python: str, kept: Path) -> 
     if bare_name(found[0]["function"]) not in {name for name, _ in modules(dump)}:
         return facts | {"compared": "not compared: the script sets XLA_FLAGS, and XLA writes nothing"}
     problems = [*differences(programs, modules(dump)), *step_problems(found[0], kept, modules(dump))]
+    facts["compared"] = f"wrong: {problems[0]}" if problems else "equal"
+    if "by_hand" in script:
+        mine = [*hand_problems(script, checkouts, python, kept)]
+        facts["by hand"] = f"wrong: {mine[0]}" if mine else f"equal to `{script['by_hand']}`"
+        problems += mine
     (kept / "problems").write_text("\n".join(problems))
-    return facts | {"compared": f"wrong: {problems[0]}" if problems else "equal"}
+    return facts
 
 
 def timed(
@@ -185,13 +191,11 @@ def kinds(counted: Mapping[Any, int]) -> tuple[tuple[str, int], ...]:
 
 
 def differences(programs: Sequence[Any], compiled: Sequence[tuple[str, Counter[Any]]]) -> Iterator[str]:
-    """Programs with collectives that only one side has."""
+    """Programs that only one side has."""
     listed = Counter(
-        (bare_name(each["function"]), tuple(sorted(each["collectives"].items())))
-        for each in programs
-        if each["collectives"]
+        (bare_name(each["function"]), tuple(sorted((each["collectives"] or {}).items()))) for each in programs
     )
-    known = Counter((name, kinds(found)) for name, found in compiled if found)
+    known = Counter((name, kinds(found)) for name, found in compiled)
     for each, count in (known - listed).items():
         yield f"not listed: {count} of {each}"
     for each, count in (listed - known).items():
@@ -232,6 +236,41 @@ def step_problems(program: Any, kept: Path, compiled: Sequence[tuple[str, Counte
     for each in report["messages"]:
         if each.get("severity") == "error":
             yield f"error: {each['text'][:120]}"
+
+
+def hand_problems(script: Mapping[str, Any], checkouts: Path, python: str, kept: Path) -> Iterator[str]:
+    """What the report of the step says otherwise than that of the function taken out by hand."""
+    command = [sys.executable, "-m", "shardscope", "run", str(HERE / "programs" / script["by_hand"]), "--no-live"]
+    command += ["--python", python, "--devices", str(script.get("devices", DEVICES)), "--format", "json"]
+    environ = {**os.environ, "ZOO_CHECKOUTS": str(checkouts), "MPLBACKEND": "agg", "PYTHONPATH": ""}
+    done, _ = timed([*command, "-o", str(kept / "by_hand.json")], checkouts, environ, kept / "by_hand.log")
+    if done:
+        yield f"by hand: {last(kept / 'by_hand.log')}"
+        return
+    traced, by_hand = (resolved(json.loads((kept / name).read_text())) for name in ("report.json", "by_hand.json"))
+    for what, fact in FACTS.items():
+        if fact(traced) != fact(by_hand):
+            yield f"{what}: {str(fact(traced))[:200]}, by hand {str(fact(by_hand))[:200]}"
+
+
+FACTS: dict[str, Callable[[Any], Any]] = {
+    "collectives": lambda report: sorted(
+        (
+            each["kind"],
+            str(each.get("pairs") or each.get("groups")),
+            each.get("wire_bytes"),
+            str(each.get("executions")),
+        )
+        for each in report["collectives"]
+        if each["stage"] == "hlo"
+    ),
+    "arguments": lambda report: [
+        (each["path"], each["type"], each.get("requested"), each.get("actual")) for each in report["arguments"]
+    ],
+    "results": lambda report: [(each["type"], each.get("actual")) for each in report["outputs"]],
+    "memory": lambda report: report.get("memory"),
+}
+"""What two reports of one function have to agree on."""
 
 
 def last(log: Path) -> str:

@@ -88,9 +88,12 @@ def groups_of(rest, np, devices):
     if text.startswith("mesh["):
         axes, text = text[5:].split("]", 1)
         sizes = {name: int(size) for name, size in re.findall(r"'([^']+)'=(\d+)", axes)}
-        ids = re.match(r"[^{]*device_ids=\(([^)]*)\)", text)
-        numbers = np.arange(int(np.prod(list(sizes.values()))))
-        order = np.array([int(each) for each in ids[1].split(",")]) if ids else numbers
+        order = np.arange(int(np.prod(list(sizes.values()))))
+        if ids := re.match(r"[^{]*device_ids=\(\[([\d,]+)\](?:T\(([\d,]+)\))?\)", text):
+            order = order.reshape([int(each) for each in ids[1].split(",")])
+            order = order.transpose([int(each) for each in ids[2].split(",")]) if ids[2] else order
+        elif ids := re.match(r"[^{]*device_ids=\(([^)]*)\)", text):
+            order = np.array([int(each) for each in ids[1].split(",")])
         named = re.findall(r"'([^']+)'(?::\((\d+)\)(\d+))?", text[text.index("{") : text.index("}")])
         return along(order, sizes, named, np)
     if text.startswith("["):

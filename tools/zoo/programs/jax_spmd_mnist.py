@@ -17,7 +17,7 @@ train_step = example.train_step
 
 
 def train_step_inputs():
-    params = example.init_random_params(0.1, [784, 64, 10])
+    params = example.init_random_params(0.1, [784, 1024, 1024, 10])
     rows = NamedSharding(mesh, P("batch"))
-    batch = jax.device_put((jnp.ones((32, 784)), jnp.ones((32, 10))), rows)
-    return jax.device_put(params, NamedSharding(mesh, P())), batch
+    batch = jax.device_put((jnp.ones((128, 784)), jnp.ones((128, 10))), rows)
+    return train_step(jax.device_put(params, NamedSharding(mesh, P())), batch), batch
