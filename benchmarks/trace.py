@@ -82,10 +82,21 @@ def step():
 ten_steps(step)
 """
 
+BOTH = EAGER.replace(
+    "def step():",
+    """
+@jax.jit
+def scaled(x):
+    return 2 * x
+def step():
+    scaled(x)""",
+)
+
 SCRIPTS = {
     "transformer, 5 arrays a layer": TRANSFORMER,
     "16 matrices of 1 MiB": LARGE,
     "600 operations without jit": EAGER,
+    "600 operations without jit, one with": BOTH,
 }
 
 

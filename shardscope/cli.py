@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _occupy_standard_descriptors()
         with stopping():
-            return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
+            return _run(sys.argv[1:] if arguments is None else list(arguments))
     except KeyboardInterrupt:  # where signals are not ours to handle
         return ExitCode.INTERRUPTED
     except BaseException as error:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(f"{where}{why}", ExitCode.SYSTEM_FAILED)
 
 
-def _run(given: Sequence[str]) -> ExitCode:
+def _run(given: Sequence[str]) -> int:
     options = _parser(given).parse_args(given)
     from shardscope.inspector.capture.model import UnreadableFileError
     from shardscope.inspector.capture.output_file import OutputError, check_writable
@@ -46,7 +46,7 @@ def _run(given: Sequence[str]) -> ExitCode:
                 check_writable(place)
         if sys.stdout is None and output == "-":
             raise OutputError("cannot write to standard output: it is closed")
-        return ExitCode(options.run(options))
+        return int(options.run(options))
     except (ParseError, UnreadableFileError) as error:
         return _complain(error, ExitCode.UNREADABLE_INPUT)
     except OutputError as error:

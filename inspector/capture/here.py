@@ -53,6 +53,7 @@ def recording(folder: str) -> Iterator[None]:
     """Record what JAX compiles in this process meanwhile into the folder of a trace."""
     from .worker.tracing.start import begin
 
+    os.makedirs(folder, exist_ok=True)
     recorder = begin(folder, TraceOptions())
     try:
         yield

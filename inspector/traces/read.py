@@ -124,7 +124,8 @@ def _events(path: Path) -> Iterator[Event | None]:
 
 def program_of(process: int, compiled: CompiledProgram, folder: Path, inexact: set[int]) -> Program:
     """A program of a process, with what its compiled text says."""
-    calls = calls_of(folder, compiled.number, inexact)
+    is_counted = bool(compiled.captured) or not compiled.internal
+    calls = calls_of(folder, compiled.number, inexact) if is_counted else None
     path = folder / capture_file(compiled.number)
     if not compiled.captured:
         # The text of a program that JAX compiled itself is kept where there may be a collective in it.

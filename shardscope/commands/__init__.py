@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
-from shardscope.exit_code import ExitCode
-
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -20,7 +18,7 @@ class Command:
 
     description: str
     configure: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], ExitCode]
+    run: Callable[[argparse.Namespace], int]
 
 
 SUMMARIES = {

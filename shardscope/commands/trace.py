@@ -21,10 +21,9 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
-from shardscope.commands.output import FAILED, add_finding_options, add_output_options, chosen_format
+from shardscope.commands.output import add_finding_options, add_output_options, chosen_format
 from shardscope.commands.trace_view import Again, show
 from shardscope.commands.tracing import command_of, folder_of, traced_as_processes, traced_with_enough_devices
-from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.environment import user_devices
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import TraceOptions
@@ -52,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py [ARGS]", help="or -- a command")
 
 
-def run(options: argparse.Namespace) -> ExitCode:
+def run(options: argparse.Namespace) -> int:
     """Run the script, and show what was recorded."""
     command = command_of(options)
     if options.match is None and (options.steps is not None or options.no_run or options.target is not None):
@@ -69,7 +68,7 @@ def run(options: argparse.Namespace) -> ExitCode:
             trace = traced_with_enough_devices(command, folder, recorded, options, stdout)
         again = _again(command, recorded, trace) if options.processes is None else None
         code = show(trace, options.match, options, python=command[0], foreign=False, again=again)
-        return max(_exit_code(trace), code)
+        return _status(trace) or code
 
 
 def _again(command: Sequence[str], recorded: TraceOptions, trace: Trace) -> Again:
@@ -88,11 +87,9 @@ def _again(command: Sequence[str], recorded: TraceOptions, trace: Trace) -> Agai
     return run_again
 
 
-def _exit_code(trace: Trace) -> ExitCode:
-    """How the command ended."""
+def _status(trace: Trace) -> int:
+    """The exit status of the command, as a shell gives it; 0 where shardscope ended it."""
     status = trace.status or 0
-    if any(process.stopped for process in trace.processes) or status == 0:
-        return ExitCode.DONE
-    if status in (-2, 130):
-        return ExitCode.INTERRUPTED
-    return FAILED["died"] if status < 0 else FAILED["function"]
+    if any(process.stopped for process in trace.processes):
+        return 0
+    return status if status >= 0 else 128 - status

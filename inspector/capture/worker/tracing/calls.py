@@ -8,12 +8,14 @@ is. Both know the variables of `cache_miss`: those tell which function it is, an
 from __future__ import annotations
 
 import inspect
+import itertools
 import sys
 import weakref
 from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
+from .hooks import CallHook
 from .signatures import NO_STATIC, Signature, Static, Telling, signature_of, static_of, telling_apart
 
 MISSES = {"cache_miss": ("fun", "jit_info"), "call_impl_cache_miss": ("jaxpr",)}
@@ -25,11 +27,13 @@ COMPILED_MISS = "aot_cache_miss"
 MAX_DEPTH = 40
 """Frames in which a `cache_miss` is searched for."""
 
+_INSTANCES = itertools.count()
+
 
 class Callee:
     """The programs of one jitted function; `only` is the number of the one, where there can be no other.
 
-    Those of a helper, a function of JAX's own that communicates nothing, are not told apart.
+    Calls of a helper, a function of JAX's own that communicates nothing, are not counted.
     """
 
     def __init__(self, static: Static, internal: bool, is_known_from_start: bool, keep: Any = None) -> None:
@@ -59,11 +63,14 @@ class Callee:
 
     def number_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int | None:
         """The program that such arguments call; None where that is not known."""
-        return None if self.is_helper else self._short.get(signature_of(args, kwargs, self._static, self._telling))
+        return self._short.get(signature_of(args, kwargs, self._static, self._telling))
 
 
 class Calls:
-    """Counts calls in `counts`, by program; `inexact` is called with those that cannot be told apart."""
+    """Counts calls in `counts`, by program; `inexact` is called with those that cannot be told apart.
+
+    `called` is called with the program of each call through C++.
+    """
 
     def __init__(
         self,
@@ -71,16 +78,18 @@ class Calls:
         inexact: Callable[[tuple[int, ...]], None],
         is_internal: Callable[[Any], bool],
         is_known_from_start: bool,
+        called: Callable[[int], None] | None = None,
     ) -> None:
         self._counts = counts
         self._inexact = inexact
         self._is_internal = is_internal
         self._is_known_from_start = is_known_from_start
+        self._called = called
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._callees: dict[tuple[int, ...], Callee] = {}
         self._told: set[int] = set()
         self._communicating: set[int] = set()
-        self._attribute = f"_shardscope_callee_{id(self)}"
+        self._attribute = f"_shardscope_callee_{next(_INSTANCES)}"
 
     def add(self, replicated: Any, number: int, communicates: bool) -> None:
         """What `ExecuteReplicated` runs is this program."""
@@ -98,27 +107,36 @@ class Calls:
         if number is None:
             return None
         self._counts[number] += 1
-        found = callers(sys._getframe(2))
+        has_effects = getattr(replicated, "ordered_effects", ()) or getattr(replicated, "has_unordered_effects", False)
+        found = None if has_effects else callers(sys._getframe(2))  # with effects, C++ never makes the call
         if found is not None and (callee := self._callee_of(found)) is not None:
             callee.is_helper = callee.is_helper and number not in self._communicating
             callee.learn(number, found.get("args_", found.get("args", ())), found.get("kwargs", {}))
         return number
 
-    def ended(self, jitted: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int | None:
-        """Count a call that went through C++; its program."""
-        callee = getattr(jitted, self._attribute, None)
-        if callee is None:
-            callee = self._of_jitted(jitted)
-            if callee is None:
-                return None
-        number = callee.only
-        if number is None:
-            number = callee.number_of(args, kwargs)
-            if number is None:
-                self._tell(callee)
-                return None
-        self._counts[number] += 1
-        return number
+    def hook(self, complain: Callable[[Exception], None]) -> CallHook:
+        """What counts the calls that go through C++; as short as it can be, for it runs with each of them."""
+        attribute, counts, called = self._attribute, self._counts, self._called
+
+        def ended(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+            number = None
+            try:
+                callee = getattr(jitted, attribute, None) or self._of_jitted(jitted)
+                if callee.is_helper:
+                    return
+                number = callee.only
+                if number is None:
+                    number = callee.number_of(args, kwargs)
+                    if number is None:
+                        self._tell(callee)
+                        return
+                counts[number] += 1
+            except Exception as error:
+                complain(error)
+            if called is not None and number is not None:
+                called(number)
+
+        return ended
 
     def _tell(self, callee: Callee) -> None:
         numbers = callee.numbers - self._told
@@ -126,13 +144,12 @@ class Calls:
             self._told |= numbers
             self._inexact(tuple(sorted(numbers)))
 
-    def _of_jitted(self, jitted: Any) -> Callee | None:
+    def _of_jitted(self, jitted: Any) -> Callee:
         miss = inspect.unwrap(jitted._cache_miss)
         cells = zip(miss.__code__.co_freevars, miss.__closure__ or (), strict=True)
         variables = {"": miss.__name__, **{name: cell.cell_contents for name, cell in cells if _is_filled(cell)}}
-        callee = self._callee_of(variables)
-        if callee is not None:
-            setattr(jitted, self._attribute, callee)
+        callee = self._callee_of(variables) or Callee(NO_STATIC, internal=True, is_known_from_start=True)
+        setattr(jitted, self._attribute, callee)
         return callee
 
     def _callee_of(self, variables: Mapping[str, Any]) -> Callee | None:

@@ -6,6 +6,8 @@ import gzip
 import mmap
 import os
 import socket
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 from ...protocol import wire
@@ -18,12 +20,22 @@ NUMBER_BYTES = 8
 class ProcessFiles:
     """The folder of this process in the folder of a trace. `calls` are the numbers of calls, by program.
 
-    They are shared with the file system, so that they are right even after the process was killed.
+    They are shared with the file system, so that they are right even after the process was killed. What cannot be
+    written is lost, and nothing that the script would notice: a folder that whoever traces has removed stays away.
     """
 
     def __init__(self, trace: str) -> None:
         self.folder = Path(trace, f"{socket.gethostname()}-{os.getpid()}")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._make()
+        except OSError as error:
+            if os.path.isdir(trace):
+                print(f"shardscope: this process is not recorded: {error}", file=sys.stderr)
+            self._events = os.open(os.devnull, os.O_WRONLY)
+            self.calls = memoryview(bytearray(MAX_PROGRAMS * NUMBER_BYTES)).cast("Q")
+
+    def _make(self) -> None:
+        self.folder.mkdir(exist_ok=True)
         self._events = os.open(self.folder / EVENTS_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         with open(self.folder / CALLS_FILE, "wb+") as file:
             file.truncate(MAX_PROGRAMS * NUMBER_BYTES)
@@ -32,8 +44,9 @@ class ProcessFiles:
     def write(self, event: TraceEvent | Event) -> None:
         """Append an event."""
         data = wire.encode(frame_of(event))
-        while data:
-            data = data[os.write(self._events, data) :]
+        with suppress(OSError):
+            while data:
+                data = data[os.write(self._events, data) :]
 
 
 class CaptureFile:

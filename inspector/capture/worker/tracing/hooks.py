@@ -9,11 +9,15 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import threading
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Protocol
 
 from ..patches import change_after_import
+
+CallHook = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], None]
+"""What JAX calls after each call through C++: with the jitted function, its arguments and the result."""
 
 
 class Listener(Protocol):
@@ -42,8 +46,8 @@ class Listener(Protocol):
     def executed(self, replicated: Any) -> None:
         """A call that did not go through C++."""
 
-    def ended(self, jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """A call that went through C++."""
+    def take_call_hook(self, set_hook: Callable[[CallHook | None], None]) -> None:
+        """How to listen to calls that go through C++, or not to."""
 
 
 def install(listener: Listener) -> None:
@@ -106,26 +110,40 @@ def _change_compiler(module: Any, listener: Listener) -> None:
 
 
 class _Hooks:
-    """Stands for the state that holds the hook, whose other user is the check for NaNs: has both of them called."""
+    """Stands for the state that holds the hook, whose other user is the check for NaNs: has both of them called.
 
-    def __init__(self, state: Any, ours: Callable[..., None]) -> None:
+    JAX takes its own hook out of a thread whenever it differentiates: `unset` lets that thread have the one of all.
+    """
+
+    def __init__(self, state: Any, unset: Any) -> None:
         self._state = state
-        self._ours = ours
+        self._unset = unset
+        self._ours: CallHook | None = None
+        self._theirs: CallHook | None = None
+        self._here = threading.local()
 
-    def set_global(self, hook: Callable[..., None] | None) -> None:
-        self._state.set_global(self._both(hook))
+    def set_ours(self, hook: CallHook | None) -> None:
+        """Have a hook of ours called in all threads."""
+        self._ours = hook
+        self.set_global(self._theirs)
 
-    def set_local(self, hook: Callable[..., None] | None) -> None:
-        self._state.set_local(self._both(hook))
+    def set_global(self, hook: CallHook | None) -> None:
+        self._theirs = hook
+        self._state.set_global(self._ours if hook is None else self._both(hook))
 
-    def _both(self, hook: Callable[..., None] | None) -> Callable[..., None]:
-        ours = self._ours
+    def set_local(self, hook: CallHook | None) -> None:
+        self._here.theirs = hook
         if hook is None:
-            return ours
+            self._state.swap_local(self._unset)
+        else:
+            self._state.set_local(self._both(hook))
 
+    def _both(self, hook: CallHook) -> CallHook:
         def both(*args: Any) -> None:
-            ours(*args)
-            hook(*args)
+            if self._ours is not None:
+                self._ours(*args)
+            if getattr(self._here, "theirs", hook) is not None:
+                hook(*args)
 
         return both
 
@@ -136,11 +154,16 @@ class _Hooks:
 def _change_hook(module: Any, listener: Listener) -> None:
     state = getattr(module, "_post_hook_state", None)
     if state is not None:
-        module._post_hook_state = hooks = _Hooks(state, listener.ended)
-        hooks.set_global(None)
+        if not hasattr(state, "swap_local") or not hasattr(module.config_ext, "unset"):
+            listener.complain("has another hook after calls: they are not counted")
+            return
+        module._post_hook_state = hooks = _Hooks(state, module.config_ext.unset)
+        listener.take_call_hook(hooks.set_ours)
         return
-    jax_jit = getattr(module, "jax_jit", None)  # before JAX 0.8
-    try:
-        jax_jit.global_state().post_hook = listener.ended  # type: ignore[union-attr]
+    try:  # before JAX 0.8
+        state = module.jax_jit.global_state()
+        state.post_hook = None
     except AttributeError:
         listener.complain("has no hook after calls: they are not counted")
+    else:
+        listener.take_call_hook(lambda hook: setattr(state, "post_hook", hook))

@@ -34,6 +34,8 @@ def start() -> None:
     if not folder or is_started:
         return
     options = os.environ.get(OPTIONS_VARIABLE) or "{}"
+    if OPTIONS_VARIABLE not in os.environ:  # nobody else has made it, or has removed it since
+        os.makedirs(folder, exist_ok=True)
     if "jax" in sys.modules or COORDINATED in options:
         _begin_as_told(folder, options)
     else:

@@ -1,0 +1,170 @@
+"""What is recorded of one process: its files, its programs and their calls. A fork begins its own."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import sys
+import time
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+from ...protocol.trace import (
+    MAX_PROGRAMS,
+    Called,
+    Inexact,
+    Overhead,
+    ProcessEnded,
+    ProcessStarted,
+    TraceOptions,
+    capture_file,
+)
+from .. import failures
+from ..simulated.topology import Topology
+from .calls import Calls
+from .files import CaptureFile, ProcessFiles
+from .functions import FunctionNumbers
+from .lowering import Lowering
+from .steps import Steps
+
+
+def programs() -> ModuleType:
+    """What needs JAX, imported when JAX is."""
+    from . import programs
+
+    return programs
+
+
+def is_internal(function: Any) -> bool:
+    """Whether a function is JAX's own."""
+    return failures.is_internal(getattr(getattr(function, "__code__", None), "co_filename", ""))
+
+
+class Recording:
+    """What a process has compiled and called; `listing` and `capturing` are the seconds that this took."""
+
+    def __init__(self, trace: str, options: TraceOptions, topology: Topology | None, is_known_from_start: bool) -> None:
+        self.steps = Steps(options.steps)
+        self.listing = self.capturing = 0.0
+        self._trace = trace
+        self._options = options
+        self._topology = topology
+        self._is_known_from_start = is_known_from_start
+        self._started = time.time()
+        self._names: Counter[str] = Counter()
+        self._functions = FunctionNumbers()
+        self._modules: dict[int, tuple[Any, int]] = {}
+        self._has_backend = False
+        self._count = 0
+        self._matched: set[int] = set()
+        self._shared: set[int] = set()
+
+    @cached_property
+    def files(self) -> ProcessFiles:
+        """The files of this process, from the first use on."""
+        files = ProcessFiles(self._trace)
+        version = ".".join(map(str, sys.version_info[:3]))
+        rank = self._options.rank if self._options.processes > 1 else None
+        files.write(ProcessStarted(os.getpid(), tuple(sys.orig_argv), version, self._started, rank))
+        return files
+
+    @cached_property
+    def calls(self) -> Calls:
+        """The counts of calls."""
+        return Calls(
+            self.files.calls,
+            lambda numbers: self.files.write(Inexact(numbers)),
+            is_internal,
+            self._is_known_from_start,
+            self.called if self._options.match is not None or self._options.compare else None,
+        )
+
+    def is_matched(self, lowering: Lowering) -> bool:
+        """Whether this is a program that `match` asks for."""
+        return lowering.number in self._matched
+
+    def begin(self, lowering: Lowering, module: Any, hit_cache: Callable[[], None]) -> None:
+        """Give a program its number and its id; capture all of it first, if that is wanted.
+
+        What ends the process while it is compiled then leaves the stages before.
+        """
+        if self._count == MAX_PROGRAMS:
+            return
+        lowering.number = self._count
+        self._count += 1
+        lowering.name = str(lowering.arguments.get("fun_name") or programs().module_name(module))
+        self._names[lowering.name] += 1
+        count = self._names[lowering.name]
+        lowering.id = lowering.name if count == 1 else f"{lowering.name}.{count}"
+        lowering.cached = False
+        if not programs().is_listening:
+            programs().listen(hit_cache)
+        wanted = self._options.match
+        if wanted is None or not any(fnmatch.fnmatchcase(name, wanted) for name in (lowering.id, lowering.name)):
+            return
+        self._matched.add(lowering.number)
+        if self._options.rank == 0 and not self._options.shallow:  # one process is enough: all have the same program
+            self._capture(lowering)
+
+    def _capture(self, lowering: Lowering) -> None:
+        started = time.perf_counter(), time.thread_time()
+        file = CaptureFile(self.files.folder / capture_file(lowering.number or 0))
+        programs().capture(lowering, self._options, file, self._topology)
+        file.close()
+        lowering.captured = "full"
+        self.capturing += time.perf_counter() - started[0]
+        self.listing -= time.thread_time() - started[1]
+
+    def add(self, lowering: Lowering, computation: Any, executable: Any, failure: str | None = None) -> None:
+        """Record a program that is compiled, or could not be."""
+        function, number = lowering.caller.get("fun"), lowering.number
+        assert number is not None
+        if computation is not None and executable is not None:
+            self._modules[id(computation._hlo)] = weakref.ref(computation._hlo), number
+        self.tell_backend()
+        file = self.files.folder / capture_file(number)
+        described = programs().describe(lowering, computation, executable, file, self._options)
+        if described.fingerprint and self._options.compare:
+            self._shared.add(number)
+        self.files.write(replace(described, function=self._functions.of(function), failure=failure))
+        self.tell_overhead()
+        lowering.arguments = {}
+        lowering.caller = {}
+
+    def compiled_before(self, computation: Any) -> int | None:
+        """The number of the program that has the same module."""
+        module, number = self._modules.get(id(computation._hlo), (None, None))
+        return number if module is not None and module() is computation._hlo else None
+
+    def calling(self, replicated: Any) -> None:
+        """A program is called, and not through C++; what several processes do may hang in the call."""
+        if self._shared and (number := self.calls.number(replicated)) in self._shared:
+            self.files.write(Called(number, programs().call_on_stack()))
+
+    def called(self, number: int, *, is_told: bool = False) -> None:
+        """A program was called: `is_told` where `calling` has said so."""
+        if number in self._shared and not is_told:
+            self.files.write(Called(number, programs().call_on_stack()))
+        if number in self._matched:
+            self.steps.add()
+
+    def tell_backend(self) -> None:
+        """Record the devices, once."""
+        if not self._has_backend:
+            self._has_backend = True
+            self.files.write(programs().backend())
+
+    def tell_overhead(self) -> None:
+        """Record what the recording took until now."""
+        self.files.write(Overhead(self.listing, self.capturing))
+
+    def end(self) -> None:
+        """Record the end of the process, if anything was recorded of it."""
+        if "files" in self.__dict__:
+            self.tell_overhead()
+            self.files.write(ProcessEnded(time.time() - self._started, self.steps.stopped))

@@ -1,0 +1,43 @@
+"""Calls are counted, in whatever way they are made: the scripts know how many there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.protocol.trace import TraceOptions
+
+from .conftest import HERE, Recorded
+
+
+def test_calls_of_all_kinds(tmp_path: Path) -> None:
+    recorded = Recorded(tmp_path, str(HERE / "counted.py"), options=TraceOptions(target="cpu"))
+    assert recorded.trace.status == 0
+    assert [message.text for process in recorded.trace.processes for message in process.messages] == []
+    calls = {name: program.calls for name, program in recorded.programs.items() if not program.compiled.internal}
+    assert calls == {
+        "three": 3,
+        "four_with_effects": 4,
+        "five_checked": 5,
+        "twenty_in_threads": 20,
+        "six_of_two_types": 4,
+        "six_of_two_types.2": 2,
+        "two_before_the_fork": 2,
+        "<lambda>": 0,
+    }
+    helpers = [program.calls for program in recorded.programs.values() if program.is_helper]
+    assert helpers
+    assert set(helpers) == {None}
+
+
+def test_calls_of_nnx(tmp_path: Path) -> None:
+    pytest.importorskip("flax.nnx")
+    recorded = Recorded(tmp_path, str(HERE / "nnx_counted.py"), options=TraceOptions(target="cpu"))
+    assert recorded.trace.status == 0, recorded.stdout
+    calls: Counter[str] = Counter()
+    for program in recorded.trace.programs:
+        if program.compiled.name in ("train_step", "evaluate"):
+            assert program.calls is not None
+            calls[program.compiled.name] += program.calls
+    assert calls == {"train_step": 5, "evaluate": 3}
