@@ -25,7 +25,7 @@ from .protocol import bootstrap
 from .protocol.events import Devices, End, Event, Failure, Hello, Message, Progress, Stage
 from .protocol.request import Request
 from .protocol.wire import Frame
-from .protocol.workspace import COMPILER_LOG, DUMP, find_stages, read_messages, read_stages
+from .protocol.workspace import COMPILER_LOG, DUMP, find_propagation, find_stages, read_messages, read_stages
 from .scratch import Scratch
 
 SLOWEST_START = 60.0
@@ -33,9 +33,6 @@ SLOWEST_START = 60.0
 
 PEEK = 0.25
 """Seconds between two looks at what the compiler has written."""
-
-EARLY = ("hlo-before", "hlo-spmd")
-"""Stages that are written long before the compiler is done."""
 
 OLDEST_PYTHON = (3, 11)
 
@@ -74,6 +71,7 @@ class Attempt:
         self._end: End | None = None
         self._ending: Ended | None = None
         self._pending = False
+        self._stablehlo: bytes | None = None
         self._late = False
         self._sizes: dict[str, int] = {}
 
@@ -122,12 +120,21 @@ class Attempt:
                 self._growing = with_propagation(self._growing, item)
             case _:
                 self._ending = item
+                self._propagate()
+
+    def _propagate(self) -> None:
+        """Have the origins of shardings found, once: in XLA's own propagation, if it is there, or in the StableHLO."""
+        if self._stablehlo is not None:
+            self._propagation.submit(self._stablehlo, find_propagation(str(self._workspace / DUMP)))
+            self._stablehlo = None
 
     def _take(self, event: Event | None) -> None:
         match event:
-            case Stage(name="sdy") if self._growing.stage("sdy"):
-                return  # It is there already, with origins.
+            case Stage(name="sdy") if self._pending or self._growing.stage("sdy"):
+                self._propagate()
+                return
             case End(since):
+                self._propagate()
                 self._end = event
                 event = Progress("propagation", since)
             case Hello(python):
@@ -135,8 +142,7 @@ class Attempt:
             case Devices(wanted):
                 self.wanted = wanted
             case Stage(name="stablehlo", text=text) if has_mesh(text):
-                self._propagation.submit(text)
-                self._pending = True
+                self._stablehlo, self._pending = text, True
         self._growing = fold(self._growing, event)
         if self.request.passes and isinstance(event, Stage) and event.name == "hlo":
             self._growing = replace(self._growing, passes=in_workspace(self._workspace / DUMP))
@@ -145,8 +151,11 @@ class Attempt:
         """Take in what the compiler has written while it goes on: the stages that did not grow since the last look."""
         for name, path in find_stages(str(self._workspace / DUMP)).items():
             size = path.stat().st_size
-            if name in EARLY and self._growing.stage(name) is None and self._sizes.get(name) == size > 0:
-                self._growing = fold(self._growing, Stage(name, text=path.read_bytes()))
+            if self._sizes.get(name) == size > 0:
+                if name == "sdy":
+                    self._propagate()
+                elif self._growing.stage(name) is None:
+                    self._growing = fold(self._growing, Stage(name, text=path.read_bytes()))
             self._sizes[name] = size
 
     def _patience(self) -> float | None:

@@ -18,6 +18,7 @@ from .model import Capture
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
 from .protocol.events import Event, Stage
 from .protocol.trace import TraceOptions
+from .protocol.workspace import DUMP, find_propagation
 from .scratch import Scratch
 
 PACKAGE = __name__.partition(".")[0]
@@ -41,7 +42,7 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
                 capture = fold(capture, event)
             texts = [each.text for each in events if isinstance(each, Stage) and each.name == "stablehlo"]
             if texts and has_mesh(texts[-1]):
-                propagation.submit(texts[-1])
+                propagation.submit(texts[-1], find_propagation(str(workspace / DUMP)))
                 capture = with_propagation(capture, arrived.get())
             return capture
         finally:

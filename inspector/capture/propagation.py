@@ -1,7 +1,7 @@
-"""The `sdy` stage with origins: Shardy's propagation in a process of its own, beside the capturing one.
+"""The `sdy` stage: what XLA's own propagation gives, with origins, in a process beside the capturing one.
 
-`worker/provenance.py` says why. The process is started at once, so that it is ready when the StableHLO is there; where
-it dies, it is started again and asked for less.
+`worker/provenance.py` says why. The process is started at once, so that it is ready when XLA has propagated; where it
+dies, it is started again and asked for less. Without XLA's dump it propagates the StableHLO, and the capture says so.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +25,17 @@ from .scratch import Scratch
 TIMEOUT_S = 120.0
 """Seconds that one run may take."""
 
-LOST = ("", "the origins of shardings", "the origins of shardings and the steps of their propagation")
+WISHES = {
+    "origins steps": "",
+    "steps": "the origins of shardings",
+    "": "the origins of shardings and the steps of their propagation",
+}
+"""What is asked for, one after the other, and what is not known with it."""
+
+NOT_XLAS = "the sdy stage is a propagation of the StableHLO by shardscope, which may end otherwise than XLA's own: {}"
+
+Dumped = tuple[Path, Path, Path]
+"""The HLO that XLA's propagation is given, and the module before and after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +62,16 @@ class Propagation:
         self._environment = dict(environment)
         self._folder = workspace
         self._deliver = deliver
-        self._texts: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._texts: queue.SimpleQueue[tuple[bytes, Dumped | None] | None] = queue.SimpleQueue()
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="shardscope-propagation", daemon=True)
         self._thread.start()
 
-    def submit(self, stablehlo: bytes) -> None:
-        """Give it the text; `deliver` will be called once."""
-        self._texts.put(stablehlo)
+    def submit(self, stablehlo: bytes, dumped: Dumped | None) -> None:
+        """Give it the text, and XLA's files if it wrote them; `deliver` will be called once."""
+        self._texts.put((stablehlo, dumped))
 
     def stop(self) -> None:
         """End it, whatever it is doing, and wait until it is gone."""
@@ -76,27 +86,32 @@ class Propagation:
         process = None
         with suppress(OSError):  # it is started again when there is a text
             process = self._start()
-        text = self._texts.get()
-        if text is None:
+        job = self._texts.get()
+        if job is None:
             _reap(process)
             return
         try:
-            self._deliver(self._propagate(process, text))
+            self._deliver(self._propagate(process, *job))
         except OSError as error:
-            self._deliver(Propagated(problem=_missing([str(error)])))
+            self._deliver(Propagated(problem=_missing("", [str(error)])))
 
-    def _propagate(self, process: subprocess.Popen[bytes] | None, text: bytes) -> Propagated:
+    def _propagate(self, process: subprocess.Popen[bytes] | None, text: bytes, dumped: Dumped | None) -> Propagated:
         source = self._folder / "propagation.mlir"
         source.write_bytes(text)
-        problems: list[str] = []
-        for wish in ("origins", ""):
-            process = process or self._start()
-            outcome = self._ask(process, source, self._folder / "propagated.mlir", wish)
-            process = None
-            if isinstance(outcome, Propagated):
-                return replace(outcome, problem=_missing(problems))
-            problems.append(outcome)
-        return Propagated(problem=_missing(problems))
+        why_not_xlas = "XLA wrote no dump of it"
+        for files in (dumped, None) if dumped else (None,):
+            problems: list[str] = []
+            for wish, missing in WISHES.items():
+                process = process or self._start()
+                outcome = self._ask(process, source, self._folder / "propagated.mlir", wish, files or ())
+                process = None
+                if isinstance(outcome, Propagated):
+                    said = [_missing(missing, problems)] if missing else []
+                    said += [] if files else [NOT_XLAS.format(why_not_xlas)]
+                    return replace(outcome, problem="; ".join(said) or None)
+                problems.append(outcome)
+            why_not_xlas = problems[-1]
+        return Propagated(problem=_missing(WISHES[""], problems))
 
     def _start(self) -> subprocess.Popen[bytes] | None:
         with self._lock, open(self._folder / "propagation.log", "wb") as log:
@@ -116,13 +131,18 @@ class Propagation:
             return self._process
 
     def _ask(
-        self, process: subprocess.Popen[bytes] | None, source: Path, destination: Path, wish: str
+        self,
+        process: subprocess.Popen[bytes] | None,
+        source: Path,
+        destination: Path,
+        wish: str,
+        files: Sequence[Path],
     ) -> Propagated | str:
         """The result of one run, or what went wrong."""
         if process is None:
             return "it could not be started"
         started = time.perf_counter()
-        job = "\n".join((str(source), str(destination), wish)).encode()
+        job = "\n".join((str(source), str(destination), wish, *map(str, files))).encode()
         try:
             process.communicate(job, timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -139,13 +159,15 @@ class Propagation:
         return lines[-1][:500] if lines else f"exit status {status}"
 
 
-def propagated(capture: Capture, stablehlo: bytes, python: str, environment: Mapping[str, str]) -> Capture:
+def propagated(
+    capture: Capture, stablehlo: bytes, dumped: Dumped | None, python: str, environment: Mapping[str, str]
+) -> Capture:
     """The capture with origins, in a process that starts when this is called."""
     arrived: queue.SimpleQueue[Propagated] = queue.SimpleQueue()
     with Scratch() as workspace:
         propagation = Propagation(python, environment, workspace, arrived.put)
         try:
-            propagation.submit(stablehlo)
+            propagation.submit(stablehlo, dumped)
             return with_propagation(capture, arrived.get())
         finally:
             propagation.stop()
@@ -157,10 +179,8 @@ def _reap(process: subprocess.Popen[bytes] | None) -> None:
         process.communicate()
 
 
-def _missing(problems: list[str]) -> str | None:
-    if not problems:
-        return None
-    return f"{LOST[len(problems)]} are not known: Shardy, asked to record them, ended with {'; then '.join(problems)}"
+def _missing(what: str, problems: Sequence[str]) -> str:
+    return f"{what} are not known: Shardy, asked to record them, ended with {'; then '.join(problems)}"
 
 
 def with_propagation(growing: Capture, found: Propagated) -> Capture:

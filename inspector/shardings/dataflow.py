@@ -75,15 +75,15 @@ class Dataflow:
         """Whether there may be operations of a name: a look at the text, which is much less work than `rows`."""
         return self.text.source.data.find(operation.encode(), self.function.span.start, self.function.span.end) >= 0
 
-    def named(self, operation: str) -> list[tuple[Operation, tuple[str, ...]]]:
-        """The operations of a name, each with the mesh axes that are manual there."""
-        if not self.has(operation):
+    def named(self, names: frozenset[str]) -> list[tuple[Operation, tuple[str, ...]]]:
+        """The operations of some names, each with the mesh axes that are manual there."""
+        if not any(map(self.has, names)):
             return []
         if self.has("sdy.manual_computation"):
-            return [(self.records.operation(row), row.manual) for row in self.rows if row.name == operation]
+            return [(self.records.operation(row), row.manual) for row in self.rows if row.name in names]
         # Without shard_maps it needs no rows, which are many.
         own = self.function.span
-        return [(found, ()) for found in self.module.operations({operation}) if own.start <= found.span.start < own.end]
+        return [(found, ()) for found in self.module.operations(names) if own.start <= found.span.start < own.end]
 
     @cached_property
     def arguments(self) -> Mapping[str, int]:

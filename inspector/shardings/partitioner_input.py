@@ -1,7 +1,8 @@
 """The shardings that XLA's own propagation ended with, for values where the propagation recorded in `sdy` differs.
 
-XLA simplifies a program before it runs Shardy on it, so that a propagation over the StableHLO may end otherwise. What
-goes into the partitioner says how each instruction is sharded, and the operations' numbers say which value that is.
+Where XLA dumps its propagation, `sdy` is that. Elsewhere the StableHLO is propagated; XLA simplifies a program before
+it runs Shardy on it, so that this may end otherwise. What goes into the partitioner says how each instruction is
+sharded, and the operations' numbers say which value that is.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ _INSTRUCTION = re.compile(
 )
 """An instruction with one array as its result."""
 
+FROM_HLO = re.compile(rb"^module [^\n]*mhlo\.cross_program_prefetches", re.MULTILINE)
+"""The head of a module that XLA made of HLO, as its dump is: the shardings in it are XLA's."""
+
 Sharded = tuple[ArrayType, gspmd.Sharding | None]
 """A type, and how it is sharded. HLO says nothing of what is replicated."""
 
@@ -40,6 +44,8 @@ def differing(stage: ParsedStage, flow: Dataflow, before: ParsedStage) -> Mappin
     """The values of `stage` that XLA sharded otherwise in `before`, which goes into the partitioner, and how."""
     mesh = next(((name, mesh) for name, mesh in flow.module.meshes.items() if mesh.axes), None)
     if mesh is None or before.hlo is None or b"sharding=" not in before.source.data:
+        return {}
+    if FROM_HLO.search(stage.source.data):
         return {}
     found = {}
     for node, manual, type, candidates in (*_boundary(flow, before), *_results(stage, flow, before)):

@@ -104,7 +104,17 @@ def origins_at(flow: Dataflow, node: Node) -> Origins:
                 listed = flow.records.origins(flow.rows[node.row])
     except ParseError:
         return ()
+    if (given := given_to_added(flow, node)) is not None:
+        return origins_at(flow, given)
     return listed[node.number] if node.number < len(listed) else ()
+
+
+def given_to_added(flow: Dataflow, node: Node) -> Node | None:
+    """The operand of a reshard that XLA put in front of a shard_map after propagation; None for other values."""
+    if node.kind != "result" or (row := flow.rows[node.row]).name != "sdy.reshard":
+        return None
+    is_recorded = origin_name(flow, node.row) is not None or flow.records.has(row, b"sharding_origins")
+    return None if is_recorded else next(iter(flow.operands(node.row)), None)
 
 
 def origin_name(flow: Dataflow, row: int) -> str | None:

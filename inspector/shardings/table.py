@@ -28,7 +28,7 @@ from .dataflow import Dataflow, Node, dataflow_of
 from .gspmd_table import gspmd_borders, gspmd_values
 from .layout import Layout, layout_of
 from .partitioner_input import differing
-from .recorded import Places, array_sharding, sharding_at, shardings_at, shardings_of
+from .recorded import ASKING, Places, array_sharding, sharding_at, shardings_at, shardings_of
 from .requested import requested_sharding
 
 STAGE = "sdy"
@@ -171,11 +171,14 @@ class _Maker:
 
     def constraints(self, stage: ParsedStage, before: ParsedStage | None) -> Iterator[ShardedValue]:
         """`with_sharding_constraint` and its like. Propagation fills in what they leave open, so it is read before."""
-        found = self.flow.named("sdy.sharding_constraint")
+        found = self.flow.named(ASKING)
         written = _targets(before) if found else {}
         for number, (operation, manual) in enumerate(found):
             tag = _tag(stage, operation)
             target = written.get(number if tag is None else tag)
+            # XLA makes one of each constraint, and of what it adds in front of loops, which nobody asked for.
+            if operation.name == "sdy.reshard" and (tag is None or tag not in written):
+                continue
             try:
                 results, types, location = operation.results, operation.result_types, operation.statement.location
             except ParseError:

@@ -14,7 +14,7 @@ from ...parsers.sharding_syntax.mesh import AxisRef
 from ..ir.derived import derived
 from .dataflow import Dataflow, Node
 from .moves import Move, moves_of
-from .recorded import origin_name, origins_at, sharding_at
+from .recorded import given_to_added, origin_name, origins_at, sharding_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Step:
     """An axis came from `source` to `target` at the operation of `row` (-1: at the return of the function).
 
     `number` counts the steps of the whole propagation; it is None at the return of the function, where Shardy does not
-    record the steps of all results.
+    record the steps of all results, and at what XLA adds to it.
     """
 
     number: int | None
@@ -102,9 +102,9 @@ class _Ways:
                 steps.append(Step(move.step, move.row, move.source, here))
                 free.append(here if is_free else None)
                 here, latest = move.source, move.step
-            elif (source := self._across_return(here, axis)) is not None and source not in [s.target for s in steps]:
-                steps.append(Step(None, -1, source, here))
-                here = source
+            elif (across := self._across(here, axis)) is not None and across.source not in [s.target for s in steps]:
+                steps.append(across)
+                here = across.source
             else:
                 break
         if len(free) == len(steps):
@@ -160,6 +160,20 @@ class _Ways:
         own = self.full_origin(node, axis)
         alike = [move for move in moves if self.full_origin(move.source, axis) == own]
         return min(alike, key=_step, default=None), min(moves, key=_step)
+
+    def _across(self, node: Node, axis: AxisRef) -> Step | None:
+        """The way over what propagation does not record: the return, and the reshards that XLA adds afterwards."""
+        source = self._across_return(node, axis)
+        if source is not None:
+            return Step(None, -1, source, node)
+        given = given_to_added(self.flow, node)
+        if given is not None:
+            return Step(None, node.row, given, node) if self.origin(given, axis) is not None else None
+        for row in self.flow.users(node):
+            (result, *_) = self.flow.results(row) or (node,)
+            if given_to_added(self.flow, result) == node and any(overlap(m.axis, axis) for m in self.moves.to(result)):
+                return Step(None, row, result, node)
+        return None
 
     def _across_return(self, node: Node, axis: AxisRef) -> Node | None:
         """The other side of the function's return, if the axis must have come from there."""

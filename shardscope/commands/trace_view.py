@@ -19,6 +19,7 @@ from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture, CaptureError, Message
 from shardscope.inspector.capture.propagation import has_mesh, propagated
 from shardscope.inspector.capture.protocol.events import Progress
+from shardscope.inspector.capture.protocol.workspace import kept_propagation
 from shardscope.inspector.capture.scratch import Scratch
 from shardscope.inspector.capture.tags import tagged
 from shardscope.inspector.pipeline import inspect
@@ -128,4 +129,5 @@ def _capture_of(program: Program, python: str) -> Capture:
     lowered = capture.stage("stablehlo")
     if lowered is None or not has_mesh(lowered.source.data):
         return capture
-    return propagated(capture, tagged(lowered.source.data, lowered.tags), python, os.environ)
+    text = tagged(lowered.source.data, lowered.tags)
+    return propagated(capture, text, kept_propagation(program.path), python, os.environ)

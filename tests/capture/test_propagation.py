@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -53,8 +52,9 @@ def test_shardings_agree_with_xlas_own(program: Captured) -> None:
     run = [sys.executable, str(AGREE), bootstrap.FOLDER, *names]
     result = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
-    compared = Counter(line.split()[0] for line in result.stdout.splitlines())
-    assert compared == {"agree": len(FUNCTIONS)}, result.stdout
+    *compared, names = result.stdout.splitlines()
+    assert [line.split()[0] for line in compared] == ["agree"] * len(FUNCTIONS), result.stdout
+    assert int(names.removeprefix("names ")) > 400
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -64,10 +64,10 @@ def test_every_program_has_origins(program: Captured, function: str) -> None:
 
 def test_origins_and_steps(program: Captured) -> None:
     text = sdy(program, "propagated.py:sharded")
-    (signature,) = lines(text, "func.func public @main")
+    (signature,) = lines(text, "func.func @main")
     assert '%arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>, ' in signature
     assert 'sdy.sharding_origins = {x = "self"}' in signature
-    (product,) = lines(text, "stablehlo.dot_general")
+    (product,) = lines(text, "stablehlo.dot")
     assert 'sdy.sharding_origins = [{x = "input: 0", y = "input: 1"}]' in product
     assert '"x" = operand-0 -> [result-0]' in product
     assert "#sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=8, j=4, k=16}" in product
@@ -81,7 +81,7 @@ def test_origins_through_a_loop_around_a_shard_map(program: Captured) -> None:
     assert "func.call" not in text
     assert "shardscope.identity" not in text
     loop = lines(text, "stablehlo.while(")[0]
-    assert re.search(r'sdy.result_sharding_origins = \[\{y = "mc_\d_input: \d"\}', loop)
+    assert re.search(r'sdy.result_sharding_origins = \[.*\{x = "constraint_0", y = "mc_\d_output: \d"\}', loop)
     assert "shardscope.result_propagation_edges = {" in loop
 
 
@@ -94,7 +94,7 @@ def test_nothing_to_propagate_is_no_problem(program: Captured) -> None:
 def outcome(folder: Path, python: str, text: bytes) -> Propagated:
     found: list[Propagated] = []
     run = Propagation(python, dict(os.environ), folder, found.append)
-    run.submit(text)
+    run.submit(text, None)
     run._thread.join(30)
     run.stop()
     (result,) = found
@@ -111,8 +111,8 @@ def fake(folder: Path, text: str) -> str:
 def test_a_crash_costs_origins_first_then_steps_then_the_text(tmp_path: Path) -> None:
     crash_on_origins = """
         import os, sys
-        source, destination, wish = sys.stdin.read().split("\\n")
-        if wish: os.abort()
+        source, destination, wish, *dump = sys.stdin.read().split("\\n")
+        if "origins" in wish: os.abort()
         open(destination, "w").write("without origins")
     """
     result = outcome(tmp_path, fake(tmp_path, crash_on_origins), b"sdy.mesh")

@@ -31,6 +31,10 @@ PROFILE = "profile"
 
 OPTIMIZED = r".*after_optimizations\.txt"
 LIVE_RANGES = r".*after_optimizations-live-range\.txt"
+BEFORE_PROPAGATION = r"01\.before_propagation\.mlir"
+
+KEPT = ("given.hlo", "before.mlir", "after.mlir")
+"""The names that Shardy's files have beside a saved capture."""
 
 SCHEDULE = b"HloLiveRange "
 AFTER_PEAK = b"Stack trace breakdown"
@@ -53,6 +57,34 @@ def find_stages(folder: str) -> dict[str, Path]:
     """The files of the stages written so far. Of several modules the largest counts: the others are parts of it."""
     found = {name: _largest(folder, kind.dumped) for name, kind in STAGES.items() if kind.dumped}
     return {name: path for name, path in found.items() if path is not None}
+
+
+def find_propagation(folder: str) -> tuple[Path, Path, Path] | None:
+    """Shardy's own files: the HLO that it was given, and the module before propagation and after it."""
+    after = find_stages(folder).get("sdy")
+    before = None if after is None else _largest(str(after.parent), BEFORE_PROPAGATION)
+    if after is None or before is None:
+        return None
+    hlo = _largest(folder, rf"{re.escape(after.parent.name)}\..*\.before_shardy-xla\.txt")
+    return None if hlo is None else (hlo, before, after)
+
+
+def keep_propagation(folder: str, capture: Path) -> None:
+    """Copy Shardy's own files to a folder beside a saved capture."""
+    for name, path in zip(KEPT, find_propagation(folder) or (), strict=False):
+        kept = _beside(capture) / name
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_bytes(path.read_bytes())
+
+
+def kept_propagation(capture: Path) -> tuple[Path, Path, Path] | None:
+    """Shardy's own files, where they were kept."""
+    given, before, after = (_beside(capture) / name for name in KEPT)
+    return (given, before, after) if after.is_file() else None
+
+
+def _beside(capture: Path) -> Path:
+    return capture.with_name(f"{capture.name}.shardy")
 
 
 def read_stages(folder: str) -> dict[str, bytes]:

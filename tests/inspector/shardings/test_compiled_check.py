@@ -7,9 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.capture.tags import tagged, untagged
 from shardscope.inspector.pipeline import inspect
+from shardscope.parsers.source import Source
+
+from .propagating import propagated
 
 PROGRAMS = Path(__file__).parents[2] / "capture" / "programs" / "propagated.py"
 
@@ -68,9 +72,19 @@ def test_what_xla_simplifies_before_it_propagates(tmp_path: Path) -> None:
     (output,) = (value for value in report.shardings if value.role == "output")
     assert output.spec == found.outputs[0].actual == "P('y', 'x')"
     assert contradictions(found) == []
+    assert not any(placed.message.phase == "propagation" for placed in report.messages)
+    # A propagation of the StableHLO ends otherwise; what goes into the partitioner says so.
+    stablehlo = found.stage("stablehlo")
+    assert stablehlo is not None
+    text, numbers = untagged(propagated(tmp_path, tagged(stablehlo.source.data, stablehlo.tags)))
+    sdy = Stage("sdy", "mlir", Source("sdy", text), tags=numbers)
+    other = replace(found, stages=tuple(sdy if stage.name == "sdy" else stage for stage in found.stages))
+    report = inspect(other)
+    (output,) = (value for value in report.shardings if value.role == "output")
+    assert output.spec == "P('y', 'x')"
     assert any("XLA simplifies" in placed.message.text for placed in report.messages)
     # Without what XLA says the propagation stands for itself.
-    alone = replace(found, stages=tuple(stage for stage in found.stages if not stage.name.startswith("hlo")))
+    alone = replace(other, stages=tuple(stage for stage in other.stages if not stage.name.startswith("hlo")))
     (output,) = (value for value in inspect(alone).shardings if value.role == "output")
     assert output.spec == "P('y', None)"
     assert len(contradictions(alone)) == 1

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.model import Capture, Stage
-from shardscope.inspector.capture.propagation import Propagated, Propagation
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.shardings.conflicts import conflicts
 from shardscope.inspector.shardings.explained import why
 from shardscope.inspector.shardings.table import values
 from shardscope.parsers.source import Source
+
+from .propagating import propagated
 
 # Rows of `a` and columns of `b` are wanted on one axis: the sum can have but one of them.
 TEXT = """\
@@ -36,14 +35,7 @@ module @jit_f attributes {{mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 
 
 def captured(folder: Path, first: int, second: int) -> Capture:
     text = TEXT.format(first=first, second=second).encode()
-    found: list[Propagated] = []
-    run = Propagation(sys.executable, dict(os.environ), folder, found.append)
-    run.submit(text)
-    run._thread.join(60)
-    run.stop()
-    (result,) = found
-    assert result.text is not None, result.problem
-    stages = {"stablehlo": text, "sdy": result.text}
+    stages = {"stablehlo": text, "sdy": propagated(folder, text)}
     return Capture(stages=tuple(Stage(name, "mlir", Source(name, data)) for name, data in stages.items()))
 
 

@@ -53,7 +53,7 @@ class CaptureFile:
     """A saved capture that grows; all that was written can be read at any time."""
 
     def __init__(self, path: Path) -> None:
-        self.folder = path.parent
+        self.path = path
         self._file = gzip.open(path, "wb", compresslevel=1)  # noqa: SIM115 (open until `close`)
         self.write(Schema(wire.SCHEMA))
 

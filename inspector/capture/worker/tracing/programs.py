@@ -20,6 +20,7 @@ from ....catalog.spellings import HLO_OPCODES
 from ...protocol.events import End, Script, Stage, Value
 from ...protocol.request import Request
 from ...protocol.trace import Backend, CompiledProgram, TraceOptions
+from ...protocol.workspace import DUMP, keep_propagation
 from .. import failures, patches
 from ..channel import Channel
 from ..inputs.resolve import Resolved
@@ -92,8 +93,9 @@ def capture(lowering: Lowering, options: TraceOptions, file: CaptureFile, topolo
     try:
         tell_what_has_moved(channel)
         table = send_traced(program, time.perf_counter(), subject, channel)
-        with uncached(), tempfile.TemporaryDirectory(dir=file.folder) as workspace:
+        with uncached(), tempfile.TemporaryDirectory(dir=file.path.parent) as workspace:
             send_compiled(program, table, subject, channel, workspace, topology)
+            keep_propagation(str(Path(workspace, DUMP)), file.path)
         channel.send(End(channel.now()))
     except Exception as error:
         channel.send(failures.describe(error, channel.phase))

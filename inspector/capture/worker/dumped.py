@@ -1,0 +1,130 @@
+"""The module that XLA's own propagation gives, as its dump has it, with locations and with what ours records of it.
+
+XLA dumps its modules without locations, and asked for the origins of shardings (`shardy-verbose`) it crashes on a
+shard_map in a loop. Shardy runs again here on the module that XLA gave it: where that ends as XLA's own did, its record
+says how. Shardings are XLA's, whatever ours are: an operation that is sharded otherwise here is told nothing of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from jaxlib.mlir import ir
+
+from . import located, modules
+
+RECORDS = re.compile(r"sdy\.\w*(?:origins|origin_name|propagation_edges|sharding_rule)|shardscope\.\w+")
+"""Attributes that say how shardings came about."""
+
+OPEN = re.compile(r"(?:, )?\?")
+"""An open dimension is as good as closed when propagation is over."""
+
+SHARDINGS = ("sdy.sharding", "sharding", "in_shardings", "out_shardings")
+
+NAMELESS = re.compile(r"^ *(?:ROOT )?%?(?P<name>[\w.-]+) = (?!.*\bop_name=\")", re.MULTILINE)
+"""Instructions that XLA made: their own names would pass for those of operations."""
+
+
+class Dump(NamedTuple):
+    """The HLO that Shardy is given, and the module in front of propagation and after it."""
+
+    hlo: bytes
+    before: bytes
+    after: bytes
+
+
+def with_records(dump: Dump, stablehlo: ir.Module, wish: str, propagate: Callable[[ir.Module, str], None]) -> ir.Module:
+    """XLA's module after propagation, with locations, and with the records of a propagation of the one before it."""
+    module = ir.Module.parse(dump.after)
+    _add_locations(module, dump.hlo.decode())
+    _add_names(module, stablehlo)
+    if wish:
+        again = ir.Module.parse(dump.before)
+        propagate(again, wish)
+        _add_records(module, again)
+    return module
+
+
+def _add_locations(module: ir.Module, hlo: str) -> None:
+    unknown = ir.Location.unknown()
+    nameless = {f'loc("{match["name"]}")' for match in NAMELESS.finditer(hlo)}
+    earlier = ir.Module.parse(_stablehlo_of(hlo))  # its operations live as long as it does
+    found = located.sources(module, earlier)
+    for operation in modules.find(module.operation, lambda _: True):
+        source = found.get(operation)
+        location = unknown if source is None else source.location
+        operation.location = unknown if str(location) in nameless else location
+        for block in (block for region in operation.regions for block in region.blocks):
+            for argument in block.arguments:
+                argument.set_location(unknown)
+
+
+def _stablehlo_of(hlo: str) -> bytes:
+    from jaxlib import _jax
+
+    try:
+        from jaxlib import _hlo as parser
+    except ImportError:  # before JAX 0.9 it is part of the other
+        parser = _jax
+    proto = parser.hlo_module_from_text(hlo).as_serialized_hlo_module_proto()
+    converted: bytes = _jax.mlir.hlo_to_stablehlo(proto)
+    return converted
+
+
+def _add_names(module: ir.Module, stablehlo: ir.Module) -> None:
+    """Let arguments and results have the names that JAX gives them."""
+    main, named = modules.main_of(module), modules.main_of(stablehlo)
+    arguments, known = (list(each.regions[0].blocks[0].arguments) for each in (main, named))
+    if len(arguments) == len(known):
+        for argument, other in zip(arguments, known, strict=True):
+            argument.set_location(other.location)
+    own, given = (_attributes(each, "res_attrs") for each in (main, named))
+    results = len(ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).results)
+    if len(given) == results:
+        own = own or [{}] * results
+        names = [{key: each[key] for key in each if key.startswith("jax.")} for each in given]
+        _set(main, "res_attrs", [{**each, **name} for each, name in zip(own, names, strict=True)])
+
+
+def _add_records(module: ir.Module, recorded: ir.Module) -> None:
+    pairs = located.sources(module, recorded)
+    pairs = {**pairs, modules.main_of(module): modules.main_of(recorded)}
+    for operation, other in pairs.items():
+        if modules.is_function(operation):
+            for side in ("arg_attrs", "res_attrs"):
+                own, theirs = _attributes(operation, side), _attributes(other, side)
+                if theirs and not own:
+                    own = [{}] * len(theirs)
+                joined = [
+                    {**each, **_records(more)} if _shardings(each) == _shardings(more) else each
+                    for each, more in zip(own, theirs, strict=False)
+                ]
+                if joined:
+                    _set(operation, side, joined)
+            continue
+        attributes = modules.attributes_of(other)
+        if _shardings(modules.attributes_of(operation)) == _shardings(attributes):
+            for name, attribute in _records(attributes).items():
+                operation.attributes[name] = attribute
+
+
+def _shardings(attributes: Mapping[str, Any]) -> list[str]:
+    """What is said of shardings; of what is replicated nothing need be said."""
+    written = (str(attributes.get(name, "")) for name in SHARDINGS)
+    return [OPEN.sub("", text) if '"' in text else "" for text in written]
+
+
+def _records(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: attribute for name, attribute in attributes.items() if RECORDS.fullmatch(name)}
+
+
+def _attributes(function: Any, side: str) -> list[dict[str, Any]]:
+    if side not in function.attributes:
+        return []
+    return [{each.name: each.attr for each in item} for item in function.attributes[side]]
+
+
+def _set(function: Any, side: str, items: list[dict[str, Any]]) -> None:
+    function.attributes[side] = ir.ArrayAttr.get([ir.DictAttr.get(each) for each in items])

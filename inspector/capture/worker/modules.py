@@ -1,0 +1,114 @@
+"""Modules of MLIR: reading them, running passes of jaxlib's on them, and what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
+from jaxlib.mlir.passmanager import PassManager
+
+
+def context() -> ir.Context:
+    """A context that knows all dialects of JAX's."""
+    context = ir.Context()
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    for dialect in (sdy, stablehlo, chlo):
+        dialect.register_dialect(context)
+    mhlo.register_mhlo_dialect(context)
+    stablehlo.register_stablehlo_passes()
+    context.allow_unregistered_dialects = True
+    context.enable_multithreading(False)
+    return context
+
+
+def run(module: ir.Module, *passes: str) -> None:
+    """Run passes on a module; MLIR's verifier is off."""
+    manager = PassManager.parse(f"builtin.module({','.join(passes)})")
+    manager.enable_verifier(False)
+    manager.run(module.operation)
+
+
+def pass_of(name: str, options: str = "") -> str:
+    """How this jaxlib spells a pass: some moved from functions to modules, some had no options at first."""
+    plain = name
+    full = f"{name}{{{options}}}" if options else name
+    for spelling in (full, f"func.func({full})", plain, f"func.func({plain})"):
+        try:
+            PassManager.parse(f"builtin.module({spelling})")
+        except Exception:  # MLIRError or ValueError, as the version has it
+            continue
+        return spelling
+    raise ValueError(f"this jaxlib has no pass {name}")
+
+
+def pass_if_there(name: str) -> tuple[str, ...]:
+    """A pass that the first jaxlibs with Shardy do without."""
+    try:
+        return (pass_of(name),)
+    except ValueError:
+        return ()
+
+
+def inline_calls(module: ir.Module) -> None:
+    """Put the body of each called function where it is called; the functions that stay behind are dead."""
+    functions = {op.attributes["sym_name"].value: op.operation for op in module.body.operations if is_function(op)}
+    calls = find(functions["main"], {"func.call"})
+    while calls:
+        call = calls.pop()
+        callee = functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value].clone()
+        calls += find(callee, {"func.call"})
+        body = callee.regions[0].blocks[0]
+        for parameter, argument in zip(list(body.arguments), list(call.operands), strict=True):
+            parameter.replace_all_uses_with(argument)
+        *operations, terminator = list(body.operations)
+        for operation in operations:
+            operation.move_before(call)
+        for result, value in zip(list(call.results), list(terminator.operands), strict=True):
+            result.replace_all_uses_with(value)
+        call.erase()
+        callee.erase()
+
+
+def argument_attributes(module: ir.Module) -> list[Any]:
+    """The attributes of each argument of the main function, where any has some."""
+    main = main_of(module)
+    return list(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else []
+
+
+def main_of(module: ir.Module) -> ir.Operation:
+    """The main function."""
+    functions = [op for op in module.body.operations if is_function(op)]
+    return next(op.operation for op in functions if op.attributes["sym_name"].value == "main")
+
+
+def find(root: ir.Operation, names: Collection[str] | Callable[[str], bool]) -> list[ir.Operation]:
+    """The operations of some names, anywhere in another one."""
+    found: list[ir.Operation] = []
+    root.walk(_collector(found, names if callable(names) else names.__contains__))
+    return found
+
+
+def _collector(found: list[ir.Operation], is_wanted: Callable[[str], bool]) -> Callable[[Any], Any]:
+    def visit(operation: Any) -> Any:
+        if is_wanted(operation.name):
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    return visit
+
+
+def is_function(operation: Any) -> bool:
+    """Whether an operation is a function."""
+    return bool(operation.operation.name == "func.func")
+
+
+def attributes_of(operation: Any) -> dict[str, ir.Attribute]:
+    """The attributes of an operation; what iterates over them depends on the version."""
+    names = [each if isinstance(each, str) else each.name for each in operation.attributes]
+    return {name: operation.attributes[name] for name in names}
