@@ -184,6 +184,13 @@ def test_the_library_needs_no_screen_and_no_jax() -> None:
     assert not loaded & {"jax", "jaxlib", "numpy", "textual"}
 
 
+def test_a_text_report_needs_no_diffs_and_no_explainers() -> None:
+    """What few runs need is not what all wait for."""
+    loaded = after("import shardscope.commands.run, shardscope.commands.show, shardscope.inspector.render.text")
+    few = ("shardscope.inspector.diff", "shardscope.inspector.trace_errors")
+    assert not {name for name in loaded if name.startswith(few)}
+
+
 def test_the_screen_needs_no_jax() -> None:
     assert not packages(after("import shardscope.tui.app")) & {"jax", "jaxlib", "numpy"}
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from ...parsers.sharding_syntax.mesh import join_axes
 from ..collectives.spelled import types_text
-from ..diff.outline import Transfer
 from ..report import BoundaryOrigin, Collective, CollectiveCause, Conflict, ExplainedStep, Report, Side, Why
 from ..shardings.collective_causes import causes_of
 from ..units import format_bytes
+
+if TYPE_CHECKING:
+    from ..diff.outline import Transfer
 
 MAX_STEPS = 4
 """Steps of a propagation path in one line."""

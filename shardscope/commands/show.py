@@ -26,12 +26,10 @@ from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import CaptureHandle
-from shardscope.inspector.diff.targets import compare
 from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
-from shardscope.inspector.trace_errors.explain import explained_or_verified
 from shardscope.policies import policy_of
 
 
@@ -94,6 +92,8 @@ def several(captures: Iterable[CaptureHandle], options: argparse.Namespace, sett
         if format == "tui":
             return ExitCode.DONE
         reports = tuple(_report(last, request, policy, options, settings) for request, last in done)
+        from shardscope.inspector.diff.targets import compare
+
         comparison = compare(tuple(request.target for request, _ in done), reports)
         code = write_comparison(comparison, format, options)
         return max(failed(code, report, options, settings) for report in reports)
@@ -112,6 +112,10 @@ def _report(
     """The report, with why the function does not trace, or with what came of trying fixes if that is wanted."""
     with progress("analyzing", quiet=options.quiet) as tell:
         report = inspect(last, policy)
-        return explained_or_verified(
-            report, request=request, policy=policy, verify=verifies(options, settings), tell=tell
-        )
+        verify = verifies(options, settings)
+        if report.capture.failure is None and not verify:
+            return report
+        # What explains a failure and tries fixes takes long to import, and few captures need it.
+        from shardscope.inspector.trace_errors.explain import explained_or_verified
+
+        return explained_or_verified(report, request=request, policy=policy, verify=verify, tell=tell)

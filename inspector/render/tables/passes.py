@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ...diff.headline import headline
-from ...diff.passes import PassChange, pass_changes
 from ...report import Report
-from ..change_rows import change_rows
 from ..table import Column, Detail, Row, Table
+
+if TYPE_CHECKING:
+    from ...diff.passes import PassChange
 
 EMPTY = "Not recorded: --passes records which passes change communication."
 
 
 def passes(report: Report) -> Table:
     """A row for each pass, in order."""
-    changes = pass_changes(report.program)
+    changes: tuple[PassChange, ...] = ()
+    if report.capture.passes:  # few captures have any, and what compares programs takes long to import
+        from ...diff.passes import pass_changes
+
+        changes = pass_changes(report.program)
     return Table(
         id="passes",
         title="Passes",
@@ -35,12 +40,17 @@ def passes(report: Report) -> Table:
 
 
 def _row(change: PassChange) -> Row:
+    from ...diff.headline import headline
+
     before, after = change.diff.before.count, change.diff.after.count
     counts = f"{before} → {after}" if before != after else str(after)
     return Row((change.name, change.pipeline, counts, headline(change.diff)), change)
 
 
 def _details(value: object) -> Sequence[Detail]:
+    from ...diff.passes import PassChange
+    from ..change_rows import change_rows
+
     if not isinstance(value, PassChange):
         return ()
     lines = [
