@@ -53,6 +53,7 @@ def is_inserted(collective: Collective) -> bool:
     )
 
 
+@derived
 def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause, ...]:
     """Why a collective of HLO is there, for each of the operations that it was merged from.
 
