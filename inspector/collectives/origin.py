@@ -93,13 +93,15 @@ CUSTOM = "custom_partitioning"
 class Partitioning:
     """The collectives that went into the partitioner and came out of it, by their channels and names.
 
-    Optimized modules keep a collective's channel, or, when they merge several, their names.
+    Optimized modules keep a collective's channel, or, when they merge several, their names. `channels_of_custom` are
+    those of the user's own partitioning functions.
     """
 
     channels_before: frozenset[str]
     names_before: frozenset[str]
     channels_after: frozenset[str]
     names_after: frozenset[str]
+    channels_of_custom: frozenset[str] = frozenset()
 
 
 def partitioning_of(before: HloModule, after: HloModule) -> Partitioning:
@@ -109,7 +111,14 @@ def partitioning_of(before: HloModule, after: HloModule) -> Partitioning:
         collectives = module.with_opcode(HLO_OPCODES)
         channels = (each.attributes.get("channel_id") for each in collectives)
         sides += [_known(channels), _known(each.op_name for each in collectives)]
-    return Partitioning(*sides)
+    own = (each for each in after.with_opcode(HLO_OPCODES) if _is_of_custom(each.op_name, each.name))
+    return Partitioning(*sides, _known(each.attributes.get("channel_id") for each in own))
+
+
+def _is_of_custom(op_name: str | None, instruction: str) -> bool:
+    """Whether a user's partitioning of an operation holds it: named after that, its instruction after a primitive."""
+    named = instruction.rstrip(".0123456789").lstrip("%")
+    return op_name is not None and last_components(op_name) == (CUSTOM,) and named in PRIMITIVES
 
 
 def _known(texts: Iterable[str | None]) -> frozenset[str]:
@@ -123,16 +132,8 @@ def origin_of(
     partitioning: Partitioning | None,
     instruction: str = "",
 ) -> Origin:
-    """What requested a collective; its name decides where the partitioner's stages were not recorded.
-
-    What the user's own partitioning of an operation holds is named after that operation; the instruction, after the
-    primitive.
-    """
-    if (
-        op_name is not None
-        and last_components(op_name) == (CUSTOM,)
-        and instruction.rstrip(".0123456789") in PRIMITIVES
-    ):
+    """What requested a collective; its name decides where the partitioner's stages were not recorded."""
+    if _is_of_custom(op_name, instruction) or (partitioning and channel in partitioning.channels_of_custom):
         return "user"
     if marks.get(MARK) == "true":
         return "partitioner"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import jax
 import pytest
+from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Collective
 from shardscope.parsers.sharding_syntax.mesh import AxisRef
@@ -64,6 +66,41 @@ def test_what_a_reshard_asks_for_is_explicit(sample: SampleCapture) -> None:
 def test_what_a_partitioning_of_ones_own_holds_is_the_users(sample: SampleCapture) -> None:
     (written,) = collectives(sample, "custom_partitioning:product")
     assert (written.kind, written.axes, written.origin) == ("all-reduce", (AxisRef("y"),), "user")
+
+
+EXCHANGED = """
+import jax
+from jax import NamedSharding, P, lax
+from jax.experimental.custom_partitioning import custom_partitioning
+
+mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+
+@custom_partitioning
+def transposed(a):
+    return a
+
+def partition(mesh, operands, result):
+    def local(a):
+        return lax.all_to_all(a, "x", 1, 0, tiled=True)
+    return mesh, local, NamedSharding(mesh, P(None, "x")), (NamedSharding(mesh, P("x", None)),)
+
+transposed.def_partition(
+    partition, sharding_rule="i j -> i j",
+    infer_sharding_from_operands=lambda mesh, operands, result: NamedSharding(mesh, P(None, "x")))
+
+step = jax.jit(lambda a: transposed(2 * a))
+step_inputs = (jax.ShapeDtypeStruct((8, 16), "float32", sharding=NamedSharding(mesh, P("x"))),)
+"""
+
+
+def test_also_where_the_compiler_names_it_anew(tmp_path: Path) -> None:
+    """CPUs' compiler takes an all-to-all apart; its channel is left."""
+    script = tmp_path / "exchanged.py"
+    script.write_text(EXCHANGED)
+    *_, final = capture(Request(f"{script}:step", live=False))
+    assert final.failure is None, final.failure
+    found = [each for each in inspect(final).collectives if each.kind == "all-to-all" and each.stage == "hlo"]
+    assert [each.name.startswith("all-to-all") for each in found if each.origin == "user"] == [True]
 
 
 def test_both_in_one_program(sample: SampleCapture) -> None:

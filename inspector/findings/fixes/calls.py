@@ -11,6 +11,7 @@ from ...ir.program import Program, SourceFile
 from ...report import SourcePosition
 from ...report.position import own_frames
 from ...units import plural
+from .aliases import resolve
 
 Call = tuple[str, ast.Call]
 """A call, and the file that it is in."""
@@ -133,9 +134,9 @@ def nodes_of(program: Program, file: str) -> Iterator[ast.AST]:
 
 @derived
 def tree_of(source: SourceFile) -> ast.Module:
-    """The syntax of a file; an empty one of a text that is no Python."""
+    """The syntax of a file, calls by another name resolved; an empty one of a text that is no Python."""
     try:
-        return ast.parse(source.data)
+        return resolve(ast.parse(source.data))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])
 
