@@ -112,7 +112,7 @@ def partitioning_of(before: HloModule, after: HloModule) -> Partitioning:
         channels = (each.attributes.get("channel_id") for each in collectives)
         sides += [_known(channels), _known(each.op_name for each in collectives)]
     own = (each for each in after.with_opcode(HLO_OPCODES) if _is_of_custom(each.op_name, each.name))
-    return Partitioning(*sides, _known(each.attributes.get("channel_id") for each in own))
+    return Partitioning(*sides, channels_of_custom=_known(each.attributes.get("channel_id") for each in own))
 
 
 def _is_of_custom(op_name: str | None, instruction: str) -> bool:

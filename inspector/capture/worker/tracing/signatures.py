@@ -91,6 +91,7 @@ def static_arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any], static: S
 def _type(leaf: Any) -> Any:
     aval = getattr(leaf, "aval", None)
     if aval is not None:  # not its sharding, which C++ does not look at, and which depends on what made the array
-        kind = (leaf.shape, leaf.dtype, getattr(aval, "weak_type", False)) if hasattr(leaf, "dtype") else aval
+        is_array = hasattr(leaf, "dtype") and hasattr(leaf, "shape")  # unlike a number with a type
+        kind = (leaf.shape, leaf.dtype, getattr(aval, "weak_type", False)) if is_array else aval
         return kind, getattr(leaf, "sharding", None), getattr(leaf, "committed", None)
     return type(leaf), getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
