@@ -101,7 +101,7 @@ class Partitioning:
     names_before: frozenset[str]
     channels_after: frozenset[str]
     names_after: frozenset[str]
-    channels_of_custom: frozenset[str] = frozenset()
+    channels_of_custom: frozenset[str]
 
 
 def partitioning_of(before: HloModule, after: HloModule) -> Partitioning:
@@ -112,7 +112,8 @@ def partitioning_of(before: HloModule, after: HloModule) -> Partitioning:
         channels = (each.attributes.get("channel_id") for each in collectives)
         sides += [_known(channels), _known(each.op_name for each in collectives)]
     own = (each for each in after.with_opcode(HLO_OPCODES) if _is_of_custom(each.op_name, each.name))
-    return Partitioning(*sides, channels_of_custom=_known(each.attributes.get("channel_id") for each in own))
+    sides.append(_known(each.attributes.get("channel_id") for each in own))
+    return Partitioning(*sides)
 
 
 def _is_of_custom(op_name: str | None, instruction: str) -> bool:
