@@ -18,16 +18,25 @@ def check(report: Report) -> Iterator[Finding]:
     """For each reshape, the collectives that it, or what it cut in pieces of an axis, makes necessary."""
     found: dict[tuple[SourcePosition, MovedDimension | None], list[tuple[Collective, CollectiveCause]]] = {}
     for collective, cause in moved_by_the_partitioner(report):
-        if cause.effect == "reshard" and (cause.primitive == "reshape" or _is_of_pieces(collective, cause)):
+        if cause.effect == "reshard" and (_is_at_fault(cause) or _is_of_pieces(collective, cause)):
             found.setdefault((cause.place, cause.moved), []).append((collective, cause))
     for group in found.values():
         yield _found(report, group)
 
 
+def _is_at_fault(cause: CollectiveCause) -> bool:
+    """Whether it is for a reshape, unless that hands the axis on in parts: then it is for what comes behind."""
+    return cause.primitive == "reshape" and all(why.axis.sub is None for why in cause.against)
+
+
 def _is_of_pieces(collective: Collective, cause: CollectiveCause) -> bool:
-    """Whether what a reshape gave is cut along parts of an axis, which nobody writes."""
+    """Whether what a reshape gave is cut along parts of an axis, which nobody writes.
+
+    Where it is gathered, and no other operand is cut otherwise, a constraint asks for that.
+    """
     made_by = None if cause.moved is None else cause.moved.made_by
-    return str(made_by) == "reshape" and any(axis.sub is not None for axis in collective.axes or ())
+    is_of_parts = any(axis.sub is not None for axis in collective.axes or ())
+    return str(made_by) == "reshape" and is_of_parts and (collective.kind != "all-gather" or bool(cause.against))
 
 
 def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> Finding:

@@ -157,6 +157,13 @@ def split_in_two(a):
     return along(jnp.cos(a).reshape(2, 16, 8), None, "x")
 
 
+@programs.found_by("SS02")
+def split_and_gathered(a):
+    """What the reshape gives is sharded over parts of axes: not that gathers it, but the constraint behind it."""
+    parts = along(a * 5, ("x", "y")).reshape(2, 16, 8)
+    return along((2 * along(parts + 1)).reshape(32, 8), ("x", "y"))
+
+
 @programs.found_by()
 def split_in_as_many(a):
     return along(jnp.cos(a).reshape(4, 8, 8), "x")
