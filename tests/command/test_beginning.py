@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -18,6 +19,8 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.text import print_beginning, print_report
 
 SampleCapture = Callable[[str], Capture]
+
+ROOT = Path(__file__).parent.parent.parent
 
 WAITS = """
     import os, time
@@ -76,3 +79,17 @@ def test_a_function_without_collectives_takes_three_lines(sample: SampleCapture)
     assert "constraint.py:open_columns" in subject
     assert resources.startswith("No collectives. Compiled in")
     assert state.startswith("ok ")
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/reading.md"])
+def test_what_documents_show_is_what_is_printed(sample: SampleCapture, document: str) -> None:
+    """But for times, and for what only a run finds out."""
+    (shown,) = re.findall(r"\$ shardscope run (\S+).*\n(.*\n.*\n\n(?:.+\n)+)", (ROOT / document).read_text())
+    capture = sample(shown[0])
+    assert capture.subject is not None
+    if f"jax {capture.subject.jax}\n" not in shown[1]:
+        pytest.skip("it is of another JAX")
+    written = StringIO()
+    print_report(inspect(capture), Console(file=written, width=500))
+    without_times = [re.sub(r"compiled in [^·]*| +$", "", text, flags=re.M) for text in (shown[1], written.getvalue())]
+    assert without_times[1].startswith(without_times[0])
