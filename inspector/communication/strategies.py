@@ -11,7 +11,7 @@ from ...parsers.hlo import Instruction
 from ..capture.model import Value
 from ..catalog.spellings import KIND_OF
 from ..collectives.context import context_of
-from ..collectives.origin import direction_of, is_path, merged_parts
+from ..collectives.origin import direction_of, is_path, last_components, merged_parts
 from ..ir.program import Program
 from ..report import Collective, Pass
 from ..report.communication import Strategy, StrategyTotal
@@ -22,6 +22,15 @@ LISTED = ("hlo", "hlo-spmd", "stablehlo")
 """The stages whose collectives are a program's communication, the one that is closest to what runs first."""
 
 SUMS = (None, "sum")
+
+SENT = frozenset({"", "ppermute", "pshuffle", "collective_permute"})
+"""JAX's primitives of permutes, as names of instructions end; none where there are no names."""
+
+SLICES = frozenset({"slice", "dynamic_slice", "squeeze", "split"})
+"""Those whose results the partitioner sends to all devices as a sum."""
+
+ROLLED = frozenset({"concatenate", "pad", "roll", "dynamic_update_slice"})
+"""Those that the partitioner makes shifts of."""
 
 _ROOT = re.compile(r"\w*")
 """The parameter of the function in the path of an argument: `params` of `params['w']`."""
@@ -107,6 +116,8 @@ class _Judge:
         if _is_scalar(collective):
             return Purpose("scalar reductions")
         if KIND_OF[collective.kind].reduces:
+            if collective.origin != "user" and SLICES.issuperset(last_components(collective.op_name or "")):
+                return Purpose("resharding")  # One device has the slice, the others add zeros to it.
             return self._of_a_sum(collective, instruction) if collective.reduction in SUMS else Purpose()
         if collective.kind == "all-gather" and (purpose := self._of_a_gather(instruction)) is not None:
             return purpose
@@ -114,9 +125,7 @@ class _Judge:
             each.effect for each in causes_of(self.program, collective)
         }
         if collective.kind == "collective-permute":
-            # Axes that trade places leave devices with the parts that they have; a shift leaves none.
-            trades = collective.origin != "user" and any(source == to for source, to in collective.pairs or ())
-            if trades or moved == {"reshard"}:
+            if not self._is_shift(collective, instruction):
                 return Purpose("resharding")
             if strategy := self._of_a_permute(collective, instruction):
                 return Purpose(strategy)
@@ -191,6 +200,17 @@ class _Judge:
         paths = tuple(dict.fromkeys(filter(None, names)))
         is_weight = bool(paths) and self.weights.issuperset(paths) and len(paths) == len(set(names))
         return Purpose("weight gathers" if is_weight else "input gathers", paths)
+
+    def _is_shift(self, collective: Collective, instruction: Instruction) -> bool:
+        """Whether a permute is written, or what the partitioner makes of a roll of what a loop carries.
+
+        Its others exchange what is at the edges of parts, or, where axes trade places, whole parts.
+        """
+        names = set(last_components(collective.op_name or ""))
+        if collective.origin in ("user", "autodiff") or (collective.origin == "unknown" and names <= SENT):
+            return True
+        is_rolled = not names.isdisjoint(ROLLED) and all(source != to for source, to in collective.pairs)
+        return is_rolled and any(self.flow.depends(each, {instruction}) for each in self.flow.operands(instruction))
 
     def _of_a_permute(self, collective: Collective, instruction: Instruction) -> Strategy | None:
         """A stage of matmuls computes what is sent from what was received; a ring passes it on, or adds to it."""

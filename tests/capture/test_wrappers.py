@@ -64,7 +64,9 @@ def test_the_compiled_program_is_the_functions_own(program: Captured, oracles: d
 
 def test_arguments_and_results_have_the_users_names(program: Captured) -> None:
     names = {"model.up.kernel", "model.up.bias", "model.down.kernel", "model.down.bias"}
-    nnx_step = program("wrapped.py:nnx_step", live=False)
+    nnx_step = program("wrapped.py:nnx_step")
+    assert nnx_step.execution is not None
+    assert [output.path for output in nnx_step.execution.outputs] == [value.path for value in nnx_step.outputs]
     assert {value.path for value in nnx_step.arguments} == {*names, "x"}
     assert {value.path for value in nnx_step.outputs} == {*(f"updated {name}" for name in names), "result"}
     gradients = {value.path for value in program("wrapped.py:gradients", live=False).outputs}

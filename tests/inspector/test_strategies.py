@@ -126,6 +126,45 @@ def test_axes_that_trade_places_are_no_pipeline(tmp_path: Path) -> None:
     assert {each.strategy for each in inspect(partitioned).communication if each.kind == PERMUTE} == {"resharding"}
 
 
+ROLLED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("stage",), axis_types=(AxisType.Auto,))
+on = NamedSharding(mesh, P("stage"))
+constrain = jax.lax.with_sharding_constraint
+
+@jax.jit
+def rolled(ws, x):
+    def tick(state, inputs):
+        state = jnp.roll(state, 1, axis=0).at[0].set(inputs)
+        state = constrain(jax.vmap(lambda w, h: jnp.tanh(h @ w))(ws, state), on)
+        return state, state[-1]
+    return jax.lax.scan(tick, constrain(jnp.zeros((4, 2, 8)), on), x)[1]
+
+@jax.jit
+def halved(x, w):
+    def layer(h, w):
+        a, b, c = jnp.split(constrain(h @ w, NamedSharding(mesh, P(None, "stage"))), [12, 24], axis=1)
+        return a + b * c[:, :12], None
+    return jax.lax.scan(layer, x, w)[0]
+
+rolled_inputs = jax.device_put(jnp.ones((4, 8, 8)), on), jnp.ones((6, 2, 8))
+halved_inputs = jnp.ones((8, 12)), jnp.ones((3, 12, 40))
+"""
+
+
+@pytest.mark.parametrize(("function", "shifts"), [("rolled", 1), ("halved", 0)])
+def test_the_partitioner_makes_a_pipeline_of_a_roll_alone(tmp_path: Path, function: str, shifts: int) -> None:
+    """A split that does not end where shards do exchanges edges, of what a loop multiplied as well."""
+    script = tmp_path / "program.py"
+    script.write_text(ROLLED)
+    *_, final = capture(Request(f"{script}:{function}", live=False))
+    found = purposes(final)
+    assert found["pipeline"] == shifts
+    assert set(found) <= {"pipeline", "resharding"}
+
+
 SCANNED = """
 import jax, jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P

@@ -169,6 +169,31 @@ def test_a_script_ends_before_the_first_step(tmp_path: Path) -> None:
     assert file.load(recorded.programs["step"].path or "").complete
 
 
+MAPPED = """
+from functools import partial
+import jax, jax.numpy as jnp
+
+@partial(jax.pmap, axis_name="batch", static_broadcasted_argnums=2)
+def train_step(w, x, rate):
+    gradient = jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+    return w - rate * jax.lax.pmean(gradient, "batch")
+
+count = jax.local_device_count()
+train_step(jnp.ones((count, 4, 4)), jnp.ones((count, 2, 4)), 0.1)
+"""
+
+
+def test_a_mapped_function_has_its_own_name(tmp_path: Path) -> None:
+    """JAX jits one of its own around it."""
+    script = tmp_path / "mapped.py"
+    script.write_text(MAPPED)
+    recorded = Recorded(tmp_path, str(script), options=TraceOptions())
+    compiled = recorded.programs["train_step"].compiled
+    assert compiled.source is not None
+    assert (compiled.source.file, compiled.source.line) == (str(script), 5)
+    assert [argument.path for argument in compiled.arguments] == ["w", "x"]
+
+
 def test_what_was_recorded_outlives_the_process(tmp_path: Path) -> None:
     recorded = _stopped(tmp_path, "kill")
     assert recorded.trace.status == -signal.SIGKILL

@@ -96,7 +96,7 @@ def record(
 def _run(call: Traceable, compiled: Any, request: Request, channel: Channel, workspace: str, table: Table) -> None:
     try:
         inputs = live.inputs_of(call, compiled, request.seed)
-        outputs, execution = live.run(compiled, inputs, request.fingerprints)
+        outputs, execution = live.run(compiled, inputs, call.results or (), request.fingerprints)
     except (TypeError, ValueError, AssertionError, NotImplementedError) as error:
         if failures.user_line(error):
             raise

@@ -13,7 +13,7 @@ from ....parsers.sharding_syntax import gspmd
 from ...ir.array_sharding import ArraySharding
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ...shardings.dataflow import Dataflow, Node
-from ...shardings.explained import wording_of
+from ...shardings.explained import Wording, wording_of
 from ...shardings.spelled import as_spec, from_gspmd
 from ...shardings.table import propagated
 from ..rule import Rule, finding
@@ -35,8 +35,10 @@ class InsertedDetour:
     compiled: Collective | None
 
     def name(self, node: Node) -> str:
-        """A value as one would call it."""
-        return str(wording_of(self.flow).name(node))
+        """A value as one would call it: by its path, or its operation and line."""
+        if node.kind in ("argument", "output"):
+            return str(wording_of(self.flow).name(node))
+        return _at_line(self.report, wording_of(self.flow), node.row)
 
     def finding(self, rule: Rule, message: str, labels: tuple[str, str], then: str, times: int = 1) -> Finding:
         """What a rule says of it: `labels` are for the values on the way, and for the operations that end it."""
@@ -51,7 +53,7 @@ class InsertedDetour:
             axes=(detour.axis.name,),
             related=map(self._place, rows),
             evidence=(
-                (labels[0], ", ".join(self.name(node) for node, _ in detour.nodes[:6])),
+                (labels[0], ", ".join(str(wording_of(self.flow).name(node)) for node, _ in detour.nodes[:6])),
                 (labels[1], ", ".join(str(places.operation(row)[0]) for row in detour.back[:6])),
                 compiled_to(self.compiled, then),
             ),
@@ -66,13 +68,18 @@ class InsertedDetour:
 
 
 def inserted_detours(report: Report, kind: Literal["all-gather", "all-to-all"]) -> Iterator[InsertedDetour]:
-    """The detours for which the partitioner gathers, or moves the axis to another dimension, if the compiler did."""
+    """The detours for which the partitioner gathers, or moves the axis to another dimension, if the compiler did.
+
+    Of those that were compiled to one collective, the first.
+    """
     _, flow = propagated(report.program)
+    seen: set[Collective | None] = {None} if is_compiled(report) else set()
     for detour in detours(report.program):
         if flow is not None and (detour.elsewhere is None) is (kind == "all-gather"):
             compiled = inserted_for(report, flow, detour.nodes, kind, detour.axis.name, detour.source)
-            if compiled is not None or not is_compiled(report):
+            if compiled not in seen:
                 yield InsertedDetour(report, flow, detour, compiled)
+                seen |= {compiled} - {None}
 
 
 def _fix(report: Report, flow: Dataflow, detour: Detour) -> tuple[Fix, int]:
@@ -83,11 +90,20 @@ def _fix(report: Report, flow: Dataflow, detour: Detour) -> tuple[Fix, int]:
     kept = kept_cut(flow, detour, node, dim)
     spec = f"dimension {dim} along {str(detour.axis)!r}" if kept is None else as_spec(kept)
     call, changes = call_to_leave_out(report.program, source, CONSTRAINTS)
-    here = str(name) if call is None else ast.unparse(call[1])
+    here = _at_line(report, wording_of(flow), blamed) if call is None else ast.unparse(call[1])
     if flow.rows[blamed].name == CONSTRAINT:
         title = f"leave out {here}, or let it ask for {spec}{changes}"
         return Fix(title, without_call(report.program, call)), blamed
-    return Fix(f"constrain {here} to {spec}"), blamed
+    what = (
+        f"what the loop{here.removeprefix('while')} carries" if name.primitive == "while" else f"the result of {here}"
+    )
+    return Fix(f"constrain {what} to {spec}"), blamed
+
+
+def _at_line(report: Report, wording: Wording, row: int) -> str:
+    operation, source = wording.places.operation(row)
+    place = source.text(report.script)
+    return f"{operation} at {place}" if place else str(operation)
 
 
 def through_both(report: Report, place: SourcePosition, before: str, after: str) -> Edits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -62,10 +63,11 @@ def inputs_of(call: Traceable, compiled: Any, seed: int) -> Inputs:
     return Inputs(placed, tree, donated, any(map(arg_spec.is_abstract, leaves)))
 
 
-def run(compiled: Any, inputs: Inputs, closely: bool = False) -> tuple[list[Any], Execution]:
+def run(compiled: Any, inputs: Inputs, names: Sequence[str] = (), closely: bool = False) -> tuple[list[Any], Execution]:
     """The last run's outputs, and what the run gave.
 
-    `closely` describes outputs so that they can be compared with those of another program.
+    `names` are what the outputs are called, by their paths unless there is one for each; `closely` describes outputs so
+    that they can be compared with those of another program.
     """
 
     begun = time.perf_counter()
@@ -75,7 +77,8 @@ def run(compiled: Any, inputs: Inputs, closely: bool = False) -> tuple[list[Any]
         outputs, seconds = once(compiled, inputs)
         times.append(round(seconds, 9))
     leaves_out, _ = jax.tree_util.tree_flatten_with_path(outputs)
-    summaries = tuple(_summary(result_path(path), leaf, closely) for path, leaf in leaves_out)
+    paths = names if len(names) == len(leaves_out) else [result_path(path) for path, _ in leaves_out]
+    summaries = tuple(_summary(path, leaf, closely) for path, (_, leaf) in zip(paths, leaves_out, strict=True))
     return [leaf for _, leaf in leaves_out], Execution(summaries, tuple(times), inputs.seeded)
 
 

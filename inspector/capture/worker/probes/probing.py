@@ -57,7 +57,9 @@ class Prober:
             name = f"{index}.{position}"
             here = (*path, name)
             values = [environment.read(atom) for atom in equation.invars]
-            wanted = self.wanted(name, equation, self.manual)
+            # Literals are what the program's text says they are.
+            has_variables = any(not hasattr(atom, "val") for atom in equation.invars)
+            wanted = has_variables and self.wanted(name, equation, self.manual)
             if wanted:
                 self.keep_all(probes, here, "before", values, equation.invars)
             results, inner = self.equation(equation, here, values)

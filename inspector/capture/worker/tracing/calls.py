@@ -147,7 +147,7 @@ class Calls:
     def _of_jitted(self, jitted: Any) -> Callee:
         miss = inspect.unwrap(jitted._cache_miss)
         cells = zip(miss.__code__.co_freevars, miss.__closure__ or (), strict=True)
-        variables = {"": miss.__name__, **{name: cell.cell_contents for name, cell in cells if _is_filled(cell)}}
+        variables = {"": miss.__name__, **{name: cell.cell_contents for name, cell in cells if is_filled(cell)}}
         callee = self._callee_of(variables) or Callee(NO_STATIC, internal=True, is_known_from_start=True)
         setattr(jitted, self._attribute, callee)
         return callee
@@ -186,7 +186,8 @@ def callers(frame: FrameType | None) -> dict[str, Any] | None:
     return None
 
 
-def _is_filled(cell: Any) -> bool:
+def is_filled(cell: Any) -> bool:
+    """Whether a cell of a closure has a value."""
     try:
         cell.cell_contents  # noqa: B018 (it raises where there is nothing)
     except ValueError:

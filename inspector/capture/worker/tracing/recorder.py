@@ -34,6 +34,11 @@ class _State(threading.local):
     compiling: list[Lowering] = field(default_factory=list)
 
 
+def _is_mapped(function: Any) -> bool:
+    """Whether a function is the one that `pmap` makes of the user's."""
+    return getattr(function, "__module__", "") == "jax._src.pmap"
+
+
 class Recorder:
     """Records into a folder of `trace`, from the first program on."""
 
@@ -112,7 +117,7 @@ class Recorder:
             arguments = dict(signature.bind(*args, **kwargs).arguments)
             caller = callers(sys._getframe(2)) or {}
             lowering = Lowering(truth, arguments, seconds, caller)
-            if caller.get("fun") is not None and not is_internal(caller["fun"]):
+            if (function := caller.get("fun")) is not None and (not is_internal(function) or _is_mapped(function)):
                 lowering.wrapped = programs().find_wrapped(sys._getframe(2), caller)
             setattr(computation, self._attribute, lowering)
         return computation

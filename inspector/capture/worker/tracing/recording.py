@@ -97,7 +97,8 @@ class Recording:
             return
         lowering.number = self._count
         self._count += 1
-        lowering.name = str(lowering.arguments.get("fun_name") or programs().module_name(module))
+        written = "" if lowering.wrapped is None else lowering.wrapped.name
+        lowering.name = written or str(lowering.arguments.get("fun_name") or programs().module_name(module))
         self._names[lowering.name] += 1
         count = self._names[lowering.name]
         lowering.id = lowering.name if count == 1 else f"{lowering.name}.{count}"

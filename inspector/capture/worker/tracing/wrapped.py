@@ -6,6 +6,7 @@ The wrapper is on the stack when the function inside it is lowered. Names are th
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from types import FrameType
 from typing import Any, NamedTuple
@@ -16,21 +17,29 @@ from ...protocol.trace import Place
 from .. import failures
 from ..inputs import wrappers
 from ..inputs.callables import parameter_names, signature_of
+from .calls import is_filled
 from .signatures import dynamic_arguments, static_of
 
 LIBRARIES = ("/site-packages/", "/dist-packages/")
 """In the paths of files that are not the user's."""
+
+MAX_CLOSURES = 4
+"""Functions of JAX's own, one in the closure of the other, around the user's."""
 
 MAX_DEPTH = 60
 """Frames in which a wrapper is searched for."""
 
 
 class Wrapped(NamedTuple):
-    """Names of the arguments and results of the function inside, and where the user's function is defined."""
+    """Names of the arguments and results of the function inside, and where the user's function is defined.
+
+    `name` is what the program is called, where JAX calls it otherwise.
+    """
 
     arguments: list[str]
     results: list[str]
     source: Place | None
+    name: str = ""
 
 
 def is_library(file: str) -> bool:
@@ -40,6 +49,8 @@ def is_library(file: str) -> bool:
 
 def find_wrapped(frame: FrameType | None, caller: Mapping[str, Any]) -> Wrapped | None:
     """The call of a wrapper that is on the stack; None where the user calls the jitted function itself."""
+    if failures.is_internal(getattr(getattr(caller.get("fun"), "__code__", None), "co_filename", "")):
+        return _mapped(caller["fun"])
     for _ in range(MAX_DEPTH):
         if frame is None:
             return None
@@ -52,6 +63,20 @@ def find_wrapped(frame: FrameType | None, caller: Mapping[str, Any]) -> Wrapped 
             if found is not None and isinstance(names.get("args"), tuple):
                 return _wrapped(found, names["args"], dict(names.get("kwargs") or {}), caller)
         frame = frame.f_back
+    return None
+
+
+def _mapped(function: Any) -> Wrapped | None:
+    """The user's function in the one that `pmap` jits, which has it in a closure, with the name that JAX notes."""
+    for _ in range(MAX_CLOSURES):
+        cells = getattr(function, "__closure__", None) or ()
+        inside = [cell.cell_contents for cell in cells if is_filled(cell)]
+        for each in inside:
+            info = getattr(each, "debug_info", None)
+            told = re.fullmatch(r"(.+) at (.+):(\d+)", str(getattr(info, "func_src_info", "")))
+            if told is not None:
+                return Wrapped(list(getattr(info, "arg_names", None) or ()), [], Place(told[2], int(told[3])), told[1])
+        function = next((each for each in inside if inspect.isfunction(each)), None)
     return None
 
 
