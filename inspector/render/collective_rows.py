@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..collectives.spelled import argument_of, axes_text, executions_text, kind_text, source_text, types_text
 from ..report import Collective, Report
 from ..units import format_bytes, format_seconds
+from .call_sites import CallSites, call_sites, with_call_site
 
 _INDEX = re.compile(r"(\[\d+\])")
 
@@ -73,13 +74,15 @@ def rows_of(collectives: Iterable[Collective], report: Report) -> tuple[Collecti
     groups: dict[tuple[object, ...], list[Collective]] = {}
     for collective in collectives:
         groups.setdefault(_shown(collective, report), []).append(collective)
-    return tuple(_row(members, report) for members in groups.values())
+    sites = call_sites((each.source for each in report.collectives), report.script)
+    return tuple(_row(members, report, sites) for members in groups.values())
 
 
-def _row(members: list[Collective], report: Report) -> CollectiveRow:
+def _row(members: list[Collective], report: Report, sites: CallSites) -> CollectiveRow:
     first = members[0]
     moved = common_name([argument_of(member) or "" for member in members])
-    source = source_text(first, report)
+    places = {with_call_site(sites, member.source, source_text(member, report)) for member in members}
+    source = places.pop() if len(places) == 1 else source_text(first, report)
     return CollectiveRow(
         count=len(members),
         kind=kind_text(first),

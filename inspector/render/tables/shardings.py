@@ -11,6 +11,7 @@ from ...shardings.conflicts import conflicts
 from ...shardings.explained import why
 from ...shardings.table import values
 from ...units import format_bytes, plural
+from ..call_sites import NO_SITES, CallSites, call_sites, with_call_site
 from ..collective_rows import common_name
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, axis_piece, size_cell
 from ..why_lines import conflict_lines, why_line
@@ -43,7 +44,9 @@ def values_table(
     report: Report, listed: Iterable[ShardedValue], spec: Callable[[ShardedValue], str] | None = None
 ) -> Table:
     """The values that are listed, one by one; `spec` is what each has at a step of the propagation."""
-    return _table([_row(1, value, value.name, report, spec) for value in listed])
+    shown = list(listed)
+    sites = call_sites((value.source for value in shown), report.script)
+    return _table([_row(1, value, value.name, report, spec, sites) for value in shown])
 
 
 def _table(rows: Sequence[Row], heading: str = "", notes: Callable[[], Iterable[Cell]] = tuple) -> Table:
@@ -71,7 +74,12 @@ def _table(rows: Sequence[Row], heading: str = "", notes: Callable[[], Iterable[
 
 
 def _row(
-    count: int, value: ShardedValue, name: str, report: Report, spec: Callable[[ShardedValue], str] | None = None
+    count: int,
+    value: ShardedValue,
+    name: str,
+    report: Report,
+    spec: Callable[[ShardedValue], str] | None = None,
+    sites: CallSites = NO_SITES,
 ) -> Row:
     got = value.spec or "?" if spec is None else spec(value)
     same = Piece(got, "aside" if spec is not None and got != value.spec else "")
@@ -84,7 +92,7 @@ def _row(
         Piece(f"{got} ✗", "error") if value.agrees is False else same,
         str(value.local_type or ("?" if value.requested and not value.spec else value.type)),
         size_cell(value.replicated_bytes),
-        value.source.text(report.script),
+        with_call_site(sites, value.source, value.source.text(report.script)),
     )
     return Row(cells, value)
 
@@ -116,8 +124,10 @@ def _under(rows: Sequence[tuple[int, ShardedValue, str]], report: Report) -> Ite
 def _alike(found: Iterable[ShardedValue], report: Report) -> Iterable[tuple[int, ShardedValue, str]]:
     """Neighbours that differ only in the indices in their names as one, `layers[*]['w']`, in the order of the first."""
     groups: dict[tuple[object, ...], list[tuple[ShardedValue, str]]] = {}
-    for value in found:
-        place = "" if value.role == "argument" else _place(value, report)
+    listed = list(found)
+    sites = call_sites((value.source for value in listed), report.script)
+    for value in listed:
+        place = "" if value.role == "argument" else _place(value, report, sites)
         stem = "".join(part for part, _ in groupby("".join("#" if c.isdigit() else c for c in value.name)))
         key = (value.role, stem, place, value.requested, value.spec, value.type, value.agrees, value.replicated_bytes)
         groups.setdefault(key, []).append((value, place))
@@ -126,8 +136,8 @@ def _alike(found: Iterable[ShardedValue], report: Report) -> Iterable[tuple[int,
         yield len(members), first, f"{common_name([member.name for member, _ in members])}{place}"
 
 
-def _place(value: ShardedValue, report: Report) -> str:
-    line = value.source.text(report.script)
+def _place(value: ShardedValue, report: Report, sites: CallSites = NO_SITES) -> str:
+    line = with_call_site(sites, value.source, value.source.text(report.script))
     return f" ({line})" if line else ""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...report import ProbedValue, Report
 from ...selection.selection import ProbePlace
+from ..call_sites import CallSites, call_sites, with_call_site
 from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell
 from .execution import not_run
 
@@ -28,6 +29,7 @@ def value_sites(report: Report) -> Table:
     iterations = sorted({iteration for found in sites.values() for iteration in found if iteration})
     shown = iterations[:MAX_ITERATIONS]
     wrong = {(d.equation, d.value, d.iteration): d.is_first for d in report.divergences}
+    called_at = call_sites((value.source for value in report.probes), report.script)
     return Table(
         id="sites",
         title="Values",
@@ -40,7 +42,7 @@ def value_sites(report: Report) -> Table:
             *(Column(_name(each), 5, 3, "right") for each in shown),
             Column("from", 10, 4),
         ),
-        rows=tuple(_row(found, shown, report, wrong) for found in sites.values()),
+        rows=tuple(_row(found, shown, report, wrong, called_at) for found in sites.values()),
         empty_text=not_run(report) or "No per-device values recorded; rerun with --probe all.",
         total=len(sites),
         selection=lambda number: ProbePlace(number) if isinstance(number, int) else None,
@@ -56,6 +58,7 @@ def _row(
     shown: Sequence[Iteration],
     report: Report,
     wrong: Mapping[tuple[str, str, Iteration], bool],
+    called_at: CallSites,
 ) -> Row:
     marks = {iteration: _mark(numbers, report, wrong) for iteration, numbers in found.items()}
     first = next((iteration for iteration, is_first in marks.items() if is_first), None)
@@ -65,7 +68,8 @@ def _row(
     sign: Cell = Piece("▲", "error") if first is not None else ""
     counts = [_count(found.get(iteration, ()), report, marks.get(iteration)) for iteration in ((), *shown)]
     name = f"{value.name} = {value.primitive}" if value.probe.path else f"{value.probe.when} {value.name}"
-    cells = (sign, name, axes_cell(value.axes), *counts, value.source.function_text(report.script))
+    place = with_call_site(called_at, value.source, value.source.function_text(report.script))
+    cells = (sign, name, axes_cell(value.axes), *counts, place)
     return Row(cells, found[chosen][-1], minor=True)
 
 

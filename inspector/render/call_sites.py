@@ -1,0 +1,34 @@
+"""Where helpers are called: what tells apart what comes from one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...parsers.source import Frame
+from ..report.position import SourcePosition, own_frames
+
+ARROW = " ← "
+
+CallSites = Mapping[SourcePosition, str]
+NO_SITES: CallSites = {}
+
+
+def call_sites(positions: Iterable[SourcePosition], script: str | None) -> CallSites:
+    """Of positions on a line that is reached by several ways, the line where these part: that which calls a helper."""
+    stacks: dict[tuple[str, int], dict[SourcePosition, tuple[Frame, ...]]] = {}
+    for position in positions:
+        if frames := own_frames(position.stack):
+            stacks.setdefault((frames[0].file, frames[0].line), {})[position] = frames
+    found = {}
+    for group in stacks.values():
+        ways = [[(frame.file, frame.line) for frame in frames] for frames in group.values()]
+        depth = next((n for n, lines in enumerate(zip(*ways, strict=False)) if len(set(lines)) > 1), None)
+        if depth is not None:
+            for position, frames in group.items():
+                found[position] = SourcePosition.exact(frames[depth:]).text(script)
+    return found
+
+
+def with_call_site(sites: CallSites, position: SourcePosition, text: str) -> str:
+    """`line 18 ← line 7 gather`; the text alone where nothing has to be told apart."""
+    return ARROW.join(filter(None, (sites.get(position, ""), text)))
