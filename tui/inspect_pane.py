@@ -16,6 +16,7 @@ from textual.widgets import Static
 from ..inspector.capture.model import Failure, OutputSummary, Value
 from ..inspector.collectives.spelled import axes_text, kind_text
 from ..inspector.diff.passes import PassChange
+from ..inspector.render.variance_lines import entry_lines
 from ..inspector.report import Collective, Confidence, Finding, PlacedMessage, Report, ShardedValue, file_and_line
 from ..inspector.selection.selection import ProbePlace, Selection, SourceLine, StagePlace
 from ..parsers.errors import Problem
@@ -44,7 +45,7 @@ HOW: dict[Confidence, str] = {
 }
 
 
-def place_details(linked: Selection, text: str, width: int) -> Iterator[Content]:
+def place_details(linked: Selection, text: str, width: int, variance: Sequence[Content] = ()) -> Iterator[Content]:
     """What stands at a place that is no collective; `text` is its line."""
     match linked.place:
         case SourceLine(file, line):
@@ -54,6 +55,7 @@ def place_details(linked: Selection, text: str, width: int) -> Iterator[Content]
     yield from line_text(text, width)
     if isinstance(linked.place, StagePlace):
         yield from _stack(linked.stack, "exact" if linked.stack else "none", width)
+    yield from variance
     if linked.collectives:
         yield Content("")
         yield title("collectives of this line")
@@ -87,6 +89,20 @@ def frames(stack: Sequence[Frame], confidence: Confidence, width: int) -> Iterat
         yield line.truncate(width, ellipsis=True)
     if len(stack) > MAX_FRAMES:
         yield Content.styled(f"  {len(stack) - MAX_FRAMES} more", "$aside")
+
+
+def _variance(report: Report | None, selected: Selected, width: int) -> Iterator[Content]:
+    """How axes came into what an equation makes."""
+    text = None if report is None else report.program.jaxpr
+    if report is None or text is None or not isinstance(selected, StagePlace) or selected.stage != "jaxpr":
+        return
+    place = text.equation_at(selected.offset)
+    lines = [] if place is None else list(entry_lines(report, place.id))
+    if lines:
+        yield Content("")
+        yield title("variance")
+    for line in lines:
+        yield from folded(data(line, "$aside" if line.startswith(" ") else ""), width)
 
 
 def _stack(stack: Sequence[Frame], confidence: Confidence, width: int) -> Iterator[Content]:
@@ -161,10 +177,11 @@ class InspectPane(VerticalScroll, can_focus=True):
                 yield Content.styled(words, "$aside")
             case Collective() | SourceLine() | StagePlace():
                 if linked is not None and linked.collective is None:
-                    yield from place_details(linked, self.line, width)
+                    yield from place_details(linked, self.line, width, [*_variance(report, selected, width)])
                 elif linked is not None and linked.collective is not None and report is not None:
                     height = max(self.size.height // 2, 12)
                     yield from collective_details(report, linked.collective, linked.causes, width, height, self._group)
+                    yield from _variance(report, selected, width)
                     yield from _stack(stack, linked.collective.source.confidence, width)
                     yield from line_text(self.line, width)
             case ProbePlace(number):
