@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual import on
@@ -14,39 +13,33 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Footer
 
-from ..inspector.capture.model import STAGES, Capture
+from ..inspector.capture.model import Capture
 from ..inspector.diff.passes import PassChange
 from ..inspector.findings.policy import EVERYTHING, Policy
-from ..inspector.render.finding_facts import where
-from ..inspector.render.tables.value_sites import neighbour
 from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, Report, ShardedValue
 from ..inspector.selection.selection import Place, ProbePlace, SourceLine, StagePlace
 from .analyst import Analyst, View
 from .arrivals import analysed, failing_line, merged, same_entry, waiting_for
-from .collectives_pane import CollectivesPane
 from .diff_screen import DiffScreen
 from .edit_loop import EditLoop
 from .edit_screen import EditScreen
 from .entry_details import Selected
 from .feed import Feed
-from .help import Help
 from .inspect_pane import InspectPane
-from .jumps import Jumps, Stop
+from .navigation import NavigationScreen
 from .overview_pane import OverviewPane
 from .palette import axis_hues
 from .prompt import Prompt, PromptedScreen
-from .row_table import RowTable
 from .search import Searchable
-from .shardings_pane import ShardingsPane
 from .source_pane import SourcePane
 from .stage_pane import StagePane
 from .tab_strip import TabStrip
-from .tables_pane import TABS, TablesPane
+from .tables_pane import TablesPane
 from .text_view import TextView
 from .title_bar import TitleBar
 
 
-class MainScreen(EditScreen):
+class MainScreen(NavigationScreen):
     """Overview and tables above with what is selected beside them, code below. Whatever is selected in one pane, the
     others show what belongs to it; long work is done by the analyst, and what it answers is shown if it is still
     wanted."""
@@ -55,29 +48,13 @@ class MainScreen(EditScreen):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-normal"), (170, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-low"), (32, "-tall")]  # noqa: RUF012
 
-    PANES = (SourcePane, StagePane, InspectPane, TablesPane)
-
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(key, f"table('{name}')", label, show=False) for name, (label, key) in TABS.items()),
-        Binding("tab", "pane(1)", "pane", tooltip="next pane"),
-        Binding("shift+tab", "pane(-1)", "pane before", show=False),
-        Binding("less_than_sign", "next_stage(-1)", "stage before", show=False),
-        Binding("greater_than_sign", "next_stage(1)", "next stage", show=False),
-        Binding("left_square_bracket", "frame(-1)", "inner frame", show=False, tooltip="the frame that was called"),
-        Binding("right_square_bracket", "frame(1)", "outer frame", show=False, tooltip="the caller's frame"),
-        Binding("c", "next_collective", "next collective", show=False, tooltip="the next collective of this line"),
-        Binding("comma", "step_in(-1)", "step back", show=False, tooltip="the group, or the iteration, before"),
-        Binding("full_stop", "step_in(1)", "step", show=False, tooltip="the next group, or the next iteration"),
-        Binding("ctrl+o,alt+left", "jump(-1)", "jump back", show=False),
-        Binding("ctrl+i,alt+right", "jump(1)", "jump forward", show=False, tooltip="forward, after a jump back"),
         PromptedScreen.ZOOM,
         Binding("s", "save", "save", show=False),
         *PromptedScreen.LAST,
     ]
 
-    capture: reactive[Capture] = reactive(Capture())
     waiting: reactive[str] = reactive(waiting_for(Capture(), None))
-    stage = reactive("")
 
     def __init__(
         self,
@@ -87,14 +64,9 @@ class MainScreen(EditScreen):
         loop: EditLoop | None = None,
     ) -> None:
         super().__init__(feed, policy, loop)
-        self._program = feed.latest
         self._analyst = Analyst(self.post_message, policy, improve)
         self._reported: Capture | None = None
-        self._stage_chosen = False
         self._place_chosen = False
-        self._place_to_show: StagePlace | None = None
-        self._frame = 0
-        self._jumps = Jumps()
 
     def compose(self) -> ComposeResult:
         yield TitleBar().data_bind(
@@ -132,18 +104,18 @@ class MainScreen(EditScreen):
 
     @on(Feed.Arrived)
     def _arrived(self) -> None:
-        before, self._program = self.capture, self._feed.take()
-        if self.took_another_run() and self._program.capture.failure is not None:
+        before, self.program = self.capture, self._feed.take()
+        if self.took_another_run() and self.program.capture.failure is not None:
             self._place_chosen = False
-        self.capture = self._program.capture
-        if self._program.script is not None and before.script_text is not self.capture.script_text:
-            self.query_one(SourcePane).show(self._program.script, captured=True)
+        self.capture = self.program.capture
+        if self.program.script is not None and before.script_text is not self.capture.script_text:
+            self.query_one(SourcePane).show(self.program.script, captured=True)
         if (failing := failing_line(self.capture)) is not None and before.failure is None:
             self.query_one(SourcePane).link(frozenset({failing.line}), failing.line)
-        if not self._stage_chosen and self.capture.stages:
+        if not self.stage_chosen and self.capture.stages:
             self.stage = self.capture.stages[-1].name
         if analysed(self.capture) != analysed(before) or self.report is None:
-            self._analyst.report(self._program)
+            self._analyst.report(self.program)
         self.settle()
 
     def settle(self) -> None:
@@ -175,7 +147,7 @@ class MainScreen(EditScreen):
                     self.query_one(InspectPane).line = view.line
                 self.linked = view.linked
                 self._show_source(view)
-                if view.place is not None and view.place == self._place_to_show and view.place.stage == self.stage:
+                if view.place is not None and view.place == self.place_to_show and view.place.stage == self.stage:
                     pane.view.go_to(pane.view.index.line_at(view.place.offset))
 
     @on(Analyst.Asked)
@@ -193,22 +165,22 @@ class MainScreen(EditScreen):
 
     @on(TextView.Moved, "#source-text")
     def _source_moved(self, event: TextView.Moved) -> None:
-        self._select(SourceLine(event.view.source.name, event.line + 1))
+        self.select(SourceLine(event.view.source.name, event.line + 1))
 
     @on(TextView.Moved, "#stage-text")
     def _stage_moved(self, event: TextView.Moved) -> None:
-        self._place_to_show = None
-        self._select(StagePlace(self.stage, event.view.lines.first_byte(event.line)))
+        self.place_to_show = None
+        self.select(StagePlace(self.stage, event.view.lines.first_byte(event.line)))
 
     @on(TablesPane.Picked)
     def _picked(self, event: TablesPane.Picked) -> None:
-        self._place_to_show = event.what if isinstance(event.what, StagePlace) else None
+        self.place_to_show = event.what if isinstance(event.what, StagePlace) else None
         # A row of values is in the iteration to which one has stepped.
         stays = event.opened and isinstance(event.what, ProbePlace) and isinstance(self.selected, ProbePlace)
         if not stays:
-            self._select(event.what)
+            self.select(event.what)
         if event.opened:
-            self._jumps.leave(self._here)
+            self.jumps.leave(self.here)
             if isinstance(event.what, Finding):
                 self.read(event.what)
             elif isinstance(event.what, PassChange):
@@ -218,7 +190,7 @@ class MainScreen(EditScreen):
 
     def show_code(self, what: Selected) -> None:
         if not isinstance(what, ProbePlace):
-            self._select(what)
+            self.select(what)
         match what:
             case Collective(stage=stage) | StagePlace(stage=stage) | ShardedValue(stage=stage):
                 self.action_stage(stage)
@@ -229,7 +201,7 @@ class MainScreen(EditScreen):
             case Finding():
                 self.action_source()
             case PlacedMessage(source=source) if source.frame is not None:
-                self._select(SourceLine(source.frame.file, source.frame.line))
+                self.select(SourceLine(source.frame.file, source.frame.line))
                 self.action_source()
 
     @on(TabStrip.Picked)
@@ -240,7 +212,7 @@ class MainScreen(EditScreen):
             self.action_stage(event.tab)
 
     def watch_selected(self, selected: Selected | None) -> None:
-        self._frame = 0
+        self.frame_number = 0
         self.query_one(InspectPane).line = self._line_of(selected)
 
     def watch_stage(self, stage: str) -> None:
@@ -258,7 +230,8 @@ class MainScreen(EditScreen):
         if not isinstance(self.focused, Widget) or not self.query_one(Prompt).has_focus_within:
             self.set_class(in_source or in_stage, "-code")
 
-    def _select(self, what: Selected) -> None:
+    def select(self, what: Selected) -> None:
+        """Select an entry, and ask for what belongs to it."""
         self._place_chosen = True
         self.selected = what
         if isinstance(what, Place):
@@ -299,131 +272,6 @@ class MainScreen(EditScreen):
     @property
     def _hues(self) -> dict[str, str]:
         return dict(axis_hues(self.report.meshes)) if self.report is not None else {}
-
-    # What the keys do
-
-    @property
-    def _here(self) -> Stop:
-        focus = None if self.focused is None else self.focused.id
-        return Stop(self.query_one(TablesPane).chosen, self.stage, self.selected, focus)
-
-    def action_jump(self, direction: int) -> None:
-        """Go back to where one was before a jump, or forward again."""
-        stop = self._jumps.back(self._here) if direction < 0 else self._jumps.forward(self._here)
-        if stop is None:
-            return
-        self.query_one(TablesPane).chosen = stop.tab
-        self.stage = stop.stage
-        if stop.selected is not None:
-            self._place_to_show = stop.selected if isinstance(stop.selected, StagePlace) else None
-            self._select(stop.selected)
-        if stop.focus is not None:
-            self._focus(self.query_one(f"#{stop.focus}"))
-
-    def action_stage(self, name: str) -> None:
-        """Show a stage."""
-        self._stage_chosen = True
-        self.remove_class("-source")
-        self.stage = name
-        if self.query_one(StagePane).view.display:
-            self._focus(self.query_one(StagePane).view)
-
-    def action_next_stage(self, direction: int) -> None:
-        """Show the stage after the one that is shown, or before it."""
-        names = list(STAGES)
-        here = names.index(self.stage) if self.stage in names else 0
-        self._stage_chosen = True
-        self.stage = names[(here + direction) % len(names)]
-
-    def action_source(self) -> None:
-        """Go to the source."""
-        self.add_class("-source")
-        self._focus(self.query_one(SourcePane).view)
-
-    def action_table(self, name: str) -> None:
-        """Show a table, and select what its cursor is on."""
-        pane = self.query_one(TablesPane)
-        self._jumps.leave(self._here)
-        pane.chosen = name
-        self._focus(pane.shown)
-        pane.select()
-
-    def places(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        """Where the palette leads: the stages and the findings."""
-        for name, kind in STAGES.items():
-            yield f"stage {kind.label}", partial(self.action_stage, name)
-        for found in () if self.report is None else self.report.findings:
-            yield f"{found.rule} {found.slug}  {where(found)}", partial(self._go_to_finding, found)
-
-    def _go_to_finding(self, finding: Finding) -> None:
-        self.query_one(TablesPane).go_to("findings", finding)
-        self.action_table("findings")
-
-    def action_pane(self, direction: int) -> None:
-        """Go to the next pane."""
-        source, stage = self.query_one(SourcePane).view, self.query_one(StagePane)
-        code = stage.view if stage.view.display else stage.notice_view
-        order: list[Widget] = [self.query_one(TablesPane).shown, self.query_one(InspectPane), source, code]
-        here = next((number for number, one in enumerate(order) if one.has_focus), -1 if direction > 0 else 0)
-        there = order[(here + direction) % len(order)]
-        self.set_class(there is source, "-source")
-        self._focus(there)
-
-    def _focus(self, widget: Widget) -> None:
-        """Give a pane the focus; what a narrow screen hides must be shown first."""
-        code = widget in self.query_one("#lower").walk_children()
-        self.set_class(code, "-code")
-        if self.maximized is not None and self.maximized not in widget.ancestors_with_self:
-            self.minimize()
-        widget.focus()
-
-    def action_frame(self, direction: int) -> None:
-        """Show the line that called, or that was called."""
-        stack = self.linked.stack if self.linked is not None else ()
-        if stack:
-            self._frame = min(max(self._frame + direction, 0), len(stack) - 1)
-            self.action_show_frame(self._frame)
-
-    def action_show_frame(self, number: int) -> None:
-        """Show the file and the line of one frame of the selected stack."""
-        stack = self.linked.stack if self.linked is not None else ()
-        if number < len(stack) and (source := self._program.file(stack[number].file)) is not None:
-            pane = self.query_one(SourcePane)
-            pane.show(source, captured=source.captured)
-            pane.link(frozenset({stack[number].line}), stack[number].line)
-        else:
-            self.notify("The file is not there.", severity="warning")
-
-    def action_step_in(self, direction: int) -> None:
-        """Show the next group of a collective, or a value in the next iteration."""
-        report, selected = self.report, self.selected
-        if not isinstance(selected, ProbePlace) or report is None:
-            self.query_one(InspectPane).step(direction)
-        elif (number := neighbour(report.probes, selected.number, direction)) is not None:
-            self._select(ProbePlace(number))
-
-    def action_next_collective(self) -> None:
-        """Select the next of the collectives that share the line of what is selected."""
-        linked = self.linked
-        if linked is None or not linked.collectives:
-            self.notify("No collective is linked to this line.")
-            return
-        found = linked.collectives
-        here = found.index(linked.collective) if linked.collective in found else -1
-        self._jumps.leave(self._here)
-        self._select(found[(here + 1) % len(found)])
-
-    def action_help(self) -> None:
-        """Show what the keys do."""
-        sections = (
-            ("everywhere", (*PromptedScreen.BINDINGS, *EditScreen.BINDINGS, *MainScreen.BINDINGS)),
-            ("in a text", TextView.BINDINGS),
-            ("in a table", (*RowTable.BINDINGS, *OverviewPane.BINDINGS)),
-            ("in the collectives", CollectivesPane.BINDINGS),
-            ("in what is selected", InspectPane.BINDINGS),
-            ("in the shardings", ShardingsPane.BINDINGS),
-        )
-        self.app.push_screen(Help(sections))
 
     @property
     def line(self) -> str:

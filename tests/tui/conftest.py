@@ -13,7 +13,7 @@ from shardscope.tui.source_pane import SourcePane
 from shardscope.tui.stage_pane import StagePane
 from textual.pilot import Pilot
 
-IDLE_WAIT_S = 300
+IDLE_WAIT_S = 12
 """Tenths of a second to wait for what has to come."""
 
 

@@ -99,6 +99,10 @@ class Probed:
     seconds: float = 0.0
 
 
+ROUNDINGS = 4096
+"""How many units in the last place, of the largest element, may come from another order of summing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Apart:
     """A value of one device that is not what a run on one device gives, beyond rounding.

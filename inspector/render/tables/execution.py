@@ -7,7 +7,7 @@ from itertools import groupby
 from statistics import median
 
 from ...capture.model import Execution, OutputSummary
-from ...capture.protocol.values import Apart, Probe, Reference, Timing
+from ...capture.protocol.values import ROUNDINGS, Apart, Probe, Reference, Timing
 from ...report import Divergence, ProbedValue, Report
 from ...units import format_seconds, plural
 from ...values.elements import array_lines, coordinates_text
@@ -261,16 +261,23 @@ TITLE = "Against a run on one device"
 
 
 def reference(report: Report) -> Table:
-    """The first values that differ; or that none does."""
+    """The first value that differs in program order, then the others, farthest off first; or that none does."""
     found = report.capture.reference
     differs = () if found is None or found.undefined is not None else found.differs
     values = {(v.probe.path, v.probe.when, v.probe.position): v for v in report.probes}
-    pairs = [(apart, values.get((apart.path, apart.when, apart.position))) for apart in differs]
+    ranked = [*differs[:1], *sorted(differs[1:], key=lambda apart: -apart.distance)]
+    pairs = [(apart, values.get((apart.path, apart.when, apart.position))) for apart in ranked]
     return Table(
         id="reference",
         title="One device",
-        columns=titled("", "when", "iteration", "device at", "off by", "from"),
-        rows=tuple(Row(_apart_cells(apart, value, report.script), apart) for apart, value in pairs),
+        columns=titled("", "", "when", "iteration", "device at", "off by", "from"),
+        rows=tuple(
+            Row(
+                (Piece("▲ first", "error") if apart is ranked[0] else "", *_apart_cells(apart, value, report.script)),
+                apart,
+            )
+            for apart, value in pairs
+        ),
         heading="" if found is None else _heading(found),
         empty_text="" if found is None else _empty(found),
         most=8,
@@ -281,7 +288,9 @@ def reference(report: Report) -> Table:
 def _heading(found: Reference) -> str:
     if found.undefined is not None or not found.differs:
         return TITLE
-    return f"{TITLE}: {len(found.differs)} of {plural(found.compared, 'value')} differ, in program order"
+    return (
+        f"{TITLE}: {len(found.differs)} of {plural(found.compared, 'value')} differ, the farthest off after the first"
+    )
 
 
 def _empty(found: Reference) -> str:
@@ -296,6 +305,6 @@ def _apart_cells(apart: Apart, value: ProbedValue | None, script: str | None) ->
         apart.when,
         ", ".join(map(str, apart.iteration)),
         ", ".join(map(str, apart.coordinates)),
-        "far off" if apart.distance > 1e100 else f"{apart.distance:.3g} units in the last place",
+        "far off" if apart.distance > 1e100 else f"{apart.distance / ROUNDINGS:.3g}× what rounding may do",
         "" if value is None else value.source.text(script),
     )

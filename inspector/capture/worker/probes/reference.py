@@ -19,6 +19,7 @@ from jax import lax
 from jax.sharding import Mesh
 
 from ....catalog.spellings import CONSTRAINTS, rule_of
+from ...protocol.values import ROUNDINGS
 from ..inputs.context import set_mesh
 from ..program import structure
 from ..program.avals import entries
@@ -26,9 +27,6 @@ from ..subject import meshes_in_context
 from .equations import bind
 from .probing import Prober
 from .sites import Mapped, Path
-
-ROUNDINGS = 4096
-"""How many units in the last place, of the largest element, may come from another order of summing."""
 
 
 class Alone(Prober):

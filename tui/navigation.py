@@ -1,0 +1,207 @@
+"""The part of the main screen that goes from pane to pane, from stage to stage, and along what is linked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from ..inspector.capture.model import STAGES, Capture
+from ..inspector.findings.policy import EVERYTHING, Policy
+from ..inspector.render.finding_facts import where
+from ..inspector.render.tables.value_sites import neighbour
+from ..inspector.report import Finding
+from ..inspector.selection.selection import ProbePlace, StagePlace
+from .collectives_pane import CollectivesPane
+from .edit_loop import EditLoop
+from .edit_screen import EditScreen
+from .entry_details import Selected
+from .feed import Feed
+from .help import Help
+from .inspect_pane import InspectPane
+from .jumps import Jumps, Stop
+from .overview_pane import OverviewPane
+from .prompt import PromptedScreen
+from .row_table import RowTable
+from .shardings_pane import ShardingsPane
+from .source_pane import SourcePane
+from .stage_pane import StagePane
+from .tables_pane import TABS, TablesPane
+from .text_view import TextView
+
+
+class NavigationScreen(EditScreen):
+    """Has the panes, and knows which stage is shown and where one has been."""
+
+    PANES = (SourcePane, StagePane, InspectPane, TablesPane)
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(key, f"table('{name}')", label, show=False) for name, (label, key) in TABS.items()),
+        Binding("tab", "pane(1)", "pane", tooltip="next pane"),
+        Binding("shift+tab", "pane(-1)", "pane before", show=False),
+        Binding("less_than_sign", "next_stage(-1)", "stage before", show=False),
+        Binding("greater_than_sign", "next_stage(1)", "next stage", show=False),
+        Binding("left_square_bracket", "frame(-1)", "inner frame", show=False, tooltip="the frame that was called"),
+        Binding("right_square_bracket", "frame(1)", "outer frame", show=False, tooltip="the caller's frame"),
+        Binding("c", "next_collective", "next collective", show=False, tooltip="the next collective of this line"),
+        Binding("o", "next_linked", "next linked line", show=False, tooltip="the next line that belongs to it"),
+        Binding("comma", "step_in(-1)", "step back", show=False, tooltip="the group, or the iteration, before"),
+        Binding("full_stop", "step_in(1)", "step", show=False, tooltip="the next group, or the next iteration"),
+        Binding("ctrl+o,alt+left", "jump(-1)", "jump back", show=False),
+        Binding("ctrl+i,alt+right", "jump(1)", "jump forward", show=False, tooltip="forward, after a jump back"),
+    ]
+
+    capture: reactive[Capture] = reactive(Capture())
+    stage = reactive("")
+
+    def __init__(self, feed: Feed, policy: Policy = EVERYTHING, loop: EditLoop | None = None) -> None:
+        super().__init__(feed, policy, loop)
+        self.program = feed.latest
+        self.stage_chosen = False
+        self.place_to_show: StagePlace | None = None
+        self.frame_number = 0
+        self.jumps = Jumps()
+
+    def select(self, what: Selected) -> None:
+        """Select an entry."""
+        raise NotImplementedError
+
+    @property
+    def here(self) -> Stop:
+        """Where one is."""
+        focus = None if self.focused is None else self.focused.id
+        return Stop(self.query_one(TablesPane).chosen, self.stage, self.selected, focus)
+
+    def action_jump(self, direction: int) -> None:
+        """Go back to where one was before a jump, or forward again."""
+        stop = self.jumps.back(self.here) if direction < 0 else self.jumps.forward(self.here)
+        if stop is None:
+            return
+        self.query_one(TablesPane).chosen = stop.tab
+        self.stage = stop.stage
+        if stop.selected is not None:
+            self.place_to_show = stop.selected if isinstance(stop.selected, StagePlace) else None
+            self.select(stop.selected)
+        if stop.focus is not None:
+            self.focus_pane(self.query_one(f"#{stop.focus}"))
+
+    def action_stage(self, name: str) -> None:
+        """Show a stage."""
+        self.stage_chosen = True
+        self.remove_class("-source")
+        self.stage = name
+        if self.query_one(StagePane).view.display:
+            self.focus_pane(self.query_one(StagePane).view)
+
+    def action_next_stage(self, direction: int) -> None:
+        """Show the stage after the one that is shown, or before it."""
+        names = list(STAGES)
+        here = names.index(self.stage) if self.stage in names else 0
+        self.stage_chosen = True
+        self.stage = names[(here + direction) % len(names)]
+
+    def action_source(self) -> None:
+        """Go to the source."""
+        self.add_class("-source")
+        self.focus_pane(self.query_one(SourcePane).view)
+
+    def action_table(self, name: str) -> None:
+        """Show a table, and select what its cursor is on."""
+        pane = self.query_one(TablesPane)
+        self.jumps.leave(self.here)
+        pane.chosen = name
+        self.focus_pane(pane.shown)
+        pane.select()
+
+    def places(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        """Where the palette leads: the stages and the findings."""
+        for name, kind in STAGES.items():
+            yield f"stage {kind.label}", partial(self.action_stage, name)
+        for found in () if self.report is None else self.report.findings:
+            yield f"{found.rule} {found.slug}  {where(found)}", partial(self._go_to_finding, found)
+
+    def _go_to_finding(self, finding: Finding) -> None:
+        self.query_one(TablesPane).go_to("findings", finding)
+        self.action_table("findings")
+
+    def action_pane(self, direction: int) -> None:
+        """Go to the next pane."""
+        source, stage = self.query_one(SourcePane).view, self.query_one(StagePane)
+        code = stage.view if stage.view.display else stage.notice_view
+        order: list[Widget] = [self.query_one(TablesPane).shown, self.query_one(InspectPane), source, code]
+        here = next((number for number, one in enumerate(order) if one.has_focus), -1 if direction > 0 else 0)
+        there = order[(here + direction) % len(order)]
+        self.set_class(there is source, "-source")
+        self.focus_pane(there)
+
+    def focus_pane(self, widget: Widget) -> None:
+        """Give a pane the focus; what a narrow screen hides must be shown first."""
+        code = widget in self.query_one("#lower").walk_children()
+        self.set_class(code, "-code")
+        if self.maximized is not None and self.maximized not in widget.ancestors_with_self:
+            self.minimize()
+        widget.focus()
+
+    def action_frame(self, direction: int) -> None:
+        """Show the line that called, or that was called."""
+        stack = self.linked.stack if self.linked is not None else ()
+        if stack:
+            self.frame_number = min(max(self.frame_number + direction, 0), len(stack) - 1)
+            self.action_show_frame(self.frame_number)
+
+    def action_show_frame(self, number: int) -> None:
+        """Show the file and the line of one frame of the selected stack."""
+        stack = self.linked.stack if self.linked is not None else ()
+        if number < len(stack) and (source := self.program.file(stack[number].file)) is not None:
+            pane = self.query_one(SourcePane)
+            pane.show(source, captured=source.captured)
+            pane.link(frozenset({stack[number].line}), stack[number].line)
+        else:
+            self.notify("The file is not there.", severity="warning")
+
+    def action_next_linked(self) -> None:
+        """Go to the next of the lines that belong to what is selected, in the text that has the focus or the stage."""
+        view = self.focused if isinstance(self.focused, TextView) else self.query_one(StagePane).view
+        if not view.linked:
+            self.notify("No line of this text belongs to what is selected.")
+            return
+        view.go_to(min((line for line in view.linked if line > view.cursor), default=min(view.linked)))
+
+    def action_step_in(self, direction: int) -> None:
+        """Show the next group of a collective, or a value in the next iteration."""
+        report, selected = self.report, self.selected
+        if not isinstance(selected, ProbePlace) or report is None:
+            self.query_one(InspectPane).step(direction)
+        elif (number := neighbour(report.probes, selected.number, direction)) is not None:
+            self.select(ProbePlace(number))
+
+    def action_next_collective(self) -> None:
+        """Select the next of the collectives that share the line of what is selected."""
+        linked = self.linked
+        if linked is None or not linked.collectives:
+            self.notify("No collective is linked to this line.")
+            return
+        found = linked.collectives
+        here = found.index(linked.collective) if linked.collective in found else -1
+        self.jumps.leave(self.here)
+        self.select(found[(here + 1) % len(found)])
+
+    def action_help(self) -> None:
+        """Show what the keys do."""
+        self.app.push_screen(Help(self.key_sections()))
+
+    @classmethod
+    def key_sections(cls) -> Sequence[tuple[str, Sequence[BindingType]]]:
+        """All keys, by where they work."""
+        return (
+            ("everywhere", (*PromptedScreen.BINDINGS, *EditScreen.BINDINGS, *NavigationScreen.BINDINGS, *cls.BINDINGS)),
+            ("in a text", TextView.BINDINGS),
+            ("in a table", (*RowTable.BINDINGS, *OverviewPane.BINDINGS)),
+            ("in the collectives", CollectivesPane.BINDINGS),
+            ("in what is selected", InspectPane.BINDINGS),
+            ("in the shardings", ShardingsPane.BINDINGS),
+        )
