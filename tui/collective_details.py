@@ -8,6 +8,7 @@ from dataclasses import replace
 from textual.content import Content
 
 from ..inspector.collectives.spelled import executions_text, groups_text, kind_text, mesh_of, types_text
+from ..inspector.cost.places import machine_of
 from ..inspector.render.tables.cost import term_text
 from ..inspector.render.why_lines import cause_line, remedy_line
 from ..inspector.report import Collective, CollectiveCause, Report
@@ -17,6 +18,7 @@ from .mesh_grid import Picture, draw, traffic_of
 from .painted import axes_content, data, fact, folded, title
 from .palette import axis_hues
 from .stage_pane import label_of
+from .torus_grid import TorusGrid
 
 MAX_CAUSES = 4
 """Operations of a merged collective that are listed."""
@@ -45,6 +47,9 @@ def collective_details(
     subject = report.capture.subject
     devices = (subject.device_assignment if subject is not None else ()) or tuple(range(mesh.size))
     yield from draw(Picture(mesh, traffic, devices, hues, width, height))
+    machine = machine_of(report.program)
+    if machine is not None and machine.chip.platform != "gpu":
+        yield from TorusGrid(machine, traffic, devices).lines(width, height)
     if len(traffic.groups) > 1 or collective.pairs:
         yield Content("")
         yield from group_lines(traffic, devices, width)

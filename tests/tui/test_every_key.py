@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from shardscope.inspector.capture.model import Capture, PassSnapshot, Stage
 from shardscope.tui.inspect_pane import InspectPane
 from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.prompt import Prompt
@@ -15,8 +13,7 @@ from textual.binding import Binding
 
 from ..conftest import SampleCapture
 from .conftest import Driver, Opened
-from .test_looks import kept
-from .test_targets import on_tpus
+from .test_looks import kept, with_everything
 
 Sees = Callable[[MainScreen], object]
 
@@ -125,16 +122,6 @@ ELSEWHERE = {
     "in what is selected": dict.fromkeys(("shift+left", "shift+right", "shift+up", "shift+down"), "test_arrays_move"),
 }
 """Keys that other tests try."""
-
-
-def with_everything(capture: Capture) -> Capture:
-    """A program that has every tab: on a target, with a pass."""
-    texts = {each.name: each for each in capture.stages}
-    passes = tuple(
-        PassSnapshot("p", name, Stage("hlo", "hlo", texts[stage].source), changes)
-        for name, stage, changes in (("before", "hlo-before", False), ("spmd-partitioning", "hlo-spmd", True))
-    )
-    return replace(on_tpus(capture), passes=passes)
 
 
 def test_every_key_is_listed() -> None:

@@ -12,11 +12,15 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.file import load
-from shardscope.inspector.capture.model import Capture, Failure, Stage
+from shardscope.inspector.capture.model import Capture, Device, Failure, PassSnapshot, Stage
+from shardscope.inspector.capture.protocol.trace import CompiledProgram, Place, ProcessStarted
 from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.traces.trace import Process, Trace
+from shardscope.inspector.traces.trace import Program as TracedProgram
 from shardscope.parsers.source import Source
-from shardscope.tui.app import DiffApp, ShardscopeApp, ThemedApp
+from shardscope.tui.app import DiffApp, ShardscopeApp, ThemedApp, TraceApp
+from shardscope.tui.feed import Feed
 from shardscope.tui.main_screen import MainScreen
 
 from .conftest import Driver
@@ -69,6 +73,24 @@ channel_id=1, to_apply=%add
 
 def kept() -> Capture:
     return load(KEPT)
+
+
+def on_tpus(capture: Capture) -> Capture:
+    """The same program as if it ran on eight TPUs: the model needs no more than to know where they are."""
+    subject = capture.subject
+    assert subject is not None
+    devices = tuple(Device(number, (number % 2, number // 2 % 2, number // 4)) for number in range(8))
+    return replace(capture, subject=replace(subject, target="tpu:v5p:2x2x2", device_kind="TPU v5", devices=devices))
+
+
+def with_everything(capture: Capture) -> Capture:
+    """A program that has every tab: on a target, with a pass."""
+    texts = {each.name: each for each in capture.stages}
+    passes = tuple(
+        PassSnapshot("p", name, Stage("hlo", "hlo", texts[stage].source), changes)
+        for name, stage, changes in (("before", "hlo-before", False), ("spmd-partitioning", "hlo-spmd", True))
+    )
+    return replace(on_tpus(capture), passes=passes)
 
 
 def of_text(text: str) -> Capture:
@@ -133,3 +155,38 @@ async def test_a_diff(size: tuple[int, int], update: bool) -> None:
     async with opened(DiffApp(diff(*(inspect(of_text(each)) for each in (LARGE_MESH, text)))), size) as driver:
         await driver.until(lambda: "bf16" in driver.text and "search" in driver.text)
         compare("diff", size, await settled(driver), update=update)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_target(size: tuple[int, int], update: bool) -> None:
+    async with opened(ShardscopeApp((with_everything(kept()),)), size) as driver:
+        await driver.ready()
+        for name, keys in (("timeline", ("i",)), ("passes", ("P",)), ("target", ("3",))):
+            await driver.press(*keys)
+            compare(name, size, await settled(driver), update=update)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_targets_side_by_side(size: tuple[int, int], update: bool) -> None:
+    app = ShardscopeApp((kept(),), others=[Feed((on_tpus(kept()),), lambda: None)])
+    async with opened(app, size) as driver:
+        await driver.ready()
+        await driver.press("T")
+        await driver.until(lambda: "est." in driver.text)
+        compare("side-by-side", size, await settled(driver), update=update)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_list_of_a_trace(size: tuple[int, int], update: bool) -> None:
+    where = Place("/tmp/train.py", 12)
+    step = CompiledProgram(1, "step", "step", source=where, devices=8, lower_seconds=0.25, compile_seconds=1.25)
+    init = CompiledProgram(2, "init", "init", source=where, compile_seconds=0.125)
+    programs = (
+        TracedProgram(0, step, 3, {"all-reduce": 2, "all-gather": 4}, 4096, None),
+        TracedProgram(0, init, 1, {}, 0, None),
+    )
+    process = Process(ProcessStarted(7, ("train.py",), "3.11.7", 0.0), seconds=2.5)
+    found = Trace(("python", "train.py"), (process,), programs, status=0, seconds=2.5)
+    async with opened(TraceApp(found, lambda program: None), size) as driver:  # type: ignore[arg-type]
+        await driver.until(lambda: "jit_step" in driver.text)
+        compare("trace", size, await settled(driver), update=update)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from shardscope.inspector.capture.model import Capture, Device
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.feed import Feed
 from shardscope.tui.inspect_pane import InspectPane
@@ -15,14 +12,7 @@ from textual.widgets import Static
 from tests.conftest import SampleCapture
 
 from .conftest import Driver, Opened
-
-
-def on_tpus(capture: Capture) -> Capture:
-    """The same program as if it ran on eight TPUs: the model needs no more than to know where they are."""
-    subject = capture.subject
-    assert subject is not None
-    devices = tuple(Device(number, (number % 2, number // 2 % 2, number // 4)) for number in range(8))
-    return replace(capture, subject=replace(subject, target="tpu:v5p:2x2x2", device_kind="TPU v5", devices=devices))
+from .test_looks import on_tpus
 
 
 async def test_what_it_costs(opened: Opened, sample: SampleCapture) -> None:
