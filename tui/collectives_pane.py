@@ -79,6 +79,7 @@ class CollectivesPane(Vertical):
         """List what runs, or what was written."""
         found = [] if self.report is None else programs(self.report)
         self.wanted = next((stage for stage in found if stage != self._program), "")
+        self.table.move_to(self.table.cursor)
 
     @property
     def _program(self) -> str | None:

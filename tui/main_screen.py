@@ -131,7 +131,10 @@ class MainScreen(NavigationScreen):
             self.tell_what_changed(self.report)
         self.query_one(SourcePane).mark(self.report.collectives, self._hues)
         self.selected = same_entry(self.selected, self.report)
-        if not self._place_chosen and (first := self.query_one(OverviewPane).first) is not None:
+        tables = self.query_one(TablesPane)
+        if not self._place_chosen and tables.chosen != "overview":
+            self.call_after_refresh(tables.select)  # a tab that was opened before it had rows
+        elif not self._place_chosen and (first := self.query_one(OverviewPane).first) is not None:
             self.selected = first
         self._ask()
 

@@ -164,6 +164,8 @@ class ShardingsPane(Vertical):
         """List other values."""
         names = list(FILTERS)
         self.choice = replace(self.choice, shown=names[(names.index(self.choice.shown) + 1) % len(names)])
+        table = self.query_one(RowTable)
+        table.move_to(table.cursor)
 
     def action_step(self, direction: int) -> None:
         """Go to another step of the propagation; the first time all steps are read."""

@@ -135,7 +135,8 @@ def amount_text(amount: Metric, *, seconds: bool = False) -> str:
     """`1 MiB → 2 MiB (+100 %)`."""
     sides = (amount.before, amount.after)
     one, other = (
-        "none" if side is None else format_seconds(side) if seconds else format_bytes(round(side)) for side in sides
+        "not known" if side is None else format_seconds(side) if seconds else format_bytes(round(side))
+        for side in sides
     )
     if amount.before and amount.after is not None:
         ratio = amount.after / amount.before

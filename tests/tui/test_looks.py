@@ -172,7 +172,7 @@ async def test_targets_side_by_side(size: tuple[int, int], update: bool) -> None
     async with opened(app, size) as driver:
         await driver.ready()
         await driver.press("T")
-        await driver.until(lambda: "est." in driver.text)
+        await driver.until(lambda: "bound by" in driver.text)
         compare("side-by-side", size, await settled(driver), update=update)
 
 
@@ -188,5 +188,5 @@ async def test_the_list_of_a_trace(size: tuple[int, int], update: bool) -> None:
     process = Process(ProcessStarted(7, ("train.py",), "3.11.7", 0.0), seconds=2.5)
     found = Trace(("python", "train.py"), (process,), programs, status=0, seconds=2.5)
     async with opened(TraceApp(found, lambda program: None), size) as driver:  # type: ignore[arg-type]
-        await driver.until(lambda: "jit_step" in driver.text)
+        await driver.until(lambda: "train.py" in driver.text and "init" in driver.text)
         compare("trace", size, await settled(driver), update=update)

@@ -38,6 +38,16 @@ async def shown(driver: Driver) -> None:
     await driver.until(lambda: len(table(driver).rows) == 8)
 
 
+async def test_a_tab_that_is_opened_while_loading_selects_its_row(sample: SampleCapture, opened: Opened) -> None:
+    async with opened(sample("fsdp_tp:loss")) as driver:
+        driver.screen.action_table("shardings")
+        await driver.until(lambda: isinstance(driver.screen.selected, ShardedValue))
+        await driver.press("F")
+        table = driver.screen.query_one("#shardings-table", RowTable)
+        pane = driver.screen.query_one(ShardingsPane)
+        await driver.until(lambda: driver.screen.selected == pane.value(table.rows[table.cursor].key))
+
+
 async def test_every_value_is_in_the_table(sample: SampleCapture, opened: Opened) -> None:
     async with opened(sample("predict:predict")) as driver:
         await shown(driver)

@@ -27,8 +27,8 @@ def passes(report: Report) -> Table:
         key="P",
         columns=(
             Column("pass", 16, 9),
-            Column("pipeline", 12, 3),
-            Column("collectives", 6, 6, "right"),
+            Column("pipeline", 16, 3),
+            Column("collectives", 10, 6, "right"),
             Column("changes", 30, 10),
         ),
         rows=tuple(_row(change) for change in changes),

@@ -63,7 +63,7 @@ def _table(rows: Sequence[Row], heading: str = "", notes: Callable[[], Iterable[
             Column("actual", 14, 9),
             Column("per device", 8, 6),
             Column("replicated", 8, 8, "right"),
-            Column("from", 8, 3, where="screen"),
+            Column("from", 8, 8, where="screen"),
         ),
         rows=tuple(rows),
         heading=heading,
