@@ -51,12 +51,15 @@ def merged(before: Report | None, arrived: Report, *, whole: bool) -> Report:
 
 
 def same_entry(selected: Selected | None, report: Report) -> Selected | None:
-    """What was selected, as it is in another report; of the same place where there is none that is equal."""
+    """What was selected, as it is in another report; of the same place where there is none that is equal.
+
+    None where a finding or a collective is there no more.
+    """
     match selected:
         case Finding():
             same = (f for f in report.findings if (f.rule, f.place) == (selected.rule, selected.place))
             alike = (f for f in report.findings if (f.rule, f.place.what) == (selected.rule, selected.place.what))
-            return next(same, None) or next(alike, selected)
+            return next(same, None) or next(alike, None)
         case Collective():
             return _same_collective(selected, report)
         case ShardedValue():
@@ -67,7 +70,7 @@ def same_entry(selected: Selected | None, report: Report) -> Selected | None:
     return selected
 
 
-def _same_collective(selected: Collective, report: Report) -> Collective:
+def _same_collective(selected: Collective, report: Report) -> Collective | None:
     found = [each for each in report.collectives if each.stage == selected.stage]
     same = (each for each in found if key_of(each) == key_of(selected) and each.kind == selected.kind)
     function = selected.source.frame.function if selected.source.frame is not None else ""
@@ -77,4 +80,4 @@ def _same_collective(selected: Collective, report: Report) -> Collective:
         if (each.kind, each.axes, each.direction) == (selected.kind, selected.axes, selected.direction)
         and (each.source.frame.function if each.source.frame is not None else "") == function
     )
-    return next(same, None) or next(alike, selected)
+    return next(same, None) or next(alike, None)

@@ -131,6 +131,7 @@ class MainScreen(NavigationScreen):
             self.tell_what_changed(self.report)
         self.query_one(SourcePane).mark(self.report.collectives, self._hues)
         self.selected = same_entry(self.selected, self.report)
+        self._place_chosen = self._place_chosen and self.selected is not None
         tables = self.query_one(TablesPane)
         if not self._place_chosen and tables.chosen != "overview":
             self.call_after_refresh(tables.select)  # a tab that was opened before it had rows
