@@ -4,24 +4,26 @@
 
 A mutant changes one comparison, operator, constant, `not`, `and`/`or`, condition or `return`. They are taken at random,
 as many of each folder. All tests run once, and note which of the lines each of them reaches, also in the processes that
-capture. Each mutant is then tried with the quickest of its tests, in a mount namespace where it is in the place of
-its file, and where nothing but a temporary folder can be written. What survives is listed: a test is missing, or the
+capture. Each mutant is then tried with the quickest of its tests, in a fork of a process that has imported them, in a
+mount namespace where nothing but a temporary folder can be written. What survives is listed: a test is missing, or the
 change means nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
 
-from .guard import survives
+from .guard import guarded
 from .mutants import Mutant, sample
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +33,9 @@ CANDIDATES = 4
 
 MAX_PARAMETERS = 12
 """So many of the parameters of a test are tried."""
+
+MAX_TESTS = 60
+"""Of one mutant."""
 
 
 def reached(chosen: Sequence[Mutant], tests: Sequence[str], folder: Path) -> dict[str, dict[str, float]]:
@@ -55,9 +60,56 @@ def _fields(file: Path) -> list[tuple[str, str, str]]:
     return [line.partition(" ") for line in file.read_text().splitlines()]
 
 
-def tests_of(mutant: Mutant, found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """The tests that reach a mutant, with their seconds: those that reach the first line of it that any reaches."""
-    return next((dict(tests) for line in mutant.lines if (tests := found.get(f"{mutant.file}:{line}"))), {})
+def tests_of(mutant: Mutant, found: Mapping[str, Mapping[str, float]], seconds: float) -> dict[str, float]:
+    """The quickest tests that reach a mutant, as many as take so long together, with their seconds.
+
+    Of a piece of several lines, the first counts that any test reaches.
+    """
+    tests = next((tests for line in mutant.lines if (tests := found.get(f"{mutant.file}:{line}"))), {})
+    chosen: dict[str, float] = {}
+    for test in sorted(tests, key=lambda name: tests[name])[:MAX_TESTS]:
+        if not chosen or sum(chosen.values()) + tests[test] <= seconds:
+            chosen[test] = tests[test]
+    return chosen
+
+
+def tried(mutants: Sequence[tuple[Mutant, Mapping[str, float]]], temporary: Path) -> Iterator[bool | None]:
+    """Whether each mutant is caught by its tests; None where these cannot be run, first of all without a mutant."""
+    control = {test: seconds for _, tests in mutants[::6] for test, seconds in [*tests.items()][:1]}
+    jobs = [(Mutant(ROOT / "inspector/units.py", range(1), "", "", slice(0, 0)), control), *mutants]
+    (temporary / "tmp").mkdir()
+    (temporary / "tmp" / "jobs").write_text(
+        json.dumps(
+            [
+                {"file": str(each.file), "text": each.text.decode(), "tests": [*tests], "seconds": sum(tests.values())}
+                for each, tests in jobs
+            ]
+        )
+    )
+    results = temporary / "tmp" / "results"
+    results.touch()
+    files = sorted({test.partition("::")[0] for _, tests in jobs for test in tests})
+    plugins = ("-p", "no:cacheprovider", "-p", "tools.mutate.trying")
+    own = {"MUTATE_JOBS": "/tmp/jobs", "MUTATE_RESULTS": "/tmp/results", "PYTHONPATH": str(ROOT), "TMPDIR": "/tmp"}
+    running = subprocess.Popen(
+        guarded([sys.executable, "-m", "pytest", "-q", *plugins, *files], temporary / "tmp", ROOT),
+        env=os.environ | own | {"PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=(temporary / "output").open("wb"),
+        stderr=subprocess.STDOUT,
+    )
+    with results.open() as lines:
+        for number in range(len(jobs)):
+            while not (line := lines.readline()).endswith("\n"):
+                if running.poll() is not None:
+                    raise SystemExit((temporary / "output").read_text())
+                time.sleep(0.5)
+            caught = json.loads(line.split()[1])
+            if number == 0 and caught is not False:
+                raise SystemExit("the tests fail without a mutant")
+            if number:
+                yield caught
+    running.wait()
 
 
 def main() -> int:
@@ -67,38 +119,42 @@ def main() -> int:
     parser.add_argument("--tests", nargs="+", default=["tests"], help="where to look for tests")
     parser.add_argument("--count", type=int, default=200, help="how many mutants")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=60, help="how long the tests of one mutant may take together")
+    parser.add_argument("--seconds", type=float, default=20, help="how long the tests of one mutant may take together")
     parser.add_argument("--reached", type=Path, help="keep there what the tests reach, or take it from there")
-    parser.add_argument("--only-reached", action="store_true", help="only see what the tests reach")
     options = parser.parse_args()
     places = [place.resolve() for place in options.places] or [ROOT / "inspector", ROOT / "parsers"]
     files: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(path for place in places for path in ([place] if place.is_file() else place.rglob("*.py"))):
-        files["/".join(path.relative_to(ROOT).parts[:-1][:3])].append(path)
-    chosen = sample(files, options.seed, CANDIDATES * -(-options.count // len(files)))
-    everything = list(chain.from_iterable(chosen.values()))
+        files[folder_of(path)].append(path)
+    candidates = sample(files, options.seed, CANDIDATES * -(-options.count // len(files)))
     with tempfile.TemporaryDirectory(prefix="mutate-") as temporary:
         folder = options.reached or Path(temporary)
         folder.mkdir(exist_ok=True)
-        found = reached(everything, options.tests, folder)
-    if options.only_reached:
-        return 0
-    queues = ([each for each in queue if tests_of(each, found)] for queue in chosen.values())
-    turns = [each for each in chain.from_iterable(zip_longest(*queues)) if each is not None][: options.count]
-    caught = {folder: [0, 0] for folder in chosen}
-    for each in turns:
-        alive = survives(each, tests_of(each, found), options.seconds)
-        counts = caught["/".join(each.file.relative_to(ROOT).parts[:-1][:3])]
-        counts[0] += not alive
-        counts[1] += 1
-        shown = f"{' '.join(each.was.split())[:70]}  →  {' '.join(each.becomes.split())[:70]}"
-        word = "SURVIVED" if alive else "caught"
-        print(f"{word:8} {each.file.relative_to(ROOT)}:{each.lines[0]}  {shown}", flush=True)
-    for name, (some, all_of_them) in sorted(caught.items()):
-        print(f"{name:45} {some} of {all_of_them}")
-    total = sum(some for some, _ in caught.values())
-    print(f"{total} of {len(turns)} caught")
-    return int(total < 0.9 * len(turns))
+        found = reached(list(chain.from_iterable(candidates.values())), options.tests, folder)
+        queues = (
+            [(each, tests) for each in queue if (tests := tests_of(each, found, options.seconds))]
+            for queue in candidates.values()
+        )
+        turns = [each for each in chain.from_iterable(zip_longest(*queues)) if each is not None][: options.count]
+        counts = {name: [0, 0] for name in files}
+        for (each, tests), caught in zip(turns, tried(turns, Path(temporary)), strict=True):
+            shown = f"{' '.join(each.was.split())[:70]}  →  {' '.join(each.becomes.split())[:70]}"
+            word = {True: "caught", False: "SURVIVED", None: "not run"}[caught]
+            place = f"{each.file.relative_to(ROOT)}:{each.lines[0]}"
+            print(f"{word:8} {place}  {shown}  ({len(tests)} tests)", flush=True)
+            if caught is not None:
+                counts[folder_of(each.file)][0] += caught
+                counts[folder_of(each.file)][1] += 1
+    for name, (some, tries) in sorted(counts.items()):
+        print(f"{name:45} {some} of {tries}")
+    caught, tries = map(sum, zip(*counts.values(), strict=True))
+    print(f"{caught} of {tries} caught")
+    return int(caught < 0.9 * tries)
+
+
+def folder_of(file: Path) -> str:
+    """The folder that a file is counted in."""
+    return "/".join(file.relative_to(ROOT).parts[:-1][:3])
 
 
 if __name__ == "__main__":

@@ -32,9 +32,13 @@ class Mutant:
 
     @property
     def text(self) -> bytes:
-        """The file with the fault."""
+        """The file with the fault; all lines around it keep their numbers."""
         data = self.file.read_bytes()
-        return data[: self.place.start] + self.becomes.encode() + data[self.place.stop :]
+        lost = data.count(b"\n", self.place.start, self.place.stop) - self.becomes.count("\n")
+        fault = self.becomes.encode()
+        closing = fault[-1:] if fault.endswith(b")") else b""
+        fault = fault.removesuffix(closing) + b"\n" * lost + closing
+        return data[: self.place.start] + fault + data[self.place.stop :]
 
 
 def mutants(file: Path) -> Iterator[Mutant]:

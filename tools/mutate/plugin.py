@@ -1,7 +1,7 @@
-"""A plugin of pytest: runs chosen tests in a given order, and notes how long each takes that passes.
+"""A plugin of pytest: notes how long each test takes that passes.
 
-`MUTATE_TESTS` names a file with the ids of the tests to run, in order. `MUTATE_TIMES` names the file that gets
-`SECONDS TEST` for each test that passes.
+`MUTATE_TIMES` names the file that gets `SECONDS TEST` for each, `MUTATE_PARAMETERS` says how many parameters of a test
+are tried.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,17 +17,13 @@ _seconds: Counter[str] = Counter()
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Take out what is not chosen; of a test with many parameters, all but some, evenly."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test with many parameters, take out all but some, evenly."""
     if most := int(os.environ.get("MUTATE_PARAMETERS", "0")):
         groups: dict[str, list[pytest.Item]] = {}
         for item in items:
             groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
         items[:] = [item for group in groups.values() for item in group[:: -(-len(group) // most)]]
-    if file := os.environ.get("MUTATE_TESTS"):
-        order = {name: number for number, name in enumerate(Path(file).read_text().splitlines())}
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in order])
-        items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
 
 
 @pytest.hookimpl(wrapper=True)
