@@ -26,7 +26,7 @@ from .capture.dumps import (
     stage_of,
 )
 from .capture.model import STAGES, Capture, Message, Stage
-from .capture.packed import ZIP, Allowance, members
+from .capture.packed import ZIP, Allowance, members, whole
 from .units import plural
 
 
@@ -40,7 +40,7 @@ def load(path: str, module: str | None = None, python: str | None = None) -> Cap
         ParseError: it holds a text that is neither HLO nor MLIR.
     """
     if path == "-":
-        return load_bytes("<stdin>", sys.stdin.buffer.read(), module, python)
+        return load_bytes("<stdin>", whole("<stdin>", sys.stdin.buffer), module, python)
     place = Path(path)
     if place.is_dir():
         return capture_of(in_folder(place, python), module, path)

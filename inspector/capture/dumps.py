@@ -13,7 +13,7 @@ from ...parsers.source import Source
 from ...parsers.text.modules import Part, language
 from .binaries import text_of
 from .model import STAGES, Capture, CaptureError, Message, Stage
-from .packed import Allowance, unpacked
+from .packed import Allowance, unpacked, whole
 from .passes import place_of, snapshots
 from .protocol.stages import stages_named
 
@@ -192,7 +192,8 @@ def read(path: Path) -> bytes:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise CaptureError(f"{path} is larger than {MAX_BYTES >> 30} GiB")
-        return path.read_bytes()
+        with path.open("rb") as stream:
+            return whole(str(path), stream)
     except OSError as error:
         raise CaptureError(f"cannot read {path}: {error.strerror}") from error
 

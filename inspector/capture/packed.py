@@ -49,6 +49,15 @@ def max_unpacked(packed: int) -> int:
     return min(MAX_BYTES, by_memory, max(SMALL_BYTES, packed * MAX_RATIO))
 
 
+def whole(name: str, stream: IO[bytes]) -> bytes:
+    """Return all of a stream, which may have no end: a device, or a pipe.
+
+    Raises:
+        UnreadableFileError: it is too much. OSError: it cannot be read.
+    """
+    return _up_to(name, stream, Allowance(MAX_BYTES))
+
+
 def unpacked(name: str, data: bytes, allowance: Allowance) -> bytes:
     """Return what a compressed file holds; the data itself where it is not compressed.
 
@@ -86,21 +95,27 @@ def _member_reader(
 
 def _read(name: str, open_it: Callable[[], IO[bytes]], allowance: Allowance) -> bytes:
     """All of a stream that has at most as many bytes as may be unpacked."""
-    pieces = []
     try:
         with open_it() as stream:
-            while allowance.left >= 0 and (piece := stream.read(1 << 20)):
-                pieces.append(piece)
-                allowance.left -= len(piece)
+            return _up_to(name, stream, allowance)
+    except UnreadableFileError:
+        raise
     except Exception as error:  # each format has errors of its own, and some of them no base but this
         raise UnreadableFileError(f"cannot read {name}: {error}") from error
+
+
+def _up_to(name: str, stream: IO[bytes], allowance: Allowance) -> bytes:
+    pieces = []
+    while allowance.left >= 0 and (piece := stream.read(1 << 20)):
+        pieces.append(piece)
+        allowance.left -= len(piece)
     if allowance.left < 0:
         raise _too_large(name, allowance)
     return b"".join(pieces)
 
 
 def _too_large(name: str, allowance: Allowance) -> UnreadableFileError:
-    return UnreadableFileError(f"cannot read {name}: it unpacks to more than {format_bytes(allowance.most)}")
+    return UnreadableFileError(f"cannot read {name}: it holds more than {format_bytes(allowance.most)}")
 
 
 def _zstandard(stream: BytesIO) -> IO[bytes]:

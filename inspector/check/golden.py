@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -68,10 +67,11 @@ def read_golden(path: str) -> Fingerprint:
         CaptureError: it cannot be read, or is no golden.
     """
     try:
-        place = Path(path)
-        if place.stat().st_size > MAX_BYTES:
+        with open(path, "rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
             raise CaptureError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
-        document = msgspec.json.decode(place.read_bytes())
+        document = msgspec.json.decode(data)
         for work in _works(document):
             axes = (AxisRef.spelled(axis) if isinstance(axis, str) else axis for axis in work["axes"])
             work["axes"] = list(map(msgspec.to_builtins, axes))

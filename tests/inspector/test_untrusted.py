@@ -19,6 +19,8 @@ from shardscope.inspector.capture.model import Capture, CaptureError, Stage
 from shardscope.inspector.capture.protocol.events import frame_of
 from shardscope.inspector.capture.protocol.trace import CompiledProgram, ProcessStarted
 from shardscope.inspector.capture.protocol.wire import Frame, encode
+from shardscope.inspector.check import golden
+from shardscope.inspector.check.golden import read_golden
 from shardscope.inspector.findings.support.hlo_numbers import PartitionNumbers
 from shardscope.inspector.findings.support.hlo_values import HloFlow, HloValue
 from shardscope.inspector.ir.program import Program
@@ -190,7 +192,7 @@ def test_files_of_a_folder_have_one_limit(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(packed, "MAX_RATIO", 1)
     for stage in ("before_optimizations", "cpu_after_optimizations"):
         (tmp_path / f"module_0001.m.{stage}.txt.gz").write_bytes(gzip.compress(SPACES[: 3 << 18]))
-    with pytest.raises(CaptureError, match="unpacks to more than"):
+    with pytest.raises(CaptureError, match="holds more than"):
         load(str(tmp_path))
 
 
@@ -231,3 +233,11 @@ def test_only_regular_files_of_a_folder(tmp_path: Path) -> None:
     found = load(str(folder))
     assert [stage.source.data.split()[1] for stage in found.stages] == [b"m,"]
     assert not found.messages
+
+
+@pytest.mark.parametrize("read", [load, read_golden])
+def test_a_device_without_an_end(read: Callable[[str], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(golden, "MAX_BYTES", 1 << 20)
+    with pytest.raises(CaptureError, match=r"(?:holds more|larger) than"):
+        read("/dev/zero")
