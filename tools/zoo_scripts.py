@@ -268,9 +268,11 @@ FACTS: dict[str, Callable[[Any], Any]] = {
         (each["path"], each["type"], each.get("requested"), each.get("actual")) for each in report["arguments"]
     ],
     "results": lambda report: [(each["type"], each.get("actual")) for each in report["outputs"]],
-    "memory": lambda report: report.get("memory"),
+    "memory": lambda report: {
+        name: report["memory"][name] for name in ("arguments", "outputs", "temporaries", "aliased")
+    },
 }
-"""What two reports of one function have to agree on."""
+"""What two reports of one function have to agree on; what is alive at the peak is known of a capture in full alone."""
 
 
 def last(log: Path) -> str:
