@@ -40,6 +40,14 @@ def two_before_the_fork(x):
     return x * 7
 
 
+@jax.pmap
+def two_on_all_devices(x):
+    return x * 8
+
+
+for _ in range(2):
+    two_on_all_devices(jnp.ones((jax.device_count(), 2)))
+exec("@jax.jit\ndef one_of_no_file(x): return x * 9\none_of_no_file(x)")
 for _ in range(3):
     three(x)
 for _ in range(4):

@@ -137,7 +137,12 @@ def _raised_here(error: BaseException) -> bool:
 
 def is_internal(file: str) -> bool:
     """Whether a source file is part of JAX, of the import system or of shardscope: not the user's."""
-    return file.startswith((HERE, "<frozen ", *_jax_folders())) or file == "<string>"
+    return is_part_of_jax(file) or file == "<string>"
+
+
+def is_part_of_jax(file: str) -> bool:
+    """As `is_internal`, but not what `python -c` and `exec` run: the user's functions, and frames of dataclasses."""
+    return file.startswith((HERE, "<frozen ", *_jax_folders()))
 
 
 def _jax_folders() -> Iterator[str]:

@@ -57,6 +57,8 @@ def call_on_stack() -> Place | None:
             if not is_library(file):
                 return place
             outside = outside or place
+        elif file == "<string>":  # of `python -c`, or of a dataclass
+            outside = outside or Place(file, frame.f_lineno)
         frame = frame.f_back
     return outside
 

@@ -107,7 +107,7 @@ def describe(
     """The entry of a program; its capture, with the compiled program alone, if it is one of the user's."""
     arguments = lowering.arguments
     source = source_of(lowering)
-    internal = source is None or failures.is_internal(source.file)
+    internal = source is None or failures.is_part_of_jax(source.file)
     text = None if executable is None else _text(executable)
     among = None if computation is None else shared(computation)
     is_wanted = among is not None or (text is not None and (not internal or COMMUNICATES.search(text)))

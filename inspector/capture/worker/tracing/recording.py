@@ -42,7 +42,7 @@ def programs() -> ModuleType:
 
 def is_internal(function: Any) -> bool:
     """Whether a function is JAX's own."""
-    return failures.is_internal(getattr(getattr(function, "__code__", None), "co_filename", ""))
+    return failures.is_part_of_jax(getattr(getattr(function, "__code__", None), "co_filename", ""))
 
 
 class Recording:
