@@ -106,7 +106,14 @@ class _Judge:
         known = program.capture.arguments, program.capture.outputs
         self.weights = frozenset(_weights(*known) if self.is_differentiated else ())
         self._directions_of: dict[Instruction, frozenset[Pass]] = {}
-        self.permutes = [each for each in listed if each.kind == "collective-permute"]
+        # What was found out about what a collective takes ends the walks of those that take what is made of it.
+        self._is_product: dict[Instruction, bool] = {}
+        self._computed: set[Instruction] = set()
+        self.permutes: dict[tuple[object, ...], set[Instruction]] = {}
+        for each in listed:
+            found = flow.module.instruction(each.computation, each.name) if each.kind == "collective-permute" else None
+            if found is not None:
+                self.permutes.setdefault((each.computation, each.pairs), set()).add(found)
 
     def purpose(self, collective: Collective) -> Purpose:
         """What a collective is there for."""
@@ -164,11 +171,20 @@ class _Judge:
                     return "gradient sync"
             if self._is_needed(collective):
                 return "gradient sync"
-            return "tensor parallelism" if "backward" in takers and any(self._products(operand)) else "other"
-        return "tensor parallelism" if "forward" in directions and any(self._products(operand)) else "other"
+            return "tensor parallelism" if "backward" in takers and self._has_product(operand) else "other"
+        return "tensor parallelism" if "forward" in directions and self._has_product(operand) else "other"
 
     def _products(self, operand: Place) -> Iterator[Instruction]:
         return (source.instruction for source in self.flow.sources(operand) if source.kind == "contraction")
+
+    def _has_product(self, operand: Place) -> bool:
+        """Whether a value is made of a product, but for what is done element by element."""
+        if operand.instruction not in self._is_product:
+            self._is_product[operand.instruction] = any(
+                source.kind == "contraction" or self._is_product.get(source.instruction, False)
+                for source in self.flow.sources(operand, self._is_product)
+            )
+        return self._is_product[operand.instruction]
 
     def _directions(self, instruction: Instruction) -> frozenset[Pass]:
         """The passes of an instruction, or, where a fusion has no name, of what is fused in it."""
@@ -193,8 +209,14 @@ class _Judge:
 
     def _of_a_gather(self, instruction: Instruction) -> Purpose | None:
         """The arguments that a gather moves, if it moves nothing else."""
-        sources = [source for operand in self.flow.operands(instruction) for source in self.flow.sources(operand)]
-        if not sources or not all(source.kind == "argument" and source.is_moved for source in sources):
+        sources = []
+        for operand in self.flow.operands(instruction):
+            for source in self.flow.sources(operand, self._computed):
+                if source.kind != "argument" or not source.is_moved:
+                    self._computed.add(operand.instruction)
+                    return None
+                sources.append(source)
+        if not sources:
             return None
         names = [source.instruction.op_name for source in sources]
         paths = tuple(dict.fromkeys(filter(None, names)))
@@ -214,13 +236,7 @@ class _Judge:
 
     def _of_a_permute(self, collective: Collective, instruction: Instruction) -> Strategy | None:
         """A stage of matmuls computes what is sent from what was received; a ring passes it on, or adds to it."""
-        find = self.flow.module.instruction
-        permutes = (
-            find(each.computation, each.name)
-            for each in self.permutes
-            if each.computation == collective.computation and each.pairs == collective.pairs
-        )
-        alike = frozenset(filter(None, permutes))
+        alike = self.permutes.get((collective.computation, collective.pairs), ())
         for operand in self.flow.operands(instruction):
             sources = list(self.flow.sources(operand, alike))
             received = [source.instruction for source in sources if source.kind == "stop"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
@@ -88,9 +89,12 @@ class MlirModule:
         around = nests_holding(self.text, offset)
         innermost = Operation(self.text, around[-1].span, around[-1]) if around else None
         regions = [region.node for region in innermost.regions] if innermost else [self.text.outline[0]]
-        items = (item for region in regions for block in region.blocks for item in block.items)
-        around_it = (item.span for item in items if item.span.start <= offset < item.span.end)
-        return next((found for span in around_it if (found := operation_in(self.text, span, offset))), innermost)
+        for block in (block for region in regions for block in region.blocks):
+            place = bisect_right(block.items, offset, key=lambda item: item.span.start) - 1
+            span = block.items[place].span if place >= 0 else Span(0, 0)
+            if span.start <= offset < span.end and (found := operation_in(self.text, span, offset)):
+                return found
+        return innermost
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
