@@ -143,6 +143,9 @@ class _Judge:
         sizes: Counter[Strategy] = Counter()
         counts: Counter[Strategy] = Counter()
         operands = self.flow.operands(instruction)
+        # Parts that each device writes into zeros are gathered by their sum.
+        if all(map(self.flow.is_placed, operands)) and (purpose := self._of_a_gather(instruction)) is not None:
+            return purpose
         types = collective.operand_types
         results = [Place(instruction, index if len(operands) > 1 else None) for index in range(len(operands))]
         for index, (operand, result) in enumerate(zip(operands, results, strict=True)):

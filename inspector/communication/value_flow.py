@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -16,6 +17,9 @@ Work = Literal["moves", "elementwise", "loop", "contraction", "other"]
 MAX_VALUES = 400
 """Values that one walk visits."""
 
+MAX_STEPS = 20
+"""Steps from an array to the constant that it is filled with."""
+
 PASSING = frozenset(
     {"copy", "copy-start", "copy-done", "bitcast", "bitcast-convert", "convert", "reshape", "transpose", "slice"}
     | {"dynamic-slice", "dynamic-update-slice", "pad", "concatenate", "reverse", "opt-barrier", "broadcast"}
@@ -27,6 +31,11 @@ PASSING = frozenset(
 """Opcodes that hand on elements, to other places or other devices."""
 
 ELEMENTWISE = HLO_ELEMENTWISE | {"map", "rng-bit-generator"}
+
+CARRYING = frozenset({"copy", "copy-start", "copy-done", "bitcast", "reshape", "transpose", "convert"})
+"""Opcodes that hand on all elements, and nothing else."""
+
+ZERO = re.compile(r"[{} ]*-?0(?:\.0*)?(?:e[+-]?0+)?[{} ]*")
 
 CONTRACTIONS = frozenset({"dot", "ragged-dot", "convolution"})
 MATMULS = ("matmul", "gemm", "dot", "conv")
@@ -96,6 +105,32 @@ class ValueFlow:
                 if before not in seen:
                     seen.add(before)
                     waiting.append((before, is_moved and kind != "elementwise"))
+
+    def is_placed(self, start: Place) -> bool:
+        """Whether a value is zeros but for the part of them that each device writes."""
+        waiting, seen = [start], {start}
+        while waiting and len(seen) < MAX_VALUES:
+            place = waiting.pop()
+            instruction = place.instruction
+            if instruction.opcode == "dynamic-update-slice":
+                return self._is_zero(self.operands(instruction)[0])
+            before = self._before(place) if instruction.opcode in CARRYING else [self._fused_root(place)]
+            waiting += [each for each in before if each is not None and each not in seen]
+            seen.update(waiting)
+        return False
+
+    def _is_zero(self, place: Place) -> bool:
+        """Whether all elements of a value are the constant zero."""
+        for _ in range(MAX_STEPS):
+            instruction = place.instruction
+            if instruction.opcode == "constant":
+                return bool(ZERO.fullmatch(instruction.literal or ""))
+            root = self._fused_root(place)
+            before = [root] if root is not None else self._before(place)
+            if len(before) != 1:
+                return False
+            (place,) = before
+        return False
 
     def _fused_root(self, place: Place) -> Place | None:
         """The value within a fusion that becomes its result, if no other instruction calls what is fused."""

@@ -20,6 +20,7 @@ from shardscope.inspector.render.tables.communication import communication
 from shardscope.inspector.render.text import print_report
 from shardscope.inspector.report import BoundaryOrigin, Report
 from shardscope.inspector.shardings.collective_causes import causes_of
+from shardscope.samples.catalogue import samples
 
 from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
 
@@ -55,6 +56,16 @@ PERMUTE = "collective-permute"
 LIBTPU = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed")
 TARGETS = ["cpu", pytest.param("tpu:v5p:2x2x1", marks=LIBTPU)]
 """TPUs fuse an addition with the matmul before it; CPUs do not."""
+
+
+@LIBTPU
+def test_a_target_does_what_the_sample_is_written_to_do() -> None:
+    """The compiler for TPUs gathers biases by a sum: each device writes its part into zeros."""
+    (path,) = (each.path for each in samples() if each.name == "fsdp_tp")
+    *_, final = capture(Request(f"{path}:grad", target="tpu:v5p:2x2x2", live=False))
+    found = inspect(final).communication
+    assert {(each.strategy, *map(str, each.axes or ())) for each in found} == WRITTEN["fsdp_tp:grad"]
+
 
 PERMUTES = """
 import jax, jax.numpy as jnp
