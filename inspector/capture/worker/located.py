@@ -9,7 +9,7 @@ its order: an operation comes from the next one of its name and types whose oper
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
@@ -71,12 +71,12 @@ def _align(operations: list[Operation], earlier: list[Operation], pairs: dict[Op
     for operation in operations:
         if operation.name in CONSTANTS or operation.name in TERMINATORS:
             continue
-        shared = _is_constant(operation)
+        shared = _constant(operation) is not None
         known = places.get(_key(operation), [])
         middle = bisect(known, latest)
         ordered = (known[i] for i in chain(range(middle, len(known)), range(middle - 1, -1, -1)))
         free = islice((p for p in ordered if shared or p not in used), MAX_TRIES)
-        source = next((p for p in free if _is_source(operation, earlier[p], pairs)), None)
+        source = _best(operation, ((p, earlier[p]) for p in free), pairs)
         if source is None:
             continue
         used.add(source)
@@ -86,6 +86,22 @@ def _align(operations: list[Operation], earlier: list[Operation], pairs: dict[Op
             for region, other in zip(operation.regions, earlier[source].regions, strict=False):
                 if len(region.blocks) and len(other.blocks):
                     _align(list(_flat(region.blocks[0])), list(_flat(other.blocks[0])), pairs)
+
+
+def _best(
+    operation: Operation, others: Iterable[tuple[int, Operation]], pairs: Mapping[Operation, Operation]
+) -> int | None:
+    """The first of the others that is a source; rather one with the same constants.
+
+    Those are not always written alike: XLA spreads them, and makes one of several.
+    """
+    found = None
+    for place, other in others:
+        if _is_source(operation, other, pairs):
+            if _has_constants_of(operation, other):
+                return place
+            found = place if found is None else found
+    return found
 
 
 def _key(operation: Operation) -> object:
@@ -112,6 +128,14 @@ def _is_source(operation: Operation, other: Operation, pairs: Mapping[Operation,
     return all(any(_agree(one, another, pairs) for another in wanted) for one in found)
 
 
+def _has_constants_of(operation: Operation, other: Operation) -> bool:
+    pairs = zip(_operands(operation), _operands(other), strict=False)
+    values = (
+        [_constant(root) if isinstance(root, ir.Operation) else None for root in map(_root, pair)] for pair in pairs
+    )
+    return all(one is None or (another is not None and one == another) for one, another in values)
+
+
 def _operands(operation: Operation) -> list[Any]:
     if operation.name == "sdy.manual_computation":
         operation = list(operation.regions[0].blocks[0].operations)[-1]
@@ -120,16 +144,21 @@ def _operands(operation: Operation) -> list[Any]:
 
 def _agree(one: object, other: object, pairs: Mapping[Operation, Operation]) -> bool:
     if isinstance(one, ir.Operation) and isinstance(other, ir.Operation):
-        # XLA makes one of equal constants; what has no source may come from any.
-        return _is_constant(one) or pairs.get(one, other) == other
+        return _constant(one) is not None or pairs.get(one, other) == other
     return not isinstance(one, ir.Operation) and not isinstance(other, ir.Operation) and one == other
 
 
-def _is_constant(operation: Operation) -> bool:
+def _constant(operation: Operation) -> object:
+    """The value of a constant, or of one that is spread; None for other operations."""
     if operation.name == "stablehlo.broadcast_in_dim":
         root = _root(operation.operands[0])
-        return isinstance(root, ir.Operation) and root.name in CONSTANTS
-    return operation.name in CONSTANTS
+        return _constant(root) if isinstance(root, ir.Operation) and root.name in CONSTANTS else None
+    if operation.name not in CONSTANTS:
+        return None
+    try:
+        return operation.attributes["value"]
+    except TypeError:  # the bindings have no complex ones
+        return "complex"
 
 
 def _root(value: Any) -> object:

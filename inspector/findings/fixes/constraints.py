@@ -14,11 +14,12 @@ from ...ir.array_sharding import ArraySharding
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import Wording, wording_of
+from ...shardings.recorded import ASKING
 from ...shardings.spelled import as_spec, from_gspmd
 from ...shardings.table import propagated
 from ..rule import Rule, finding
 from ..support.compiled import certainty, compiled_to, inserted_for, is_compiled, saving
-from ..support.detours import CONSTRAINT, Detour, detours, kept_cut
+from ..support.detours import Detour, detours, kept_cut
 from .calls import call_at, call_to_leave_out, imports, name_of
 from .edits import Edits, without_call, wrapped
 
@@ -84,14 +85,14 @@ def inserted_detours(report: Report, kind: Literal["all-gather", "all-to-all"]) 
 
 def _fix(report: Report, flow: Dataflow, detour: Detour) -> tuple[Fix, int]:
     """The change with which the value keeps its sharding all the way, and the row of the operation to change."""
-    blamed = next((row for row in (detour.lost, *detour.rows) if flow.rows[row].name == CONSTRAINT), detour.lost)
+    blamed = next((row for row in (detour.lost, *detour.rows) if flow.rows[row].name in ASKING), detour.lost)
     name, source = wording_of(flow).places.operation(blamed)
     node, dim = next(((node, dim) for node, dim in detour.nodes if node.row == blamed), detour.nodes[0])
     kept = kept_cut(flow, detour, node, dim)
     spec = f"dimension {dim} along {str(detour.axis)!r}" if kept is None else as_spec(kept)
     call, changes = call_to_leave_out(report.program, source, CONSTRAINTS)
     here = _at_line(report, wording_of(flow), blamed) if call is None else ast.unparse(call[1])
-    if flow.rows[blamed].name == CONSTRAINT:
+    if flow.rows[blamed].name in ASKING:
         title = f"leave out {here}, or let it ask for {spec}{changes}"
         return Fix(title, without_call(report.program, call)), blamed
     what = (

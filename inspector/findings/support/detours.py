@@ -24,7 +24,6 @@ from ...shardings.table import propagated
 MAX_STEPS = 10_000
 """Values that are followed from one."""
 
-CONSTRAINT = "sdy.sharding_constraint"
 LOOKUP = frozenset({"stablehlo.gather"})
 """Operations whose rules tell which dimensions they take whole slices of, one for each index."""
 
