@@ -101,7 +101,8 @@ class StagePane(Vertical):
         view.linked = frozenset(lines)
         here = linked is not None and isinstance(linked.place, StagePlace) and linked.place.stage == self.stage
         if lines and not here:
-            view.go_to(lines[0])
+            # A collective comes before what it calls: the parameters of its reduction are linked too.
+            view.go_to(next((line for line in lines if line in view.marks), lines[0]))
 
     def show(self, stage: str, source: Source) -> None:
         """Show the text of a stage; which one is chosen, this pane may learn only after it."""

@@ -76,7 +76,7 @@ def _events(found: Timeline, report: Report) -> Iterator[dict[str, Any]]:
             yield _complete("waits", WAITING, end - activity.exposed, activity.exposed, {"for": _title(activity)})
     for second, size in found.memory:
         counted = {"bytes": size}
-        yield {"ph": "C", "name": "memory, alive values", "pid": 1, "ts": round(second * 1e6, 4), "args": counted}
+        yield {"ph": "C", "name": "live values", "pid": 1, "ts": round(second * 1e6, 4), "args": counted}
     for thread, name in threads.items():
         yield _named("thread_name", name, thread)
         yield {"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": thread, "args": {"sort_index": thread}}

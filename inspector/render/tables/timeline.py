@@ -88,7 +88,7 @@ def _memory(found: Timeline) -> Sequence[Row]:
         for part in range(first, last + 1):
             most[part] = max(most[part], size)
     drawn = "".join(LEVELS[max(size * len(LEVELS) - 1, 0) // found.peak] for size in most)
-    return [Row(("", "", "", Piece(drawn, "aside"), f"memory, peak {format_bytes(found.peak)}", "", ""))]
+    return [Row(("", "", "", Piece(drawn, "aside"), f"live values, peak {format_bytes(found.peak)}", "", ""))]
 
 
 def _stretches(activities: Sequence[Activity], entered: float, depth: int) -> Iterator[Stretch]:
