@@ -110,6 +110,15 @@ def test_published_measurements_of_nodes() -> None:
     assert bus == pytest.approx(370e9, rel=0.02)
 
 
+@pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "reduce-scatter", "all-to-all"])
+@pytest.mark.parametrize("whole", [1 << 10, 1 << 34])
+def test_groups_of_one_node_need_no_network(kind: Kind, whole: int) -> None:
+    for count, link in ((1, "node"), (2, "network")):
+        found = estimate(collective(kind, [range(8 * count)], whole), nodes("h100", 8, count))
+        assert found is not None
+        assert found.link == link
+
+
 def test_rings_for_bandwidth_and_trees_for_latency() -> None:
     machine = nodes("h100", 8, 64)
     small = estimate(collective("all-reduce", [range(512)], 1024), machine)

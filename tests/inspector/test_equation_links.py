@@ -107,3 +107,14 @@ def test_links_from_instructions_to_equations_are_exact(captured: Program, tmp_p
         assert back.confidence == "exact" or back.collective is not None
         assert not place.equation.bodies or back.spans
         assert place.equation.bodies or place.span in back.spans
+
+
+def test_a_collective_is_selected_from_its_first_to_its_last_character(sample: SampleCapture) -> None:
+    report = inspect(sample("fsdp_tp:grad"))
+    assert report.collectives
+    for each in report.collectives:
+        stage = report.program.stage(each.stage)
+        assert stage is not None
+        for place in (each.span.start, each.span.end - 1):
+            assert linked(report, StagePlace(each.stage, place), stage).collective == each
+        assert linked(report, StagePlace(each.stage, each.span.end), stage).collective != each

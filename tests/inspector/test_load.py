@@ -18,11 +18,12 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture import packed
+from shardscope.inspector.capture.dumps import MAX_NAMES
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.diff.passes import pass_changes
 from shardscope.inspector.ir.program import Program
-from shardscope.inspector.load import load
+from shardscope.inspector.load import load, load_bytes
 from shardscope.inspector.pipeline import inspect
 
 from tests.conftest import SampleCapture
@@ -273,3 +274,13 @@ def test_a_folder_of_single_passes(tmp_path: Path) -> None:
         ("one", "p", 0, 1),
         ("three", "p", 1, 0),
     ]
+
+
+@pytest.mark.parametrize("others", [1, MAX_NAMES, MAX_NAMES + 1])
+def test_other_modules_are_named_or_counted(others: int) -> None:
+    body = "\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n\n"
+    text = "".join(f"HloModule m{number:02}{body}" for number in range(others + 1))
+    (said,) = [message.text for message in load_bytes("t", text.encode()).messages if "--module" in message.text]
+    more = others - said.count(", m") - 1
+    assert said.endswith(f" and {more} more" if more else f"m{others:02}")
+    assert more == max(0, others - MAX_NAMES)

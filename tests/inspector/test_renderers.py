@@ -7,6 +7,7 @@ from inspect import Parameter, signature
 
 import pytest
 from shardscope.inspector.render.renderers import RENDERERS, Kind, renderer
+from shardscope.inspector.render.text.tables import left_out
 
 from shardscope.commands import load
 
@@ -42,3 +43,8 @@ def test_commands_offer_the_formats_that_can_show_what_they_do(command: str) -> 
 def test_what_shows_one_target_shows_several(kinds: tuple[Kind, ...]) -> None:
     one = {name for name, functions in RENDERERS.items() if functions.keys() & {"report", "reports"}}
     assert one == {name for name, functions in RENDERERS.items() if functions.keys() & set(kinds)}
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, []), (1, ["and 1 more value"]), (2000, ["and 2,000 more values"])])
+def test_what_is_left_out_is_counted(count: int, text: list[str]) -> None:
+    assert list(map(str, left_out(count, "value"))) == text

@@ -193,3 +193,8 @@ def test_what_compilers_print_is_as_it_was(corpus: list[Path]) -> None:
         data = path.read_bytes()
         if language(data):
             assert restored(data)[0] is data, path
+
+
+def test_modules_in_modules_keep_their_indentation() -> None:
+    data = b"module @outer {\n  func.func @f() {\n    return\n  }\n  module @inner {\n  }\n}\n"
+    assert restored(data)[0] == data
