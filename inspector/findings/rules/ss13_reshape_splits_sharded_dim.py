@@ -25,8 +25,12 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _is_at_fault(cause: CollectiveCause) -> bool:
-    """Whether it is for a reshape, unless that hands the axis on in parts: then it is for what comes behind."""
-    return cause.primitive == "reshape" and all(why.axis.sub is None for why in cause.against)
+    """Whether it is for what a reshape takes, unless that hands the axis on in parts.
+
+    What a reshape gives is moved for those that use it, by whatever name.
+    """
+    is_taken = cause.moved is None or cause.moved.is_operand
+    return cause.primitive == "reshape" and is_taken and all(why.axis.sub is None for why in cause.against)
 
 
 def _is_of_pieces(collective: Collective, cause: CollectiveCause) -> bool:

@@ -75,6 +75,13 @@ def back_and_forth_in_scan(a):
 
 
 @programs.found_by()
+def merged_and_gathered(a):
+    """Heads that are sharded, put together and then gathered: that moves them, and not the reshape."""
+    heads = along(a[:, :, None] + jnp.arange(4.0), None, "x")
+    return along(jnp.tanh(heads.reshape(16, 32)))[:, :8] @ a.T
+
+
+@programs.found_by()
 def all_of_it_is_used(a):
     whole = along(a * 2)
     return along(whole - whole.mean(0), "x")
