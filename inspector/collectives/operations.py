@@ -5,6 +5,7 @@ The jaxpr knows most of it, where an equation's number leads to it.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -63,6 +64,10 @@ MAX_VALUES = 300
 
 MAX_PATHS = 16
 """Ways into a body that are looked at."""
+
+
+_UNREDUCED = re.compile(r"\{(?:[^{}]*, )?U:[^{}]*\}")
+"""Axes in a type, as in `f32[64,16]{U:x}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,14 @@ def _origin(kind: Kind | None, place: EquationPlace, *, is_derived: bool) -> Ori
     equation = place.equation
     if kind is not None:
         return "autodiff" if is_derived and not equation.in_custom_vjp else "user"
-    return "explicit" if equation.primitive == "reshard" or _asks(equation) else "partitioner"
+    return (
+        "explicit" if equation.primitive == "reshard" or _asks(equation) or _is_unreduced(equation) else "partitioner"
+    )
+
+
+def _is_unreduced(equation: Equation) -> bool:
+    """Whether its results are partial sums by their types: Shardy names the reduction that one asks for after them."""
+    return any(_UNREDUCED.search(str(output.type)) for output in equation.outputs)
 
 
 def _asks(equation: Equation) -> bool:

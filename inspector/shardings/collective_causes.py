@@ -75,7 +75,8 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
                 _at_a_source(program, flow, row, collective, confidence) if cause.moved is None else None
             )
             cause = elsewhere or cause
-        found.append(cause)
+        if cause.effect != "own" or collective.origin != "explicit":  # which an operation after it asks for
+            found.append(cause)
     if not found:
         arguments = [
             Node("argument", -1, index)

@@ -68,6 +68,35 @@ def test_what_a_partitioning_of_ones_own_holds_is_the_users(sample: SampleCaptur
     assert (written.kind, written.axes, written.origin) == ("all-reduce", (AxisRef("y"),), "user")
 
 
+UNREDUCED = """
+import jax, jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+
+@jax.jit
+def step(a, b):
+    parts = jnp.einsum("ij,jk->ik", a, b, out_sharding=P(None, None, unreduced={"x"}))
+    return jax.reshard(parts + parts, P(None, None))
+
+step_inputs = (
+    jax.ShapeDtypeStruct((8, 16), "float32", sharding=NamedSharding(mesh, P(None, "x"))),
+    jax.ShapeDtypeStruct((16, 8), "float32", sharding=NamedSharding(mesh, P("x", None))))
+"""
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="older JAX adds no partial sums")
+def test_a_sum_of_what_the_types_leave_open_is_explicit(tmp_path: Path) -> None:
+    """Shardy names the all-reduce after the addition, whose type says that it is not reduced; `reshard` asks for it."""
+    script = tmp_path / "unreduced.py"
+    script.write_text(UNREDUCED)
+    *_, final = capture(Request(f"{script}:step", live=False, context="mesh"))
+    assert final.failure is None, final.failure
+    report = inspect(final)
+    (found,) = (each for each in report.collectives if each.stage == "hlo")
+    assert (found.kind, found.origin, report.findings) == ("all-reduce", "explicit", ())
+
+
 EXCHANGED = """
 import jax
 from jax import NamedSharding, P, lax

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ....parsers.sharding_syntax.mesh import join_axes
 from ...report import Collective, CollectiveCause, Effect, Finding, Report
 from ...units import format_bytes, plural
+from ..fixes.constraints import inserted_detours
 from ..rule import Rule, advice, finding
 from ..support.compiled import inserted_collectives, place_in_hlo, saving
 from ..suppressions import Comments
@@ -36,13 +37,17 @@ def check(report: Report) -> Iterator[Finding]:
     """
     groups: dict[tuple[object, ...], list[Inserted]] = {}
     known = {each.span.start for total in report.communication if total.is_planned for each in total.collectives}
+    detours = (*inserted_detours(report, "all-gather"), *inserted_detours(report, "all-to-all"))
+    needless = {each.compiled for each in detours}  # which SS02 and SS14 report
     explicit, comments = _explicit_axes(report), Comments(report.program)
     for collective, causes in inserted_collectives(report):
         is_explicit = bool({axis.name for axis in collective.axes or ()} & explicit)
-        if collective.span.start in known and not is_explicit and not report.lists_implicit:
-            continue
+        is_known = collective.span.start in known and not is_explicit
         place = collective.source
-        apart = report.lists_implicit or comments.about(place, RULE.id, RULE.slug) is not None
+        is_suppressed = comments.about(place, RULE.id, RULE.slug) is not None
+        if not report.lists_implicit and (is_known or (collective in needless and not is_suppressed)):
+            continue
+        apart = report.lists_implicit or is_suppressed
         key = (collective.kind, collective.axes, (place.file, place.line) if apart else None)
         groups.setdefault(key, []).append((collective, causes[0] if causes else None))
     for group in groups.values():
