@@ -12,7 +12,8 @@ from ..report import Collective, Report
 from ..units import format_bytes, format_seconds
 from .call_sites import CallSites, call_sites, with_call_site
 
-_INDEX = re.compile(r"(\[\d+\])")
+INDEX = re.compile(r"(\[\d+\])")
+"""An index in a path."""
 
 SHORT_PASS = {"forward": "fwd", "backward": "bwd", "recompute": "remat", "unknown": ""}
 
@@ -107,13 +108,13 @@ def _shown(collective: Collective, report: Report) -> tuple[object, ...]:
         collective.origin,
         collective.direction,
         source_text(collective, report),
-        _INDEX.sub("[*]", argument_of(collective) or ""),
+        INDEX.sub("[*]", argument_of(collective) or ""),
     )
 
 
 def common_name(names: Sequence[str]) -> str:
     """Names that differ in indices only as one: `layers[*]['w']`."""
-    parts = zip(*(_INDEX.split(name) for name in names), strict=True)
+    parts = zip(*(INDEX.split(name) for name in names), strict=True)
     return "".join(part[0] if len(set(part)) == 1 else "[*]" for part in parts)
 
 
@@ -121,5 +122,5 @@ def folded_names(names: Iterable[str]) -> list[str]:
     """Names that differ in indices only as one, in their order: `layers[*]['w']`."""
     alike: dict[str, list[str]] = {}
     for name in names:
-        alike.setdefault(_INDEX.sub("[*]", name), []).append(name)
+        alike.setdefault(INDEX.sub("[*]", name), []).append(name)
     return [common_name(members) for members in alike.values()]

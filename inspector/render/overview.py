@@ -89,7 +89,8 @@ def attention(report: Report) -> Iterator[Cell]:
     differing = folded_names(value.name for value in report.shardings if value.agrees is False)
     if differing:
         names = _listed(differing)
-        yield Piece(f"{plural(len(differing), 'sharding')} differ from requested: {names}", "warning")
+        differ = "differs" if len(differing) == 1 else "differ"
+        yield Piece(f"{plural(len(differing), 'sharding')} {differ} from requested: {names}", "warning")
     if peak is not None and peak.fits is False:
         yield Piece(f"does not fit: {format_bytes(peak.bytes)} of {format_bytes(peak.capacity)} per device", "error")
     if report.divergences and all(found.severity != "error" for found in report.findings):

@@ -79,7 +79,8 @@ def array_sharding(
         if mesh is None:
             return None
         known = {name for name, _ in mesh.axes}
-        dims = (DimensionSharding(()),) * rank
+        # Over a mesh without axes a dimension is left open, or replicated.
+        dims = (DimensionSharding(()),) * rank if sharding is None else sharding.dims
         return ArraySharding(mesh, dims, manual=tuple(axis for axis in axes if axis.name in known))
     except ValueError:
         return None

@@ -32,7 +32,9 @@ def requested_sharding(value: Value, meshes: Iterable[MeshSyntax]) -> ArrayShard
         return None
     for mesh in meshes:
         try:
-            return from_type(type, mesh) if spec is None else from_spec(spec, mesh, len(type.dims))
+            # The elements of keys are arrays themselves.
+            rank = len(type.dims) + type.dtype.startswith("key<")
+            return from_type(type, mesh) if spec is None else from_spec(spec, mesh, rank)
         except ValueError:
             continue
     return None

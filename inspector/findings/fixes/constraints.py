@@ -28,12 +28,17 @@ CONSTRAINTS = ("with_sharding_constraint", "reshard", "device_put")
 
 @dataclass(frozen=True, slots=True)
 class InsertedDetour:
-    """A detour, and the collective that it was compiled to; None where nothing was compiled."""
+    """A detour, and the collective that it was compiled to; None where nothing was compiled.
+
+    `fix` is a change of the operation `blamed`, a row.
+    """
 
     report: Report
     flow: Dataflow
     detour: Detour
     compiled: Collective | None
+    fix: Fix
+    blamed: int
 
     def name(self, node: Node) -> str:
         """A value as one would call it: by its path, or its operation and line."""
@@ -44,11 +49,10 @@ class InsertedDetour:
     def finding(self, rule: Rule, message: str, labels: tuple[str, str], then: str, times: int = 1) -> Finding:
         """What a rule says of it: `labels` are for the values on the way, and for the operations that end it."""
         detour, places = self.detour, wording_of(self.flow).places
-        fix, blamed = _fix(self.report, self.flow, detour)
-        rows = [row for row in dict.fromkeys((*detour.rows, *detour.back)) if row != blamed]
+        rows = [row for row in dict.fromkeys((*detour.rows, *detour.back)) if row != self.blamed]
         return finding(
             rule,
-            self._place(blamed),
+            self._place(self.blamed),
             message,
             confidence=certainty(self.compiled),
             axes=(detour.axis.name,),
@@ -58,7 +62,7 @@ class InsertedDetour:
                 (labels[1], ", ".join(str(places.operation(row)[0]) for row in detour.back[:6])),
                 compiled_to(self.compiled, then),
             ),
-            fixes=(fix,),
+            fixes=(self.fix,),
             saves=saving(self.compiled, times=times),
         )
 
@@ -71,16 +75,23 @@ class InsertedDetour:
 def inserted_detours(report: Report, kind: Literal["all-gather", "all-to-all"]) -> Iterator[InsertedDetour]:
     """The detours for which the partitioner gathers, or moves the axis to another dimension, if the compiler did.
 
-    Of those that were compiled to one collective, the first.
+    Of those that one change takes away with one collective, the first.
     """
     _, flow = propagated(report.program)
-    seen: set[Collective | None] = {None} if is_compiled(report) else set()
+    seen: set[tuple[Collective, Fix, SourcePosition]] = set()
     for detour in detours(report.program):
-        if flow is not None and (detour.elsewhere is None) is (kind == "all-gather"):
-            compiled = inserted_for(report, flow, detour.nodes, kind, detour.axis.name, detour.source)
-            if compiled not in seen:
-                yield InsertedDetour(report, flow, detour, compiled)
-                seen |= {compiled} - {None}
+        if flow is None or (detour.elsewhere is None) is not (kind == "all-gather"):
+            continue
+        compiled = inserted_for(report, flow, detour.nodes, kind, detour.axis.name, detour.source)
+        if compiled is None and is_compiled(report):
+            continue
+        fix, blamed = _fix(report, flow, detour)
+        if compiled is not None:
+            key = compiled, fix, wording_of(flow).places.operation(blamed)[1]
+            if key in seen:
+                continue
+            seen.add(key)
+        yield InsertedDetour(report, flow, detour, compiled, fix, blamed)
 
 
 def _fix(report: Report, flow: Dataflow, detour: Detour) -> tuple[Fix, int]:

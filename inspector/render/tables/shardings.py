@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
 
 from ...report import Report, ShardedValue, VariableVariance
 from ...selection.selection import StagePlace, equation_offset
@@ -12,7 +11,7 @@ from ...shardings.explained import why
 from ...shardings.table import values
 from ...units import format_bytes, plural
 from ..call_sites import NO_SITES, CallSites, call_sites, with_call_site
-from ..collective_rows import common_name
+from ..collective_rows import INDEX, common_name
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, axis_piece, size_cell
 from ..why_lines import conflict_lines, why_line
 
@@ -29,7 +28,7 @@ def shardings(report: Report) -> Table:
     rows = list(_alike(report.shardings, report))
     differing = sum(value.agrees is False for value in report.shardings)
     title = "Shardings in StableHLO, before propagation" if only_written(report) else "Shardings after propagation"
-    title += f": {differing} differ from requested (✗)" if differing else ""
+    title += f": {differing} {'differs' if differing == 1 else 'differ'} from requested (✗)" if differing else ""
     made = [_row(count, value, name, report) for count, value, name in rows]
     return _table(made, title if rows else "", lambda: _under(rows, report))
 
@@ -128,7 +127,7 @@ def _alike(found: Iterable[ShardedValue], report: Report) -> Iterable[tuple[int,
     sites = call_sites((value.source for value in listed), report.script)
     for value in listed:
         place = "" if value.role == "argument" else _place(value, report, sites)
-        stem = "".join(part for part, _ in groupby("".join("#" if c.isdigit() else c for c in value.name)))
+        stem = INDEX.sub("[#]", value.name)
         key = (value.role, stem, place, value.requested, value.spec, value.type, value.agrees, value.replicated_bytes)
         groups.setdefault(key, []).append((value, place))
     for members in groups.values():

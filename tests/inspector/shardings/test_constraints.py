@@ -8,6 +8,7 @@ from pathlib import Path
 
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.tables.shardings import shardings
 from shardscope.inspector.shardings.collective_causes import causes_of
 
 PROGRAM = Path(__file__).parent / "programs" / "nested_constraints.py"
@@ -67,3 +68,34 @@ def step(v):
 
 inputs = (jax.ShapeDtypeStruct((8, 8), jnp.float32),)
 """
+
+
+KEYS = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("batch",), axis_types=(AxisType.Auto,))
+
+@jax.jit
+def step(blocks, keys):
+    noise = jax.vmap(lambda key: jax.random.normal(key, (8,)))(keys)
+    return sum(jnp.mean(block[name] + noise) for block in blocks for name in block), jax.vmap(jax.random.split)(keys)
+
+def step_inputs():
+    on = NamedSharding(mesh, P("batch"))
+    blocks = [{name: jnp.ones((16, 8)) for name in ("ln1", "ln2")} for _ in range(2)]
+    return jax.device_put(blocks, on), jax.device_put(jax.random.split(jax.random.key(0), 16), on)
+"""
+
+
+def test_keys_are_sharded_as_the_compiled_program_has_them(tmp_path: Path) -> None:
+    """A key is an array in the module, whose dimension the user's spec has no entry for; JAX leaves the others open."""
+    script = tmp_path / "program.py"
+    script.write_text(KEYS)
+    *_, final = capture(Request(f"{script}:step", live=False))
+    assert {value.path: value.actual for value in final.arguments}["keys"] == "P('batch')"
+    report = inspect(final)
+    assert not [value.name for value in report.shardings if value.agrees is False]
+    assert not [each.message.text for each in report.messages if "internal error" in each.message.text]
+    names = [str(row.cells[2]) for row in shardings(report).rows]
+    assert [name for name in names if name.startswith("blocks")] == ["blocks[*]['ln1']", "blocks[*]['ln2']"]
