@@ -241,3 +241,8 @@ def test_a_device_without_an_end(read: Callable[[str], object], monkeypatch: pyt
     monkeypatch.setattr(golden, "MAX_BYTES", 1 << 20)
     with pytest.raises(CaptureError, match=r"(?:holds more|larger) than"):
         read("/dev/zero")
+
+
+@pytest.mark.parametrize("file", ["/dev/null", "/dev", "/none"])
+def test_sources_are_regular_files(file: str) -> None:
+    assert Program(Capture()).file(file) is None

@@ -31,3 +31,7 @@ def test_an_excerpt_of_a_long_line_has_what_is_around(place: int) -> None:
     assert line[place + 5 :].startswith(behind)
     assert len(before) >= min(place, 20)
     assert len(behind) >= min(len(line) - place - 5, 20)
+
+
+def test_an_excerpt_of_an_empty_line() -> None:
+    assert Source("t", b"\nabc").excerpt(Span(0, 0)) == "1 | \n  | ^"
