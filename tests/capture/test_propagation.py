@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -35,8 +36,8 @@ def lines(text: str, *wanted: str) -> list[str]:
     return [line for line in text.splitlines() if all(word in line for word in wanted)]
 
 
-def sdy(program: Captured, function: str) -> str:
-    capture = program(function)
+def sdy(program: Captured, function: str, **options: str) -> str:
+    capture = program(function, **options)
     assert capture.failure is None, capture.failure
     stage = capture.stage("sdy")
     assert stage is not None
@@ -83,6 +84,17 @@ def test_origins_through_a_loop_around_a_shard_map(program: Captured) -> None:
     loop = lines(text, "stablehlo.while(")[0]
     assert re.search(r'sdy.result_sharding_origins = \[.*\{x = "constraint_0", y = "mc_\d_output: \d"\}', loop)
     assert "shardscope.result_propagation_edges = {" in loop
+
+
+@pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed")
+def test_a_target_propagates_for_itself(program: Captured) -> None:
+    """The compiler of the target dumps its module, which is HLO's: JAX has no `dot` and names no head like it."""
+    text = sdy(program, "propagated.py:nested", target="tpu:v6e:2x4")
+    assert "mhlo.cross_program_prefetches" in text
+    assert "stablehlo.dot_general" not in text
+    assert "sdy.sharding_origins = " in text
+    (asked,) = lines(text, "sdy.reshard", "constraint_")
+    assert re.search(r"loc\(#loc\d+\)$", asked)
 
 
 def test_nothing_to_propagate_is_no_problem(program: Captured) -> None:

@@ -6,7 +6,16 @@ import ast
 from collections.abc import Iterator
 
 from ....parsers.sharding_syntax.mesh import join_axes
-from ...report import Collective, CollectiveCause, Finding, FindingPlace, MovedDimension, Report, SourcePosition
+from ...report import (
+    Collective,
+    CollectiveCause,
+    Finding,
+    FindingPlace,
+    MovedDimension,
+    NamedOperation,
+    Report,
+    SourcePosition,
+)
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
 from ..support.compiled import dimension_of, moved_by_the_partitioner, saving
@@ -27,10 +36,14 @@ def check(report: Report) -> Iterator[Finding]:
 def _is_at_fault(cause: CollectiveCause) -> bool:
     """Whether it is for what a reshape takes, unless that hands the axis on in parts.
 
-    What a reshape gives is moved for those that use it, by whatever name.
+    What a reshape gives is moved for those that use it, by whatever name. Where XLA takes a reshape behind another
+    operation, it goes by that one's name.
     """
+    made = cause.operation
+    is_behind = isinstance(made, NamedOperation) and made.opcode == "reshape" and "(" in (cause.rule or "")
     is_taken = cause.moved is None or cause.moved.is_operand
-    return cause.primitive == "reshape" and is_taken and all(why.axis.sub is None for why in cause.against)
+    is_of_reshape = (is_behind or cause.primitive == "reshape") and is_taken
+    return is_of_reshape and all(why.axis.sub is None for why in cause.against)
 
 
 def _is_of_pieces(collective: Collective, cause: CollectiveCause) -> bool:
