@@ -90,7 +90,7 @@ def _results(each: Unformed) -> tuple[ArrayType, ...]:
 def _unformed_fixes(report: Report) -> tuple[Fix, ...]:
     match platform_of(report):
         case "cpu":
-            return advice("compile for the target that it is to run on: --target")
+            return advice("compile for the target that it runs on, with --target")
         case "tpu":
             options = ", ".join(f"{name}={value}" for name, value in OFFLOADED.items())
             split = "or split the axis of the mesh: over two dimensions of the torus reduce-scatters form"

@@ -8,7 +8,7 @@ from ...capture.model import STAGES
 from ...pipeline import communicating_stages
 from ...report import WRITTEN, Collective, Report, UncountedCommunication
 from ...shardings.collective_causes import causes_of
-from ...units import format_bytes
+from ...units import format_bytes, plural
 from ..collective_rows import CollectiveRow, rows_of, total_seconds, total_wire
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
 from ..why_lines import cause_line, remedy_line
@@ -179,5 +179,6 @@ def _lines(collective: Collective, report: Report) -> tuple[str, ...]:
     for cause in found[:2]:
         lines += [cause_line(cause, report), remedy_line(cause, report)]
     if len(found) > 2:
-        lines.append(f"and {len(found) - 2} more operations: combined into one collective")
+        more = plural(len(found) - 2, "more operation")
+        lines.append(f"and {more}: combined into one collective")
     return tuple(dict.fromkeys(filter(None, lines)))
