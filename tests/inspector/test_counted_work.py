@@ -1,0 +1,78 @@
+"""No function of the analysis, nor of the text, is called quadratically often in the number of collectives."""
+
+import sys
+from collections import Counter
+from io import StringIO
+from pathlib import Path
+from types import FrameType
+
+import shardscope.inspector
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol.request import Request
+from shardscope.inspector.capture.spawn import last_capture
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.json import to_json
+from shardscope.inspector.render.safe_console import SafeConsole
+from shardscope.inspector.render.text import print_report
+
+FEW, TIMES = 4, 4
+SLACK = 30
+"""Calls that a larger program may take more of at once, as where a table is begun."""
+
+SCRIPT = """
+import jax, jax.numpy as jnp
+from functools import partial
+from jax.sharding import PartitionSpec as P
+
+mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+ring = [(device, (device + 1) % 8) for device in range(8)]
+
+def collectives(count, x):
+    for number in range(count):
+        x = jnp.tanh(jax.lax.psum(x, "x") * (number + 1.0))
+        x = jax.lax.ppermute(x, "x", ring) + jax.lax.pmax(x, "x")
+        x = x + jax.lax.all_gather(x, "x")[number % 8]
+    return x
+
+def of(count):
+    body = partial(collectives, count)
+    return jax.jit(jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False))
+
+inputs = (jax.ShapeDtypeStruct((8, 16), jnp.float32),)
+"""
+
+
+def captured(folder: Path, count: int) -> Capture:
+    path = folder / f"with_{count}.py"
+    path.write_text(f"{SCRIPT}fn = of({count})\n")
+    return last_capture(Request(f"{path}:fn", live=False))
+
+
+def calls_by_function(capture: Capture) -> tuple[Counter[str], int]:
+    """How often each function of ours is called from a capture to its text and JSON, and the collectives' number."""
+    ours = str(Path(shardscope.inspector.__file__).parents[1])
+    found: Counter[str] = Counter()
+
+    def counted(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(ours):
+            code = frame.f_code
+            found[f"{code.co_filename.removeprefix(ours)}:{code.co_firstlineno} {code.co_qualname}"] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(counted)
+    try:
+        report = inspect(capture)
+        print_report(report, SafeConsole(file=StringIO(), width=160))
+        to_json(report)
+    finally:
+        sys.setprofile(before)
+    return found, len(report.collectives)
+
+
+def test_nothing_is_quadratic_in_collectives(tmp_path: Path) -> None:
+    few, many = (captured(tmp_path, count) for count in (FEW, FEW * TIMES))
+    calls_by_function(many)  # what is read once and for all, as the forms of operations
+    (some, number), (more, larger) = map(calls_by_function, (few, many))
+    assert few.complete, few.failure
+    assert larger == TIMES * number >= TIMES * FEW * 4
+    assert not {name: (some[name], calls) for name, calls in more.items() if calls > 3 * TIMES * some[name] + SLACK}
