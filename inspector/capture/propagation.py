@@ -52,6 +52,14 @@ def has_mesh(stablehlo: bytes) -> bool:
     return b"sdy.mesh" in stablehlo
 
 
+def is_explained(capture: Capture) -> bool:
+    """Whether nothing more will be known of where shardings come from, on which strategies depend."""
+    stablehlo = capture.stage("stablehlo")
+    if stablehlo is None or capture.stage("sdy") is not None or not has_mesh(stablehlo.source.data):
+        return True
+    return any(message.phase == "propagation" for message in capture.messages)
+
+
 class Propagation:
     """One run of Shardy: made ready, given a text, and heard of through `deliver`, which another thread calls."""
 

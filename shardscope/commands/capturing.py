@@ -12,6 +12,7 @@ from shardscope.commands.progress import progress
 from shardscope.configuration import MAX_DEVICES, MAX_TIMEOUT_S, Found, configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import PHASES, Capture, Phase
+from shardscope.inspector.capture.propagation import is_explained
 from shardscope.inspector.capture.protocol.request import Request, is_file, split_function
 from shardscope.inspector.capture.spawn import CaptureHandle, begin
 from shardscope.samples.catalogue import samples
@@ -19,12 +20,15 @@ from shardscope.terminal import say
 
 
 def watched(begun: CaptureHandle, *, quiet: bool = False, until: Phase | None = None) -> Capture:
-    """All that a capture gives, when it is over or in a phase; a terminal shows meanwhile what is being done."""
+    """All that a capture gives, when it is over, or in a phase with the compiled program's shardings explained.
+
+    A terminal shows meanwhile what is being done.
+    """
     with progress(quiet=quiet) as tell:
         for capture in begun.captures:
             if capture.progress is not None:
                 tell(PHASES[capture.progress.phase])
-                if capture.progress.phase == until:
+                if capture.progress.phase == until and (until == "compile" or is_explained(capture)):
                     break
     return capture
 
