@@ -52,11 +52,11 @@ def check_collectives(
                 problems.append(_problem(kind, wanted, "", wrong, report))
             continue
         known = Counter(_axes(each) for each in these)
-        asked = Counter({tuple(sorted(_names(axes))): count for axes, count in wanted.items()})
-        for axes in dict.fromkeys((*asked, *known)):
-            if known[axes] != asked[axes]:
+        counts = Counter({tuple(sorted(_names(axes))): count for axes, count in wanted.items()})
+        for axes in dict.fromkeys((*counts, *known)):
+            if known[axes] != counts[axes]:
                 wrong = [each for each in these if _axes(each) == axes]
-                problems.append(_problem(kind, asked[axes], f" over {', '.join(axes)}", wrong, report))
+                problems.append(_problem(kind, counts[axes], f" over {', '.join(axes)}", wrong, report))
     if problems:
         raise AssertionError("\n".join(problems))
     return report
@@ -67,8 +67,8 @@ def check_no_implicit(subject: Subject, args: Sequence[Any], kwargs: Mapping[str
     report = _report(subject, args, kwargs)
     these = [each for each in _compiled(report) if each.origin not in REQUESTED]
     if these:
-        told = f"{plural(len(these), 'collective')} that the source does not ask for:"
-        raise AssertionError("\n".join((told, *_listed(these, report))))
+        heading = f"{plural(len(these), 'collective')} that the source does not ask for:"
+        raise AssertionError("\n".join((heading, *_listed(these, report))))
     return report
 
 

@@ -116,10 +116,10 @@ class Analyst:
         """Ask for a stage with what is linked to a place."""
         self.ask(self.Asked("view", lambda: self.Viewed(view_of(report, stage, place)), self._post))
 
-    def ask(self, asked: Asked) -> None:
+    def ask(self, request: Asked) -> None:
         """Ask for what a pane wants; what is to be shown at once goes first."""
         with self._awake:
-            self._waiting[asked.kind] = asked
+            self._waiting[request.kind] = request
             self._awake.notify()
 
     def _next(self) -> Asked | None:
@@ -133,10 +133,10 @@ class Analyst:
             return None if self._over else self._waiting.pop(min(self._waiting, key=_turn))
 
     def _run(self) -> None:
-        while (asked := self._next()) is not None:
-            post = asked.post
+        while (request := self._next()) is not None:
+            post = request.post
             try:
-                answer = asked.work()
+                answer = request.work()
             except Exception as error:
                 answer, post = self.Broke(f"{type(error).__name__}: {error}"), self._post
             if not self._over:

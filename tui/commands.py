@@ -24,12 +24,12 @@ class Actions(Provider):
     """The keys that do something here, by what they do."""
 
     def _actions(self) -> Iterator[tuple[Binding, str]]:
-        told = set()
+        listed = set()
         for active in self.screen.active_bindings.values():
             binding = active.binding
             words = binding.tooltip or binding.description
-            if words and active.enabled and binding.action not in told:
-                told.add(binding.action)
+            if words and active.enabled and binding.action not in listed:
+                listed.add(binding.action)
                 yield binding, words
 
     async def discover(self) -> Hits:

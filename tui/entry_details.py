@@ -58,7 +58,7 @@ def entry_details(report: Report, entry: Entry | Finding, width: int) -> Iterato
             yield from _detail(detail, width)
 
 
-def _cells(table: Table, row: Row, report: Report, told: set[str], width: int) -> Iterator[Content]:
+def _cells(table: Table, row: Row, report: Report, stated: set[str], width: int) -> Iterator[Content]:
     """On one line what is most important, and what has no title; then all else that the details do not say."""
     hues = axis_hues(report.meshes)
     named = [(column, cell) for column, cell in zip(table.columns, row.cells, strict=True) if plain_text(cell)]
@@ -67,7 +67,7 @@ def _cells(table: Table, row: Row, report: Report, told: set[str], width: int) -
     yield from folded(Content("  ").join(head).stylize("bold"), width)
     yield Content("")
     for column, cell in named:
-        if not column.title or column is most or column.title in told:
+        if not column.title or column is most or column.title in stated:
             continue
         lines = list(fact(column.title, content(cell, hues), width))
         if len(lines) <= BESIDE:

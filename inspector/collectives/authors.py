@@ -109,9 +109,9 @@ def _origin(collective: Collective, part: Part, facts: Sequence[OperationFacts],
     if written:
         return _of_all({each.origin for each in written})
     if part.twin is not None:
-        asked = agreed(each.origin for each in facts if each.origin not in WRITTEN) or "partitioner"
+        author = agreed(each.origin for each in facts if each.origin not in WRITTEN) or "partitioner"
         # Of what JAX lowers to a function of its own, as a cumsum, no equation is known.
-        return by_name if asked == "unknown" else asked
+        return by_name if author == "unknown" else author
     return "compiler" if has_twins else by_name
 
 

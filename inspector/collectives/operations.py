@@ -148,8 +148,8 @@ def _is_unreduced(equation: Equation) -> bool:
 
 def _asks(equation: Equation) -> bool:
     """Whether an `out_sharding` says anything: JAX writes one in backward passes over axes of any type."""
-    asked = dict(equation.params).get("out_sharding", "None")
-    return "Explicit" in asked if "axis_types=" in asked else asked != "None"
+    out_sharding = dict(equation.params).get("out_sharding", "None")
+    return "Explicit" in out_sharding if "axis_types=" in out_sharding else out_sharding != "None"
 
 
 def _paths(flow: JaxprFlow, place: EquationPlace) -> Iterator[str]:

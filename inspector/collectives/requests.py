@@ -64,10 +64,10 @@ def _numbers_after(partitioned: ParsedStage, uses: Uses, start: Instruction, req
 @derived
 def _moving_requests(before: ParsedStage, stablehlo: ParsedStage) -> frozenset[int]:
     """The numbers of the requests for a sharding that their operands do not have when they go into the partitioner."""
-    asked = _requests(stablehlo)
-    copies = [] if before.hlo is None or not asked else before.hlo.with_opcode({"copy"})
+    requested = _requests(stablehlo)
+    copies = [] if before.hlo is None or not requested else before.hlo.with_opcode({"copy"})
     return frozenset(
-        number for copy in copies for number in tags_in(before, copy.span) if number in asked and _changes(copy)
+        number for copy in copies for number in tags_in(before, copy.span) if number in requested and _changes(copy)
     )
 
 

@@ -34,10 +34,10 @@ def _communication(found: Diff) -> str:
     if len(phrases) > PHRASES and 2 * sum(phrase[0] in "+−" for phrase in phrases) > len(phrases):
         phrases = _census(found) or phrases
     before, after = found.before.total_wire, found.after.total_wire
-    told = _shortened(phrases)
+    summary = _shortened(phrases)
     if before != after or before is None:
-        told = f"{told}: {bytes_delta(before, after)} per device and run"
-    return "; ".join(filter(None, (told, _shortened(regrouped))))
+        summary = f"{summary}: {bytes_delta(before, after)} per device and run"
+    return "; ".join(filter(None, (summary, _shortened(regrouped))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class _Phrase:
 
     def text(self, before: int, after: Counter[str]) -> str:
         over = f" over {self.axes}" if self.axes else ""
-        told = ", ".join(filter(None, (self.became.text(after), self.rest)))
-        return f"{self.sign}{before} {self.noun}{'s' * (before != 1)}{over}{' ' * bool(told)}{told}"
+        summary = ", ".join(filter(None, (self.became.text(after), self.rest)))
+        return f"{self.sign}{before} {self.noun}{'s' * (before != 1)}{over}{' ' * bool(summary)}{summary}"
 
 
 def _listed(changes: Sequence[Change]) -> list[str]:
@@ -102,9 +102,9 @@ def _census(found: Diff) -> list[str]:
             tally[place] += count
             tally[2] += (1, -1)[place] * count * (transfer.work.total_wire or 0)
     differing = sorted((abs(tally[2]), key, tally) for key, tally in tallies.items() if tally[0] != tally[1])
-    told = [f"{kind}s over {axes} {tally[0]} → {tally[1]}" for _, (kind, axes), tally in reversed(differing)]
+    summary = [f"{kind}s over {axes} {tally[0]} → {tally[1]}" for _, (kind, axes), tally in reversed(differing)]
     changed = sum(change.count for change in found.changes if change.kind == "changed")
-    return [*told[:PHRASES], *([f"{changed} changed"] if told and changed else [])]
+    return [*summary[:PHRASES], *([f"{changed} changed"] if summary and changed else [])]
 
 
 def _besides(found: Diff) -> Iterator[str]:

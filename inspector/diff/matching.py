@@ -19,10 +19,10 @@ def _line(one: Transfer) -> Hashable:
     return (one.place.frames[0], one.place.direction) if one.place.frames[0] != ("", "") else None
 
 
-def _at_line(*told: Callable[[CollectiveSignature], Hashable]) -> Callable[[Transfer], Hashable]:
+def _at_line(*details: Callable[[CollectiveSignature], Hashable]) -> Callable[[Transfer], Hashable]:
     def key(one: Transfer) -> Hashable:
         line = _line(one)
-        return None if line is None else (line, *(each(one.work) for each in told))
+        return None if line is None else (line, *(each(one.work) for each in details))
 
     return key
 

@@ -85,6 +85,6 @@ def _node(operation: Operation) -> Node:
     types = ", ".join(map(str, map(array_type, operation.result_types)))
     inside = Counter(each.name for each in operation.walk() if each is not operation)
     does = (operation.name, types, tuple(sorted(attributes.items())), tuple(sorted(inside.items())))
-    told = "".join(f", {key} = {value}" for key, value in attributes.items())
-    line = f"{name if name[0] == '%' else ''} = {operation.name}({', '.join(operation.operands)}){told} : {types}"
+    printed = "".join(f", {key} = {value}" for key, value in attributes.items())
+    line = f"{name if name[0] == '%' else ''} = {operation.name}({', '.join(operation.operands)}){printed} : {types}"
     return Node(name, operation.name, operands, operation.span, types, does, attributes, line.removeprefix(" = "))

@@ -229,8 +229,8 @@ def _partners(collective: Collective) -> str:
     """A short name for who talks to whom, where the axes do not say it."""
     if not collective.pairs and collective.axes is not None:
         return ""
-    told: Sequence[object] = sorted(collective.pairs) or [list(group) for group in collective.groups]
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:12] if told else ""
+    members: Sequence[object] = sorted(collective.pairs) or [list(group) for group in collective.groups]
+    return hashlib.sha256(repr(members).encode()).hexdigest()[:12] if members else ""
 
 
 def _border(value: ShardedValue) -> BoundarySharding:

@@ -178,8 +178,8 @@ def _in_pass(rule: Rule[_Piece]) -> Rule[_Piece]:
     return _with(rule, lambda piece: piece.transfer.place.direction)
 
 
-def _with(rule: Rule[_Piece], told: Callable[[_Piece], Hashable]) -> Rule[_Piece]:
-    return lambda piece: None if (key := rule(piece)) is None else (key, told(piece))
+def _with(rule: Rule[_Piece], detail: Callable[[_Piece], Hashable]) -> Rule[_Piece]:
+    return lambda piece: None if (key := rule(piece)) is None else (key, detail(piece))
 
 
 # Combined collectives are of many lines and passes, so that compilers give them one of these, or none.

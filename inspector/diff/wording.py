@@ -66,29 +66,29 @@ def otherwise(change: Change) -> list[str]:
     assert change.before is not None
     assert change.after is not None
     one, other = change.before.work, change.after.work
-    told = []
+    phrases = []
     if one.reduction != other.reduction and one.kind == other.kind:
-        told.append(f"reduces by {other.reduction or '?'} instead of {one.reduction or '?'}")
+        phrases.append(f"reduces by {other.reduction or '?'} instead of {one.reduction or '?'}")
     if one.axes != other.axes:
-        told.append(f"now over {axes_words(other)}")
+        phrases.append(f"now over {axes_words(other)}")
     if "dtypes" in change.what:
-        told.append(" → ".join(map(_dtypes, (change.befores, change.afters))))
+        phrases.append(" → ".join(map(_dtypes, (change.befores, change.afters))))
     if "kind" not in change.what and (sizes := _sizes(change)):
-        told.append(sizes)
+        phrases.append(sizes)
     if one.executions != other.executions:
         moved = {(False, True): "moved into a loop, ", (True, False): "moved out of a loop, "}
         where = moved.get((change.before.in_loop, change.after.in_loop), "")
-        told.append(f"{where}runs {_times(one)} → {_times(other)} times")
+        phrases.append(f"{where}runs {_times(one)} → {_times(other)} times")
     elif change.before.in_loop != change.after.in_loop:
-        told.append("moved into a loop" if change.after.in_loop else "moved out of a loop")
+        phrases.append("moved into a loop" if change.after.in_loop else "moved out of a loop")
     if one.is_async != other.is_async:
-        told.append("now async" if other.is_async else "no longer async")
+        phrases.append("now async" if other.is_async else "no longer async")
     # Who talks to whom follows from the axes, and the bytes on the wire from all of these.
     if one.partners != other.partners and one.axes == other.axes:
-        told.append("between other devices")
+        phrases.append("between other devices")
     if one.fused_form != other.fused_form and one.kind == other.kind:
-        told.append(f"written as {other.fused_form or other.kind} instead of {one.fused_form or one.kind}")
-    return told
+        phrases.append(f"written as {other.fused_form or other.kind} instead of {one.fused_form or one.kind}")
+    return phrases
 
 
 def _dtypes(side: Counted) -> str:

@@ -22,7 +22,7 @@ def with_findings(report: Report, policy: Policy) -> Report:
         thresholds=policy.thresholds,
         lists_implicit=policy.strict or any(rule.fails_strict and rule.id in named for rule in RULES),
     )
-    told, suppressed, used = [], [], set()
+    reported, suppressed, used = [], [], set()
     comments = Comments(report.program)
     script = "" if report.capture.subject is None else report.capture.subject.script or ""
     wanted = [rule for rule in RULES if policy.wants(rule.id)]
@@ -37,11 +37,11 @@ def with_findings(report: Report, policy: Policy) -> Report:
             by = Suppression(policy.settings, 0, (found.rule,), f"per-path-ignores of {pattern}")
             suppressed.append(Suppressed(found, by))
         else:
-            told.append(replace(found, severity="error") if found.rule in strict else found)
+            reported.append(replace(found, severity="error") if found.rule in strict else found)
     idle = tuple(_idle(comments.all() - used, policy, _lines(report.program)))
     report = replace(report, suppressed=tuple(suppressed), idle=idle)
     more = _findings(report, (rule for rule in wanted if rule.reads == "suppressions"))
-    return replace(report, findings=(*told, *more))
+    return replace(report, findings=(*reported, *more))
 
 
 def _findings(report: Report, rules: Iterable[Rule]) -> list[Finding]:

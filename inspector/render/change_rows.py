@@ -74,7 +74,7 @@ def change_row(changes: Sequence[Change]) -> ChangeRow:
     first = changes[0]
     subject = first.before or first.after
     assert subject is not None
-    told = f": {', '.join(differences(first))}" if first.befores and first.afters else ""
+    words = f": {', '.join(differences(first))}" if first.befores and first.afters else ""
     before, after = (sum(each.numbers[side] for each in changes) for side in (0, 1))
     known = [each.wire_bytes for each in changes]
     directions, places = (list(dict.fromkeys(each)) for each in zip(*map(_where, changes), strict=True))
@@ -82,7 +82,7 @@ def change_row(changes: Sequence[Change]) -> ChangeRow:
         kind=first.kind,
         sign=SIGNS[first.kind],
         numbers=_numbers(before, after),
-        what=subject.work.kind + told,
+        what=subject.work.kind + words,
         axes=axes_words(subject.work),
         types=_types(changes),
         wire=bytes_delta(0, None if None in known else sum(size for size in known if size is not None)),
@@ -109,8 +109,8 @@ def _numbers(before: int, after: int) -> str:
 def _types(changes: Sequence[Change]) -> tuple[str, ...]:
     """What is carried before, and after where that is something else."""
     sides = ([each.befores for each in changes], [each.afters for each in changes])
-    told = [_several(dict.fromkeys(transfer_text(one) for each in side for one, _ in each)) for side in sides]
-    return tuple(dict.fromkeys(filter(None, told)))
+    words = [_several(dict.fromkeys(transfer_text(one) for each in side for one, _ in each)) for side in sides]
+    return tuple(dict.fromkeys(filter(None, words)))
 
 
 def _several(types: Iterable[str]) -> str:

@@ -34,8 +34,8 @@ def _finding(found: Finding, report: Report) -> str:
         properties = [("file", relative(frame.file)), ("line", str(max(frame.line, 1))), *properties]
     elif subject is not None and subject.script is not None:
         properties = [("file", relative(subject.script)), ("line", "1"), *properties]
-    told = "\n".join([found.message, *(f"{name}: {text}" for name, text in facts(found))])
-    return command(COMMANDS[found.severity], properties, told)
+    message = "\n".join([found.message, *(f"{name}: {text}" for name, text in facts(found))])
+    return command(COMMANDS[found.severity], properties, message)
 
 
 def _failure(report: Report) -> str:

@@ -74,12 +74,12 @@ def _rule(rule: Rule) -> Json:
 
 def _result(found: Finding, program: Program) -> Json:
     ids = [rule.id for rule in RULES]
-    told = "\n".join([found.message, *(f"{name}: {text}" for name, text in facts(found))])
+    lines = "\n".join([found.message, *(f"{name}: {text}" for name, text in facts(found))])
     result = {
         "ruleId": found.rule,
         "ruleIndex": ids.index(found.rule) if found.rule in ids else -1,
         "level": LEVELS[found.severity],
-        "message": _message(told),
+        "message": _message(lines),
         "locations": [_location(found.place, program)],
         "properties": {
             "confidence": found.confidence,

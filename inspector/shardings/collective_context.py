@@ -76,8 +76,8 @@ class CollectiveContext:
 
     def cause(self) -> CollectiveCause:
         """What the collective does for the operation."""
-        if asked := next(filter(None, (self._asked_of_operand(*each) for each in self._wanted())), None):
-            return asked
+        if requested := next(filter(None, (self._asked_of_operand(*each) for each in self._wanted())), None):
+            return requested
         cut = [each for each in self.cuts if self._along(each.axes)]
         if KIND_OF[self.collective.kind].reduces:
             summed = [each for each in cut if each.is_operand and self._is_reduced(each.factors)]
@@ -166,15 +166,15 @@ class CollectiveContext:
         kept = [kept_axes(self.program, self.flow, self.row, factor, ways) for factor in cut.factors]
         return None if not kept or None in kept else all(each == frozenset({cut.axes}) for each in kept)
 
-    def _asked_of_result(self, cut: ShardedDimension, asked: ShardedDimension) -> CollectiveCause:
+    def _asked_of_result(self, cut: ShardedDimension, requested: ShardedDimension) -> CollectiveCause:
         """The operation keeps to its operand: what requested another sharding of its result is the cause."""
-        result, asking = asked.node, self._asking(asked.node)
+        result, asking = requested.node, self._asking(requested.node)
         wanted = placed_at(self.flow, result)
         found = self._of(
             "reshard",
             self.row if asking is None else asking,
-            MovedDimension(asking is not None, self.wording.name(result), asked.dim),
-            (None if wanted is None else with_axes(wanted, asked.dim, cut.axes), wanted),
+            MovedDimension(asking is not None, self.wording.name(result), requested.dim),
+            (None if wanted is None else with_axes(wanted, requested.dim, cut.axes), wanted),
             self._why(cut, all_axes=False),
             result,
         )
@@ -189,8 +189,8 @@ class CollectiveContext:
         asking = self._asking(cut.node)
         if asking is None or takes_result(self.program, self.flow, self.row, self.collective):
             return False
-        asked = placed_at(self.flow, self.flow.results(asking)[0])
-        return asked is not None and not self._along(asked.dims[cut.dim].axes)
+        requested = placed_at(self.flow, self.flow.results(asking)[0])
+        return requested is not None and not self._along(requested.dims[cut.dim].axes)
 
     def _reordered(self, cut: ShardedDimension, other: ShardedDimension) -> CollectiveCause:
         """The same axes in another order, or dimension, than another value of the operation has."""

@@ -85,7 +85,7 @@ def _trivial_axes(flow: Dataflow) -> tuple[str, ...]:
 def _conflict(program: Program, flow: Dataflow, row: int, factor: str, cuts: Sequence[tuple[Node, _Cut]]) -> Conflict:
     wording = wording_of(flow)
     every = dict.fromkeys(axis for _, cut in cuts for axis in cut.axes)
-    told = [
+    sides = [
         Side(
             ValueDimension(wording.name(node), cut.dim),
             cut.axes,
@@ -99,7 +99,7 @@ def _conflict(program: Program, flow: Dataflow, row: int, factor: str, cuts: Seq
         for node, cut in cuts
     ]
     kept = kept_axes(program, flow, row, factor, [cut.axes for _, cut in cuts])
-    won = [side for side in told if kept is not None and side.axes in kept]
+    won = [side for side in sides if kept is not None and side.axes in kept]
     name, place = wording.places.operation(row)
     return Conflict(
         name,
@@ -108,8 +108,8 @@ def _conflict(program: Program, flow: Dataflow, row: int, factor: str, cuts: Seq
         place,
         wording.span(row),
         chosen=won[0] if len(won) == 1 else None,
-        rejected=() if kept is None else tuple(side for side in told if side not in won),
-        undecided=tuple(told) if kept is None else tuple(won) if len(won) > 1 else (),
+        rejected=() if kept is None else tuple(side for side in sides if side not in won),
+        undecided=tuple(sides) if kept is None else tuple(won) if len(won) > 1 else (),
     )
 
 

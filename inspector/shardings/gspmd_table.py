@@ -108,17 +108,17 @@ def _of_hlo(stage: ParsedStage, known: _Known) -> tuple[ShardedValue, ...]:
         layouts = _layouts(each, known)
         for number, layout in enumerate(layouts):
             own = f"{name}[{number}]" if len(layouts) > 1 else name
-            asked = known.requested(by_path.get(own))
+            requested = known.requested(by_path.get(own))
             rows.append(
-                layout.row(STAGE, "argument", f"%{each.name}", own, each.span, SourcePosition(), asked, (), spelled)
+                layout.row(STAGE, "argument", f"%{each.name}", own, each.span, SourcePosition(), requested, (), spelled)
             )
     if entry.root is not None:
         layouts = _layouts(entry.root, known)
         for number, layout in enumerate(layouts):
             value = known.outputs[number] if len(known.outputs) == len(layouts) else None
-            text, span, asked = f"result {number}", entry.root.span, known.requested(value)
+            text, span, requested = f"result {number}", entry.root.span, known.requested(value)
             name = text if value is None else value.path
-            rows.append(layout.row(STAGE, "output", text, name, span, SourcePosition(), asked, (), spelled))
+            rows.append(layout.row(STAGE, "output", text, name, span, SourcePosition(), requested, (), spelled))
     return tuple(rows)
 
 
@@ -160,8 +160,8 @@ def _of_stablehlo(stage: ParsedStage, known: _Known, only_constraints: bool) -> 
         def row(parameter: Parameter, role: Role, text: str, name: str) -> ShardedValue:
             sharding = readable(lambda: parameter.annotations.gspmd_sharding)
             layout = known.layout(array_type(parameter.type), sharding)
-            asked = known.requested(by_path.get(name))
-            return layout.row(stage.name, role, text, name, span, SourcePosition(), asked, (), spelled)
+            requested = known.requested(by_path.get(name))
+            return layout.row(stage.name, role, text, name, span, SourcePosition(), requested, (), spelled)
 
         for argument in main.arguments:
             name = next(iter(names(readable(partial(getattr, argument, "location")) or UnknownLoc())), argument.name)

@@ -124,9 +124,9 @@ def _as_written(stage: ParsedStage) -> tuple[ShardedValue, ...]:
     for value in (*maker.boundary((), ()), *maker.constraints(stage, None), *maker.shard_maps()):
         node = node_of(flow, value) if value.role in ("argument", "output") else None
         is_open = node is not None and sharding_at(flow, node) is None
-        asked = None if is_open else value.requested or value.spec
+        requested = None if is_open else value.requested or value.spec
         unknown = replace(value, local_type=None, sharding=None, spec=None, agrees=None, replicated_bytes=None)
-        rows.append(replace(unknown, stage=stage.name, requested=asked))
+        rows.append(replace(unknown, stage=stage.name, requested=requested))
     return tuple(rows)
 
 
@@ -166,8 +166,8 @@ class _Maker:
     ) -> ShardedValue:
         role: Role = "argument" if node.kind == "argument" else "output"
         type = readable(lambda: parameter.type) or OtherType(parameter.type_text)
-        asked = None if value is None else requested_sharding(value, self.meshes)
-        return self._row(role, text, name, span, type, sharding_at(self.flow, node), (), SourcePosition(), asked)
+        requested = None if value is None else requested_sharding(value, self.meshes)
+        return self._row(role, text, name, span, type, sharding_at(self.flow, node), (), SourcePosition(), requested)
 
     def constraints(self, stage: ParsedStage, before: ParsedStage | None) -> Iterator[ShardedValue]:
         """`with_sharding_constraint` and its like. Propagation fills in what they leave open, so it is read before."""
@@ -184,12 +184,14 @@ class _Maker:
             except ParseError:
                 continue
             row = flow.row_at(operation.span.start) if (flow := self.flow).differing else None
-            got = next(iter(shardings_of(operation) if row is None else shardings_at(flow, row)), None)
+            actual = next(iter(shardings_of(operation) if row is None else shardings_at(flow, row)), None)
             name, place = self.places.at(location)
-            asked = array_sharding(self.flow, target or got, manual, len(got.dims) if got else 0)
+            requested = array_sharding(self.flow, target or actual, manual, len(actual.dims) if actual else 0)
             # JAX puts constraints that leave everything open behind each operation in a partly automatic shard_map.
-            if asked is None or any(dim.axes or not dim.is_open for dim in asked.dims):
-                yield self._row("constraint", results[0], name, operation.span, types[0], got, manual, place, asked)
+            if requested is None or any(dim.axes or not dim.is_open for dim in requested.dims):
+                yield self._row(
+                    "constraint", results[0], name, operation.span, types[0], actual, manual, place, requested
+                )
 
     def shard_maps(self) -> Iterator[ShardedValue]:
         """What shard_maps want of their operands, with what these are; and what comes out."""
@@ -208,9 +210,9 @@ class _Maker:
             span = Span(row.start, row.own[-1].end)
             operands = zip(operation.operands, self.flow.operands(number), types, wanted, strict=False)
             for name, node, type, sharding in operands:
-                asked = array_sharding(self.flow, sharding, row.manual, len(sharding.dims))
-                got = None if node is None else sharding_at(self.flow, node)
-                yield self._row("shard_map input", name, "shard_map", span, type, got, row.manual, place, asked)
+                requested = array_sharding(self.flow, sharding, row.manual, len(sharding.dims))
+                actual = None if node is None else sharding_at(self.flow, node)
+                yield self._row("shard_map input", name, "shard_map", span, type, actual, row.manual, place, requested)
             for name, type, sharding in zip(row.results, row.types, given, strict=False):
                 yield self._row("shard_map output", name, "shard_map", span, type, sharding, row.manual, place, None)
 

@@ -61,8 +61,8 @@ def explained(report: Report, request: Request, tell: Callable[[str], None] = la
         return None if found.failure is not None else inspect(found)
 
     failed = Failed(report.program, failure, unchecked)
-    told = ((explain, pattern.search(failed.said)) for pattern, explain in EXPLAINERS)
-    explanation = next(filter(None, (explain(failed, said) for explain, said in told if said is not None)), None)
+    matches = ((explain, pattern.search(failed.said)) for pattern, explain in EXPLAINERS)
+    explanation = next(filter(None, (explain(failed, said) for explain, said in matches if said is not None)), None)
     if explanation is None:
         return report
     fixes = tuple(_tried(report, tracing, explanation.fixes, tell))

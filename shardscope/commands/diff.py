@@ -160,5 +160,5 @@ def _change(text: str) -> str:
     return text
 
 
-def _titled(side: Fingerprint, told: Sequence[str]) -> Fingerprint:
-    return replace(side, title=", ".join((side.title, *told)))
+def _titled(side: Fingerprint, notes: Sequence[str]) -> Fingerprint:
+    return replace(side, title=", ".join((side.title, *notes)))

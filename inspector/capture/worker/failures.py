@@ -64,16 +64,16 @@ def text_of(error: BaseException) -> str:
 
 def story(error: BaseException) -> str:
     """The traceback as Python prints it, without the frames of JAX and of shardscope, unless the latter is to blame."""
-    told = traceback.TracebackException.from_exception(error)
-    for part in _chain(told, set()):
+    exception = traceback.TracebackException.from_exception(error)
+    for part in _chain(exception, set()):
         part._str = getattr(part, "_str", "")[:MAX_CHARACTERS]  # type: ignore[attr-defined]
     if _raised_here(error):
-        return "".join(told.format())
-    for part in _chain(told, set()):
+        return "".join(exception.format())
+    for part in _chain(exception, set()):
         part.stack = _folded(part.stack)
         if notes := getattr(part, "__notes__", None):
             part.__notes__ = [note for note in notes if not note.startswith(_JAX_NOTES)]
-    text = _without_internal_lines("".join(told.format()))
+    text = _without_internal_lines("".join(exception.format()))
     alone = text.removeprefix(f"{_HEADER}\n")
     if alone == text or alone.startswith(" "):
         return text
@@ -152,11 +152,11 @@ def _jax_folders() -> Iterator[str]:
             yield os.path.dirname(path) + os.sep
 
 
-def _chain(told: traceback.TracebackException | None, seen: set[int]) -> Iterator[traceback.TracebackException]:
-    if told is not None and id(told) not in seen:
-        seen.add(id(told))
-        yield told
-        for part in (told.__cause__, told.__context__, *(getattr(told, "exceptions", None) or ())):
+def _chain(exception: traceback.TracebackException | None, seen: set[int]) -> Iterator[traceback.TracebackException]:
+    if exception is not None and id(exception) not in seen:
+        seen.add(id(exception))
+        yield exception
+        for part in (exception.__cause__, exception.__context__, *(getattr(exception, "exceptions", None) or ())):
             yield from _chain(part, seen)
 
 

@@ -163,7 +163,7 @@ def _tell_what_differs(topology: Topology, jaxpr: Any, channel: Channel) -> None
     """Say what was decided by the platform, and how."""
     from .simulated.cross_compile import platform_branches
 
-    for place in topology.asked:
+    for place in topology.queried:
         channel.tell("info", f"jax.default_backend() was answered with {topology.platform!r}", place)
     for where, branch in platform_branches(jaxpr, topology.lowering):
         channel.tell("info", f"lax.platform_dependent: {branch}", where)

@@ -89,8 +89,8 @@ def names_of(lowered: Any, arguments: Sequence[str], results: Sequence[str]) -> 
 
     None where JAX does not tell. A Ref that the function closes over has no name.
     """
-    told = getattr(getattr(lowered, "_lowering", None), "compile_args", None) or {}
-    mutated, kept, every = (told.get(key) for key in ("mut", "kept_var_idx", "all_args_info"))
+    compile_args = getattr(getattr(lowered, "_lowering", None), "compile_args", None) or {}
+    mutated, kept, every = (compile_args.get(key) for key in ("mut", "kept_var_idx", "all_args_info"))
     if kept is None or (mutated is not None and not (hasattr(mutated, "in_mut") and hasattr(mutated, "out_mut"))):
         return None
     constants = max(0, len(getattr(every, "in_avals", arguments)) - len(arguments))

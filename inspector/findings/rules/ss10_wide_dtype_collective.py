@@ -114,7 +114,7 @@ RULE = Rule(
     finds="A gather, exchange or permutation of a wide type, of which a narrower one is needed.",
     why="It moves elements as they are: cast before it, they take half of the bytes, or less.",
     proof="All that is done with the result is to narrow it, or the operand was widened right before; and the target's"
-    " compiler sends the wide type. Never told of CPUs, which widen narrow floats by themselves.",
+    " compiler sends the wide type. Not reported on CPUs, which widen narrow floats by themselves.",
     faulty='w = lax.all_gather(weights, "x", tiled=True).astype(jnp.bfloat16)',
     repaired='w = lax.all_gather(weights.astype(jnp.bfloat16), "x", tiled=True)',
     check=check,

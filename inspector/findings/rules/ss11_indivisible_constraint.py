@@ -32,7 +32,7 @@ def _found(value: ShardedValue, dim: int, size: int, parts: int) -> Finding:
         confidence="proved",
         axes=axes,
         evidence=(
-            ("asked", value.requested or ""),
+            ("requested", value.requested or ""),
             ("per device", f"{value.local_type}: {padded - size} of {padded} along dimension {dim} are padding"),
         ),
         fixes=advice(

@@ -27,12 +27,12 @@ def check(report: Report) -> Iterator[Finding]:
     capacity = None if report.peak is None else report.peak.capacity
     least = report.thresholds.get(RULE.id, max(MIN_COPIED_BYTES, (capacity or 0) * MIN_MEMORY_SHARE))
     large = [v for v in report.shardings if v.role in ROLES and (v.replicated_bytes or 0) >= least and not v.manual]
-    told = set()
+    reported = set()
     for value in sorted(large, key=lambda v: -(v.replicated_bytes or 0)):
         cuts = tuple(_cuts(value))
         twin = (value.type, value.spec, value.leaf)
-        if cuts and twin not in told:  # what is returned as it came is told once
-            told.add(twin)
+        if cuts and twin not in reported:  # what is returned as it came is told once
+            reported.add(twin)
             yield _found(value, cuts, capacity)
 
 

@@ -120,8 +120,8 @@ RULE = Rule(
     finds="Collectives between nodes or slices that would stay inside them with another order of the mesh's axes.",
     why="The network between nodes is many times slower than the links inside. The last axes of a mesh lie next to each"
     " other: there belongs what sends most.",
-    proof="The cost model, for the program as it is and for every order of the axes: told when the best one saves more"
-    " than a tenth of the time of all communication.",
+    proof="The cost model, for the program as it is and for every order of the axes: reported when the best one saves"
+    " more than a tenth of the time of all communication.",
     faulty='mesh = jax.make_mesh((4, 8), ("data", "model"))  # four nodes of 8, and gradients are most of what is sent',
     repaired='mesh = jax.make_mesh((8, 4), ("model", "data"))',
     check=check,

@@ -35,13 +35,13 @@ def _cond(report: Report, flow: Flow, place: EquationPlace, varying: set[str], b
     sequences = [_collectives(flow, body, varying, set()) for body in bodies]
     if len(set(sequences)) < 2:
         return
-    told = [(f"branch {number}", _words(each)) for number, each in enumerate(sequences)]
+    listed = [(f"branch {number}", _words(each)) for number, each in enumerate(sequences)]
     axes = tuple(sorted({axis for each in sequences for _, over in each for axis in over} & varying))
     taken = _taken(report, flow, place, axes, len(bodies))
     is_certain = len({sequences[branch] for branch in taken}) > 1
     if is_certain:
         known = [f"{', '.join(map(str, devices))}: branch {branch}" for branch, devices in sorted(taken.items())]
-        told.insert(0, (f"devices along {', '.join(axes)}", "; ".join(known)))
+        listed.insert(0, (f"devices along {', '.join(axes)}", "; ".join(known)))
     run = _stuck(report)
     yield finding(
         RULE,
@@ -50,7 +50,7 @@ def _cond(report: Report, flow: Flow, place: EquationPlace, varying: set[str], b
         " deadlock",
         confidence="proved" if is_certain or run else "likely",
         axes=axes,
-        evidence=(*told, *run),
+        evidence=(*listed, *run),
         fixes=advice(
             "take the collectives out of the branches: compute what they need in each, and reduce once behind the"
             f" cond; or reduce the predicate over {', '.join(map(repr, axes))}, so that all take the same branch"

@@ -202,16 +202,16 @@ class _DeviceClasses:
     def _communicated(self, instruction: Instruction, taken: Classes) -> Classes:
         """What partitions get of what others hold."""
         who = participants_of(instruction, None, (), self.context)
-        got: list[object] = [None] * self.context.partitions
+        received: list[object] = [None] * self.context.partitions
         for source, target in who.pairs:
-            got[target] = taken[source]
+            received[target] = taken[source]
         by_position = HLO_OPCODES[instruction.opcode] in POSITIONED
         for group in who.groups:
             held = tuple(taken[member] for member in group)
             for position, member in enumerate(group):
-                got[member] = held, position if by_position else 0
+                received[member] = held, position if by_position else 0
         known = {member for group in (*who.groups, *who.pairs) for member in group}
-        return _numbered(got) if who.pairs or len(known) == len(got) else self._different
+        return _numbered(received) if who.pairs or len(known) == len(received) else self._different
 
     def _joined_with(self, one: State, other: State) -> State:
         """Of each array, partitions that agree in both states."""

@@ -129,8 +129,8 @@ def _empty(report: Report, stage: str | None) -> str:
 
 def _uncounted(report: Report) -> str:
     """What communicates, or may, without a collective, each kind of it once."""
-    told = [_uncounted_one(each, report.script) for each in report.uncounted]
-    shown = list(dict.fromkeys(told))
+    descriptions = [_uncounted_one(each, report.script) for each in report.uncounted]
+    shown = list(dict.fromkeys(descriptions))
     more = f", and {len(shown) - MAX_UNCOUNTED} more" if len(shown) > MAX_UNCOUNTED else ""
     return ", ".join(shown[:MAX_UNCOUNTED]) + more
 

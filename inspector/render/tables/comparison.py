@@ -126,13 +126,13 @@ def word(verdict: Verdict) -> Piece:
 
 def summary(verdict: Verdict) -> str:
     """`no change in communication (…); 3 budgets hold`."""
-    told = [] if verdict.changes is None else [headline(verdict.changes)]
+    phrases = [] if verdict.changes is None else [headline(verdict.changes)]
     kept = len(verdict.budgets) - len(verdict.broken)
     if verdict.broken:
-        told.append(f"{plural(len(verdict.broken), 'budget')} of {len(verdict.budgets)} exceeded")
+        phrases.append(f"{plural(len(verdict.broken), 'budget')} of {len(verdict.budgets)} exceeded")
     elif kept:
-        told.append(f"{plural(kept, 'budget')} kept" if kept > 1 else "the budget is kept")
-    return "; ".join(told)
+        phrases.append(f"{plural(kept, 'budget')} kept" if kept > 1 else "the budget is kept")
+    return "; ".join(phrases)
 
 
 def collectives_by_cause(comparison: Comparison) -> Table:

@@ -80,15 +80,15 @@ def _row(
     spec: Callable[[ShardedValue], str] | None = None,
     sites: CallSites = NO_SITES,
 ) -> Row:
-    got = value.spec or "?" if spec is None else spec(value)
-    same = Piece(got, "aside" if spec is not None and got != value.spec else "")
+    actual = value.spec or "?" if spec is None else spec(value)
+    same = Piece(actual, "aside" if spec is not None and actual != value.spec else "")
     cells: tuple[Cell, ...] = (
         f"{count}×" if count > 1 else "",
         Piece(value.role, "aside"),
         name,
         str(value.type),
         value.requested or "",
-        Piece(f"{got} ✗", "error") if value.agrees is False else same,
+        Piece(f"{actual} ✗", "error") if value.agrees is False else same,
         str(value.local_type or ("?" if value.requested and not value.spec else value.type)),
         size_cell(value.replicated_bytes),
         with_call_site(sites, value.source, value.source.text(report.script)),
@@ -192,6 +192,6 @@ def _over(value: VariableVariance) -> tuple[Piece, ...]:
     """`x, y unreduced, z reduced but may vary over w`."""
     parts = [(axis, "") for axis in value.varying]
     parts += [(axis, " unreduced") for axis in value.unreduced] + [(axis, " reduced") for axis in value.reduced]
-    told = [piece for axis, word in parts for piece in (Piece(", "), axis_piece(axis), Piece(word))][1:]
+    varying = [piece for axis, word in parts for piece in (Piece(", "), axis_piece(axis), Piece(word))][1:]
     hidden = (Piece(" but may vary over ", "error"), *axes_cell(value.hidden)) if value.hidden else ()
-    return (*(told or [Piece("none", "aside")]), *hidden)
+    return (*(varying or [Piece("none", "aside")]), *hidden)

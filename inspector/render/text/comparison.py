@@ -56,10 +56,10 @@ def print_verdicts(verdicts: Iterable[Verdict], console: Console) -> None:
 
 
 def _print(verdict: Verdict, console: Console) -> None:
-    told = ": ".join(filter(None, (verdict.name, summary(verdict))))
+    sentence = ": ".join(filter(None, (verdict.name, summary(verdict))))
     # In a long log the failures have to stand out without colours.
     outcome = text_of(word(verdict) if verdict.passed else replace(word(verdict), text="FAILED"))
-    console.print(Text.assemble(outcome, " ", data(told)))
+    console.print(Text.assemble(outcome, " ", data(sentence)))
     for over in verdict.broken:
         for line in _over(over, verdict):
             console.print(line, soft_wrap=True)

@@ -242,7 +242,7 @@ def _is_on_devices(value: Any) -> bool:
     return isinstance(value, jax.Array) and not jax.numpy.issubdtype(value.dtype, jax.dtypes.extended)
 
 
-def _window(shape: tuple[int, ...], asked: tuple[int, ...], most: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _window(shape: tuple[int, ...], window: tuple[int, ...], most: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Start and extent of what is recorded of a shard: all of a small one, else most of its last dimensions."""
     room, extent = most, []
     small = int(np.prod(shape, dtype=np.int64)) <= most
@@ -251,7 +251,7 @@ def _window(shape: tuple[int, ...], asked: tuple[int, ...], most: int) -> tuple[
         extent.append(taken)
         room = max(1, room // max(1, taken))
     extent.reverse()
-    begins = [0] * (len(shape) - len(asked)) + list(asked[-len(shape) :] if shape else ())
+    begins = [0] * (len(shape) - len(window)) + list(window[-len(shape) :] if shape else ())
     start = [max(0, min(begin, size - taken)) for begin, size, taken in zip(begins, shape, extent, strict=True)]
     return tuple(start), tuple(extent)
 

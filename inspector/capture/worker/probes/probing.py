@@ -232,14 +232,14 @@ class Prober:
             (answer,) = evaluated(params["cond_jaxpr"], [*condition_values, *state[1]], self.bind)
             return answer
 
-        def asked(carry: Sequence[Any]) -> dict[str, Any]:
+        def condition_probes(carry: Sequence[Any]) -> dict[str, Any]:
             if not self.has_sites(params["cond_jaxpr"], self.manual):
                 return {}
             with self.inside(asking):
                 return self.run(params["cond_jaxpr"], [*condition_values, *carry], path)[1]
 
         def body(carry: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-            before = asked(carry)
+            before = condition_probes(carry)
             with self.inside(running):
                 results, probes = self.run(params["body_jaxpr"], [*body_values, *carry], path)
             return results, {**before, **probes}
@@ -251,7 +251,7 @@ class Prober:
 
         state = (jnp.int32(0), carry, self.buffers(lambda: body(carry)[1], kept))
         count, carry, buffers = lax.while_loop(going_on, step, state)
-        probes = {**buffers, **self.stored(buffers, asked(carry), count, kept)}
+        probes = {**buffers, **self.stored(buffers, condition_probes(carry), count, kept)}
         self.keep(probes, path, "count", 0, count)
         return list(carry), probes
 

@@ -21,17 +21,17 @@ from .reference import Alone
 class Chosen:
     """Which equations' values are recorded: a word of `PROBES`, or their ids."""
 
-    def __init__(self, asked: str) -> None:
-        self.asked = asked
-        self.ids = {word.strip() for word in asked.split(",")}
+    def __init__(self, chosen: str) -> None:
+        self.chosen = chosen
+        self.ids = {word.strip() for word in chosen.split(",")}
 
     def __call__(self, name: str, equation: Any, manual: bool) -> bool:
         """Whether an equation is one of them."""
         if name in self.ids:
             return True
         if manual:
-            return self.asked == "all" or (self.asked in ("collectives", "constraints") and is_collective(equation))
-        return self.asked in ("constraints", "all") and equation.primitive.name in CONSTRAINTS
+            return self.chosen == "all" or (self.chosen in ("collectives", "constraints") and is_collective(equation))
+        return self.chosen in ("constraints", "all") and equation.primitive.name in CONSTRAINTS
 
 
 class Program(NamedTuple):

@@ -18,7 +18,7 @@ from .avals import spec_text, type_text
 def describe_arguments(call: Traceable) -> tuple[Value, ...]:
     """Each traced argument, in the order of the jaxpr's inputs."""
     given = call.dynamic()
-    told = _spread(wrappers.requested(call.jitted, "in_shardings"), jax.tree.structure(given[0]))
+    specs = _spread(wrappers.requested(call.jitted, "in_shardings"), jax.tree.structure(given[0]))
     layouts = _spread(wrappers.requested(call.jitted, "in_layouts"), jax.tree.structure(given[0]))
     leaves, _ = jax.tree_util.tree_flatten_with_path(given)
     donated = donations(call, len(leaves))
@@ -29,7 +29,7 @@ def describe_arguments(call: Traceable) -> tuple[Value, ...]:
         Value(
             _known(leaf, known_as) or _argument_path(path, names),
             type_text(aval),
-            spec_text(told[index] if index < len(told) else None) or spec_text(getattr(leaf, "sharding", None)),
+            spec_text(specs[index] if index < len(specs) else None) or spec_text(getattr(leaf, "sharding", None)),
             donated[index],
             layout=_layout_text(layouts[index] if index < len(layouts) else None),
         )
@@ -71,13 +71,13 @@ def describe_results(call: Traceable) -> tuple[Value, ...]:
     """Each result, in the order of the jaxpr's outputs."""
     avals = call.traced.jaxpr.out_avals
     paths = call.results or result_paths(call.traced, len(avals))
-    told = _spread(wrappers.requested(call.jitted, "out_shardings"), _out_tree(call.traced))
+    specs = _spread(wrappers.requested(call.jitted, "out_shardings"), _out_tree(call.traced))
     layouts = _spread(wrappers.requested(call.jitted, "out_layouts"), _out_tree(call.traced))
     return tuple(
         Value(
             path,
             type_text(aval),
-            spec_text(told[index] if index < len(told) else None),
+            spec_text(specs[index] if index < len(specs) else None),
             layout=_layout_text(layouts[index] if index < len(layouts) else None),
         )
         for index, (path, aval) in enumerate(zip(paths, avals, strict=False))

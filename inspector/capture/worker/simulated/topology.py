@@ -53,7 +53,7 @@ class Topology:
     name: str
     options: dict[str, Any]
     compiler_options: dict[str, str] = field(default_factory=dict)
-    asked: dict[str, None] = field(default_factory=dict)
+    queried: dict[str, None] = field(default_factory=dict)
 
     @functools.cached_property
     def devices(self) -> tuple[Any, ...]:
@@ -122,7 +122,7 @@ class Topology:
             caller = sys._getframe(1)
             if is_internal(caller.f_code.co_filename):
                 return str(truth())
-            self.asked[f"{caller.f_code.co_filename}:{caller.f_lineno}"] = None
+            self.queried[f"{caller.f_code.co_filename}:{caller.f_lineno}"] = None
             return self.platform
 
         module.default_backend = default_backend  # type: ignore[attr-defined]

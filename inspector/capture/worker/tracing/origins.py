@@ -27,7 +27,7 @@ def names_of(lowering: Lowering) -> tuple[list[str], list[str]]:
     names = [str(name or "") for name in names] if len(names) == inputs else [""] * inputs
     paths = paths if len(paths) == outputs else [""] * outputs
     if wrapped is not None and len(wrapped.arguments) == inputs:
-        names = [told or name for told, name in zip(wrapped.arguments, names, strict=True)]
+        names = [described or name for described, name in zip(wrapped.arguments, names, strict=True)]
     if wrapped is not None and len(wrapped.results) == outputs:
         paths = wrapped.results
     return (
@@ -41,8 +41,8 @@ def source_of(lowering: Lowering) -> Place | None:
     if lowering.wrapped is not None and lowering.wrapped.source is not None:
         return lowering.wrapped.source
     jaxpr = lowering.arguments.get("closed_jaxpr")
-    told = str(getattr(getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None), "func_src_info", None) or "")
-    match = re.search(r" at (.+):(\d+)$", told)
+    described = str(getattr(getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None), "func_src_info", None) or "")
+    match = re.search(r" at (.+):(\d+)$", described)
     return Place(match[1], int(match[2])) if match else None
 
 

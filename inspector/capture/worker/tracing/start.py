@@ -51,12 +51,12 @@ class _Starter(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        told = self._told
-        if fullname != "jax" or told is None:
+        request = self._told
+        if fullname != "jax" or request is None:
             return None
         self._told = None
         try:
-            _begin_as_told(*told)
+            _begin_as_told(*request)
         except Exception as error:
             print(f"shardscope: this process is not recorded: {type(error).__name__}: {error}", file=sys.stderr)
         return importlib.util.find_spec(fullname)  # Python asks none of the finders that have begun to listen by this
