@@ -30,7 +30,7 @@ sys.path.insert(0, sys.argv[1])
 import jax, step
 text = jax.jit(step.step).lower(*step.step_inputs()).as_text(debug_info=True).encode()
 Path(sys.argv[2]).write_bytes(text)
-Path(sys.argv[3]).write_bytes(propagate(text, with_origins=True))
+Path(sys.argv[3]).write_bytes(propagate(text, "origins steps"))
 """
 
 

@@ -229,12 +229,15 @@ class _Judge:
     def _is_shift(self, collective: Collective, instruction: Instruction) -> bool:
         """Whether a permute is written, or what the partitioner makes of a roll of what a loop carries.
 
-        Its others exchange what is at the edges of parts, or, where axes trade places, whole parts.
+        Its others exchange what is at the edges of parts, or, where axes trade places, whole parts. With JAX 0.12 XLA
+        leaves some without a name: then it is a shift if every device sends and receives.
         """
         names = set(last_components(collective.op_name or ""))
         if collective.origin in ("user", "autodiff") or (collective.origin == "unknown" and names <= SENT):
             return True
-        is_rolled = not names.isdisjoint(ROLLED) and all(source != to for source, to in collective.pairs)
+        is_ring = {source for source, _ in collective.pairs} == {to for _, to in collective.pairs}
+        is_rolled = is_ring if collective.op_name is None else not names.isdisjoint(ROLLED)
+        is_rolled = is_rolled and all(source != to for source, to in collective.pairs)
         return is_rolled and any(self.flow.depends(each, {instruction}) for each in self.flow.operands(instruction))
 
     def _of_a_permute(self, collective: Collective, instruction: Instruction) -> Strategy | None:

@@ -130,6 +130,7 @@ class CollectiveContext:
             rule=self.wording.rule(self.row),
             against=tuple(dict.fromkeys(why for each in against for why in self._why(each, all_axes=True))),
             needed=effect == "sum" and is_gradient(self.flow, self.row),
+            is_merged=cut is not None and cut.is_operand and self._is_merged(cut.factors),
         )
 
     def _of(
@@ -273,6 +274,10 @@ class CollectiveContext:
             return True
         kept = {*self.rule.need_replication, *self.rule.permutation}
         return not kept.isdisjoint(cut.factors)
+
+    def _is_merged(self, factors: tuple[str, ...]) -> bool:
+        results = () if self.rule is None else self.rule.results
+        return any(not set(factors).isdisjoint(dim[1:]) for result in results for dim in result)
 
     def _is_reduced(self, factors: tuple[str, ...]) -> bool:
         return self.rule is not None and not set(factors).isdisjoint(self.rule.reduction)

@@ -77,9 +77,9 @@ def test_exit_codes(shardscope: Shardscope, faulty: str, options: tuple[str, ...
 def test_strict(
     shardscope: Shardscope, sample: SampleCapture, tmp_path: Path, options: tuple[str, ...], code: int, severity: str
 ) -> None:
-    """Implicit communication."""
+    """Implicit communication, of which nothing else is reported."""
     path = str(tmp_path / "inserted.shardscope")
-    save(sample("gather_then_slice:faulty"), path)
+    save(sample("constraint:closed_columns"), path)
     done = shardscope("open", path, "--format", "json", *options)
     assert done.returncode == code
     found = {each["rule"]: each["severity"] for each in json.loads(done.stdout)["findings"]}

@@ -81,7 +81,7 @@ def write_stages(jitted, arguments, target, stem, passes):
         write(stem, f"{form}.mlir", module.get_asm(**options))
     if propagate:
         text = module.get_asm(enable_debug_info=True).encode()
-        write(stem, "propagated.mlir", propagate(text, with_origins=True).decode())
+        write(stem, "propagated.mlir", propagate(text, "origins steps").decode())
     write(stem, "before.hlo", lowered.as_text(dialect="hlo"))
     options = {"xla_gpu_autotune_level": 0} if target == "gpu" else {}
     if passes:

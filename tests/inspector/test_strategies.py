@@ -171,9 +171,9 @@ def test_the_partitioner_makes_a_pipeline_of_a_roll_alone(tmp_path: Path, functi
     script = tmp_path / "program.py"
     script.write_text(ROLLED)
     *_, final = capture(Request(f"{script}:{function}", live=False))
-    found = purposes(final)
-    assert found["pipeline"] == shifts
-    assert set(found) <= {"pipeline", "resharding"}
+    found = inspect(final).communication
+    assert sum(len(each.collectives) for each in found if each.strategy == "pipeline") == shifts
+    assert {each.strategy for each in found if each.kind == PERMUTE} <= {"pipeline", "resharding"}
 
 
 SCANNED = """

@@ -36,11 +36,11 @@ def check(report: Report) -> Iterator[Finding]:
 def _is_at_fault(cause: CollectiveCause) -> bool:
     """Whether it is for what a reshape takes, unless that hands the axis on in parts.
 
-    What a reshape gives is moved for those that use it, by whatever name. Where XLA takes a reshape behind another
-    operation, it goes by that one's name.
+    What a reshape gives is moved for those that use it, by whatever name. XLA for TPUs takes a reshape behind other
+    operations, by the name of which it goes: there it may be gathered for what comes next, unless it has to be.
     """
     made = cause.operation
-    is_behind = isinstance(made, NamedOperation) and made.opcode == "reshape" and "(" in (cause.rule or "")
+    is_behind = isinstance(made, NamedOperation) and made.opcode == "reshape" and cause.is_merged
     is_taken = cause.moved is None or cause.moved.is_operand
     is_of_reshape = (is_behind or cause.primitive == "reshape") and is_taken
     return is_of_reshape and all(why.axis.sub is None for why in cause.against)
