@@ -66,12 +66,18 @@ class SourcePosition:
 
     def own_text(self, script: str | None = None) -> str:
         """`model.py:8 step`: the position and its function."""
-        return "" if self.frame is None else f"{self.text(script)} {self.frame.function}".rstrip()
+        return "" if self.frame is None else f"{self.text(script)} {short_name(self.frame.function)}".rstrip()
 
     def function_text(self, script: str | None = None) -> str:
         """The same with the library's line: `model.py:8 step, by flax/nnx/nn/linear.py:434`."""
         own = self.own_text(script)
         return own if self.frame is None or self.library is None else f"{own}, by {library_text(self.library)}"
+
+
+def short_name(function: str) -> str:
+    """`step` of `Trainer.fit.<locals>.step.<locals>.<lambda>`: the innermost function that has a name."""
+    parts = function.split(".<locals>.")
+    return next((part for part in reversed(parts) if not part.startswith("<")), parts[-1])
 
 
 def own_frame(stack: tuple[Frame, ...]) -> Frame | None:
