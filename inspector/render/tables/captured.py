@@ -116,7 +116,8 @@ def _cells(entry: Entry) -> tuple[Cell, ...]:
         case Failure():
             text, phase = entry.message, PHASES[entry.phase]
         case PlacedMessage(message=Message() as said):
-            level, text, phase = said.level, said.text, PHASES[said.phase]
+            # What is said of a capture as a whole has the first phase.
+            level, text, phase = said.level, said.text, "" if said.phase == "start" else PHASES[said.phase]
             where = entry.source.text() or said.location or ""
         case Problem():
             line, column = entry.source.position(entry.span.start)
