@@ -32,11 +32,12 @@ types: $(VENV)/.checks
 	$(BIN)/python -m mypy
 
 test: $(VENV)/.checks
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(SELECTED)
 
-# The suite once more, with the newest of all dependencies, where the machine has an interpreter for it.
+# The suite once more, with the newest of all dependencies, where the machine has an interpreter for it; but for long tests
+# of the screen, which no JAX changes.
 newest:
-	@python=$$(tools/newest-python) && $(MAKE) test VENV=.venv-newest PYTHON="$$python" EXTRAS=dev \
+	@python=$$(tools/newest-python) && $(MAKE) test VENV=.venv-newest PYTHON="$$python" EXTRAS=dev SELECTED='-m "not once"' \
 	  || { test $$? -eq 3 && echo "no Python >= 3.12 here: skipped"; }
 
 # The suite with the oldest of all dependencies, and the oldest Python, that are supported.

@@ -33,6 +33,7 @@ SAMPLE_FUNCTIONS = [f"{sample.name}:{function}" for sample in samples() for func
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "once: long, and the same with every JAX: `make newest` leaves it out")
     config.addinivalue_line("markers", "cold: starts its capturing processes from nothing, not from a warm server")
     WARMTH.install()
 

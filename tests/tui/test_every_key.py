@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from shardscope.tui.inspect_pane import InspectPane
 from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.prompt import Prompt
@@ -14,6 +15,8 @@ from textual.binding import Binding
 from ..conftest import SampleCapture
 from .conftest import Driver, Opened
 from .test_looks import kept, with_everything
+
+pytestmark = pytest.mark.once
 
 Sees = Callable[[MainScreen], object]
 

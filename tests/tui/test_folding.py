@@ -18,6 +18,8 @@ from shardscope.tui.wrapping import rows_of
 from .conftest import Opened
 from .test_looks import kept
 
+pytestmark = pytest.mark.once
+
 TABLES = re.compile(r"^(?:FileNames|FunctionNames|FileLocations|StackFrames|\d+ .*|#loc.*)$")
 
 

@@ -15,6 +15,8 @@ from shardscope.tui.arrivals import analysed
 from .conftest import Opened
 from .test_looks import KEPT
 
+pytestmark = pytest.mark.once
+
 DENIALS = (
     "No collectives",
     "No findings",

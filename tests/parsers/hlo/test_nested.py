@@ -132,6 +132,7 @@ def test_nothing_is_left_out() -> None:
             assert untold(module) == []
 
 
+@pytest.mark.once
 def test_a_deep_nest() -> None:
     module = read(in_each_other(20_000))
     assert len(module.rows()) == 40_001
