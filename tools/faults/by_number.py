@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from .calls import AUDITED, WRAPPED, Faults, opened
-from .commands import import_what_it_needs
+from .commands import import_what_it_needs, run
 from .outcome import MARK, clean, left_behind, wrong
 
 
 def run_forked(faults: Faults, folder: Path, command: Sequence[str], fault: tuple[str, int, int]) -> tuple[bool, Any]:
     """Whether the fault came to pass, and status, output and errors of the command."""
-    from shardscope.cli import main
-
     out, err, hit = (folder.parent / name for name in ("stdout", "stderr", "hit"))
     hit.write_bytes(b"")
     child = os.fork()
@@ -33,14 +31,7 @@ def run_forked(faults: Faults, folder: Path, command: Sequence[str], fault: tupl
             result = os.open(hit, os.O_WRONLY)
             sys.stdout, sys.stderr = (opened(number, "w", closefd=False) for number in (1, 2))
             faults.arm(*fault)
-            try:
-                status = main(command)
-            except SystemExit as ending:
-                status = int(ending.code or 0)
-            except BaseException:
-                import traceback
-
-                traceback.print_exc()
+            status = run(command)
             number = faults.left
             faults.left = -1
             sys.stderr.flush()

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from .commands import ENDLESS, import_what_it_needs
+from .commands import ENDLESS, import_what_it_needs, run
 from .outcome import MARK, clean, left_behind, wrong
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL)
@@ -118,17 +118,9 @@ def _be(folder: Path, command: Sequence[str], fresh: bool, files: tuple[Path, Pa
             os.dup2(os.open(place, os.O_WRONLY), descriptor)
     if fresh:
         os.execv(sys.executable, [sys.executable, "-m", "shardscope", *command])
-    from shardscope.cli import main
-
     status = 99
     try:
-        status = main(command)
-    except SystemExit as ending:
-        status = int(ending.code or 0)
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
+        status = run(command)
     finally:
         import atexit
 

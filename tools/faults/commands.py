@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from importlib.util import find_spec
@@ -92,3 +93,16 @@ def import_what_it_needs(folder: Path, command: Sequence[str]) -> None:
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         main(command)
     os.chdir(here)
+
+
+def run(command: Sequence[str]) -> int:
+    """The exit status of a command in this process; 99, and a traceback, where it raises."""
+    from shardscope.cli import main
+
+    try:
+        return main(command)
+    except SystemExit as ending:
+        return int(ending.code or 0)
+    except BaseException:
+        traceback.print_exc()
+        return 99

@@ -34,8 +34,8 @@ def record(folder: Path) -> None:
             frames.append(wire.encode(frame))
             yield frame
 
-    def asking(own: Propagation, process: Any, source: Path, destination: Path, wish: str) -> Any:
-        found = ask(own, process, source, destination, wish)
+    def asking(own: Propagation, process: Any, source: Path, destination: Path, *more: Any) -> Any:
+        found = ask(own, process, source, destination, *more)
         (folder.parent / "propagated").write_bytes(destination.read_bytes())
         return found
 
