@@ -1,4 +1,4 @@
-"""From what the rules find to what is told: what is wanted, and what a comment says is known already."""
+"""From what the rules find to what is reported: what is wanted, and what a comment says is known already."""
 
 from __future__ import annotations
 

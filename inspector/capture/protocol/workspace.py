@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +55,8 @@ def compiler_options(folder: str, passes: str = PASSES) -> dict[str, str]:
 
 def find_stages(folder: str) -> dict[str, Path]:
     """The files of the stages written so far. Of several modules the largest counts: the others are parts of it."""
-    found = {name: _largest(folder, kind.dumped) for name, kind in STAGES.items() if kind.dumped}
+    files = _files(folder)
+    found = {name: _largest_of(files, kind.dumped) for name, kind in STAGES.items() if kind.dumped}
     return {name: path for name, path in found.items() if path is not None}
 
 
@@ -107,7 +108,14 @@ def read_peak(folder: str) -> bytes | None:
 
 
 def _largest(folder: str, pattern: str) -> Path | None:
-    files = sorted(path for path in Path(folder).rglob("*") if path.is_file() and not path.is_symlink())
+    return _largest_of(_files(folder), pattern)
+
+
+def _files(folder: str) -> list[Path]:
+    return sorted(path for path in Path(folder).rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def _largest_of(files: Iterable[Path], pattern: str) -> Path | None:
     found = [path for path in files if re.fullmatch(pattern, path.name)]
     return max(found, key=lambda path: path.stat().st_size, default=None)
 

@@ -2,7 +2,7 @@
 
 XLA dumps its modules without locations, and asked for the origins of shardings (`shardy-verbose`) it crashes on a
 shard_map in a loop. Shardy runs again here on the module that XLA gave it: where that ends as XLA's own did, its record
-says how. Shardings are XLA's, whatever ours are: an operation that is sharded otherwise here is told nothing of.
+says how. Shardings are XLA's, whatever ours are: no record is kept of an operation that is sharded otherwise here.
 """
 
 from __future__ import annotations

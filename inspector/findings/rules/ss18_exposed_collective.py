@@ -76,7 +76,7 @@ RULE = Rule(
     why="What nothing is computed beside is paid in full. A synchronous collective hides nothing; an asynchronous one"
     " only what stands between its start and its done.",
     proof="The cost model goes through the target's own schedule; reported from 100 µs in one run that other work would"
-    " fill; where there is none, there is nothing to mend. There are no figures for CPUs: nothing is said of them.",
+    " fill; where there is none, there is nothing to fix. There are no figures for CPUs, which are not judged.",
     faulty='return a @ lax.all_gather(b, "x", tiled=True)  # nothing to do until all of b is there',
     repaired="""for step in range(parts):  # each part of b travels on beside the product with it
     total += part_of(a, step) @ b

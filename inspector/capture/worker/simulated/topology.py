@@ -29,7 +29,7 @@ KERNEL_DEVICES = (
     "jax._src.pallas.mosaic.tpu_info",
     "jax._src.pallas.triton.gpu_info",
 )
-"""Modules where kernels are told what they are lowered for, and the scripts that tune them (JAX 0.8 to 0.12)."""
+"""Modules in which kernels look up what they are lowered for, and the scripts that tune them (JAX 0.8 to 0.12)."""
 
 SPLITS = ("TPU v5 lite", "TPU v5e")
 """Device kinds for which `jax.make_mesh` lets axes of a mesh split those of the torus (JAX 0.7 to 0.12)."""

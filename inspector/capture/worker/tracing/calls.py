@@ -67,7 +67,7 @@ class Callee:
 
 
 class Calls:
-    """Counts calls in `counts`, by program; `inexact` is called with those that cannot be told apart.
+    """Counts calls in `counts`, by program; `inexact` is called with those that cannot be distinguished.
 
     `called` is called with the program of each call through C++.
     """

@@ -73,9 +73,10 @@ def _mapped(function: Any) -> Wrapped | None:
         inside = [cell.cell_contents for cell in cells if is_filled(cell)]
         for each in inside:
             info = getattr(each, "debug_info", None)
-            told = re.fullmatch(r"(.+) at (.+):(\d+)", str(getattr(info, "func_src_info", "")))
-            if told is not None:
-                return Wrapped(list(getattr(info, "arg_names", None) or ()), [], Place(told[2], int(told[3])), told[1])
+            match = re.fullmatch(r"(.+) at (.+):(\d+)", str(getattr(info, "func_src_info", "")))
+            if match is not None:
+                name, file, line = match.groups()
+                return Wrapped(list(getattr(info, "arg_names", None) or ()), [], Place(file, int(line)), name)
         function = next((each for each in inside if inspect.isfunction(each)), None)
     return None
 
