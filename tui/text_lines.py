@@ -55,3 +55,12 @@ class TextLines:
     def character(self, line: int, column: int) -> int:
         """Which character of a whole line is shown in a column."""
         return column if self.is_long(line) else self.displayed(line).character(column)
+
+    def between(self, start: tuple[int, int], end: tuple[int, int]) -> str:
+        """The text from one line and column to another, as they are shown."""
+        lines = [self.text_of(line) for line in range(start[0], min(end[0] + 1, self.index.count))]
+        if lines and end[0] < self.index.count:
+            lines[-1] = lines[-1][: self.character(*end)]
+        if lines:
+            lines[0] = lines[0][self.character(*start) :]
+        return "\n".join(lines)

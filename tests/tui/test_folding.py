@@ -113,7 +113,7 @@ async def test_wrapping_on_the_screen(opened: Opened, size: tuple[int, int]) -> 
         assert words in re.sub(r"[^\x21-\x7e]", "", seen)
         for key in ("end", "home", "pagedown", "pagedown", "pageup", "down", "up"):
             await driver.press(key)
-            rows = [line for line, _, _ in view._rows_in_view()]
+            rows = [row.line for row in view.rows]
             assert view.cursor in rows
         await driver.press("end")
         assert view.cursor == view.index.count - 1

@@ -1,0 +1,166 @@
+"""How the lines of a text that are in view are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual.cache import LRUCache
+from textual.color import Color
+from textual.reactive import reactive
+from textual.strip import Strip
+
+from ..inspector.ir.language import KINDS
+from ..parsers.source import Source
+from .cursor_view import CursorView
+from .folding import FOLD
+from .highlight import Highlighter, plain
+from .text_index import LineIndex, matches_in
+from .text_layout import Row, TextLayout
+from .text_lines import EMPTY, TextLines
+from .wrapping import indent_of
+
+BEFORE = 256
+"""Bytes decoded to the left of such a piece, so that the word at its edge is recognized."""
+
+TAB = 4
+MARK = "●"
+
+
+class DrawnText(CursorView):
+    """Lines with numbers, a cursor, marks, and the lines that are linked to what is selected elsewhere.
+
+    Lines count from 0 here, and from 1 where they are shown.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "text-view--number",
+        "text-view--cursor",
+        "text-view--linked",
+        "text-view--match",
+        *(f"text-view--{kind}" for kind in KINDS),
+    }
+
+    linked: reactive[frozenset[int]] = reactive(frozenset())
+    marks: reactive[Mapping[int, str]] = reactive({})
+    needle = reactive("")
+    wrapped = reactive(False)
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines = TextLines(EMPTY)
+        self._highlight: Highlighter = plain
+        self._widest = 0
+        self._rows: tuple[tuple[int, TextLayout], list[Row]] | None = None
+        self._strips: LRUCache[tuple[object, ...], Strip] = LRUCache(512)
+
+    @property
+    def source(self) -> Source:
+        """The text."""
+        return self.lines.source
+
+    @property
+    def index(self) -> LineIndex:
+        """Where its lines begin."""
+        return self.lines.index
+
+    @property
+    def number_width(self) -> int:
+        """Digits of the last line's number."""
+        return max(3, len(str(self.index.count)))
+
+    @property
+    def margin_width(self) -> int:
+        """Columns to the left of the text."""
+        return self.number_width + 4
+
+    @property
+    def count(self) -> int:
+        return self.index.count
+
+    @property
+    def _shown_width(self) -> int:
+        return max(self.scrollable_content_region.width - self.margin_width, 1)
+
+    @property
+    def _layout(self) -> TextLayout:
+        height = self.scrollable_content_region.height
+        return TextLayout(self.lines, self._shown_width, height, None if self.wrapped else self.scroll_offset.x)
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows in view."""
+        top, layout = self.scroll_offset.y, self._layout
+        if self._rows is None or self._rows[0] != (top, layout):
+            self._rows = (top, layout), layout.rows_from(top)
+        return self._rows[1]
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._strips.clear()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.scrollable_content_region.width
+        if y >= len(self.rows):
+            return Strip.blank(width, self.rich_style)
+        row = self.rows[y]
+        key = (row, width, row.line == self.cursor, self.has_focus, row.line in self.linked)
+        if (strip := self._strips.get(key)) is None:
+            strip = self._strips[key] = self._drawn(row)
+        return strip
+
+    def _drawn(self, row: Row) -> Strip:
+        line, style, mark = row.line, self._row_style(row.line), self.marks.get(row.line)
+        number = style + self.get_component_rich_style("text-view--number", partial=True)
+        sign = self.sign if line == self.cursor and row.begins else "┃" if line in self.linked else " "
+        gutter = [
+            Segment(sign, style + self.get_component_rich_style("text-view--keyword", partial=True)),
+            Segment(f"{line + 1 if row.begins else '':>{self.number_width}} ", number),
+            Segment(f"{MARK if mark and row.begins else ' '} ", style + self._hue(mark)),
+        ]
+        text, left = self._coloured(line, row.first, row.last - row.first, style)
+        strip = Strip(text.render(self.app.console))
+        indent = 0 if row.begins else indent_of(text.plain, self._shown_width)
+        strip = strip.crop(left, left + row.last - row.first).apply_offsets(row.first, line)
+        strip = Strip.join([Strip([Segment(" " * indent, style)]), strip]).adjust_cell_length(self._shown_width, style)
+        return Strip.join([Strip(gutter), strip])
+
+    def _coloured(self, line: int, x: int, shown: int, row: Style) -> tuple[Text, int]:
+        """The part of a line that holds the columns in view, and how many columns of it are left of them."""
+        is_long = self.lines.is_long(line)
+        first = max(x - BEFORE, 0) if is_long else 0
+        piece = self.lines.decoded(line, first, x - first + shown + BEFORE) if is_long else ""
+        content = piece if is_long else self.lines.displayed(line).text
+        text = Text(content, no_wrap=True, end="")
+        text.stylize(row)
+        for begin, stop, kind in self._highlight(-1 if first else line, content):
+            text.stylize(self.get_component_rich_style(f"text-view--{kind}", partial=True), begin, stop)
+        if self.needle:
+            match = self.get_component_rich_style("text-view--match", partial=True)
+            for begin, stop in matches_in(content, self.needle):
+                text.stylize(match, begin, stop)
+        if "\t" in content:
+            text.expand_tabs(TAB)
+        if hidden := self.lines.folding.lines_hidden_at(line):
+            text.append(f" {FOLD} {hidden:,} lines", self.get_component_rich_style("text-view--aside", partial=True))
+        selection = self.text_selection
+        if selection is not None and (span := selection.get_span(line)) is not None:
+            style = self.screen.get_component_rich_style("screen--selection")
+            text.stylize(style, span[0] - first, len(text) if span[1] < 0 else span[1] - first)
+        return text, x - first
+
+    def _row_style(self, line: int) -> Style:
+        style = self.rich_style
+        if line == self.cursor:
+            return style + self.get_component_rich_style("text-view--cursor", partial=True)
+        if line in self.linked:
+            return style + self.get_component_rich_style("text-view--linked", partial=True)
+        return style
+
+    def _hue(self, variable: str | None) -> Style:
+        if not variable:
+            return Style()
+        return Style.from_color(Color.parse(self.app.theme_variables[variable.removeprefix("$")]).rich_color)
