@@ -18,6 +18,7 @@ from shardscope.commands.output import (
     write_report,
 )
 from shardscope.commands.progress import progress
+from shardscope.commands.stage_text import write_stage
 from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load
@@ -47,6 +48,8 @@ def run(options: argparse.Namespace) -> ExitCode:
         return show_trace(read_trace(Path(options.path)), options.module, options)
     with progress(f"reading {options.path}", quiet=options.quiet):
         capture = load(options.path, options.module, options.python or settings.python)
+    if options.stage is not None:
+        return write_stage(capture, options)
     format = chosen_format(options)
     if format == "tui":
         from shardscope.tui.app import show

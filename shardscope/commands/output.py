@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from shardscope.configuration import Found, Severity
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.model import Capture, Failure
+from shardscope.inspector.capture.model import STAGES, Capture, Failure
 from shardscope.inspector.capture.output_file import OutputError, written
 from shardscope.inspector.render.printable import without_commands
 from shardscope.inspector.render.renderers import SECTIONS, Kind, formats, renderer
@@ -55,6 +55,12 @@ def add_output_options(parser: argparse.ArgumentParser, *kinds: Kind, screen: bo
             help=f"add these sections in full, separated by commas: all, {', '.join(SECTIONS)}",
         )
         parser.add_argument(
+            "--stage",
+            choices=STAGES,
+            metavar="STAGE",
+            help=f"write the text of this stage alone, in place of a report: {', '.join(STAGES)}",
+        )
+        parser.add_argument(
             "-v", "--verbose", dest="details", action="store_const", const=("all",), help="same as --details all"
         )
 
@@ -72,7 +78,8 @@ def chosen_format(options: argparse.Namespace) -> str:
     """What the options ask for: the screen, if there is one and nothing else is said."""
     if options.format is not None:
         return str(options.format)
-    is_on_screen = options.output is None and not options.quiet and not getattr(options, "details", ())
+    is_report = not getattr(options, "details", ()) and getattr(options, "stage", None) is None
+    is_on_screen = is_report and options.output is None and not options.quiet
     is_on_screen = is_on_screen and os.environ.get("TERM") not in ("dumb", "unknown")
     return "tui" if is_on_screen and sys.stdout.isatty() and sys.stdin.isatty() else "text"
 

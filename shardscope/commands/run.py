@@ -23,6 +23,7 @@ from shardscope.commands.capturing import add_capture_options, request_of, setti
 from shardscope.commands.output import add_finding_options, add_output_options, verifies
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
+from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.request import PROBES, Request
 from shardscope.inspector.capture.spawn import begin
 
@@ -101,6 +102,8 @@ def run(options: argparse.Namespace) -> ExitCode:
     """Capture, show, and return the exit status."""
     settings = settings_of(options.function)
     requests = [_request(options, settings, target) for target in dict.fromkeys(_targets(options, settings))]
+    if options.stage is not None and len(requests) > 1:
+        raise CaptureError("--stage writes the text of one target: name one with --target")
     first = begin(requests[0])
     # What shows a capture takes as long to import as Python and JAX do to start, which the capture does meanwhile.
     from shardscope.commands import show
@@ -119,7 +122,8 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
     said = settings.configuration
     return replace(
         request_of(options, options.function, settings, target=target),
-        live=next((live for live in (options.live, said.live) if live is not None), True),
+        live=options.stage is None and next((live for live in (options.live, said.live) if live is not None), True),
+        only_trace=options.stage == "jaxpr",
         seed=options.seed,
         probe=options.probe,
         iterations=options.iterations,

@@ -20,6 +20,7 @@ from shardscope.commands.output import (
     write_report,
 )
 from shardscope.commands.progress import progress
+from shardscope.commands.stage_text import write_stage
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.file import save
@@ -35,6 +36,11 @@ from shardscope.policies import policy_of
 
 def one(begun: CaptureHandle, options: argparse.Namespace, settings: Found) -> ExitCode:
     """Show one capture, keep it if that is wanted, and return how it went."""
+    if options.stage is not None:
+        last = watched(begun, quiet=options.quiet)
+        with ExitStack() as stack:
+            _keep(last, options.save, stack)
+            return write_stage(last, options)
     policy = policy_of(settings, options.select, options.ignore, options.strict)
     format = chosen_format(options)
     if format == "tui":

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Event
 
 from shardscope.commands.output import after_screen, chosen_format, failed, write_rendered, write_report
+from shardscope.commands.stage_text import write_stage
 from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture import file
@@ -54,6 +55,8 @@ def show(
         show_trace(trace, lambda program: Captures(program, python, foreign, again), policy)
         return ExitCode.DONE
     if wanted is None:
+        if options.stage is not None:
+            raise CaptureError("a stage is one program's: name the program")
         if format not in formats("trace"):
             raise CaptureError(f"a list of programs is shown as {' or '.join(formats('trace'))}; or name one program")
         write_rendered(renderer(format, "trace")[1], trace, options)
@@ -63,6 +66,8 @@ def show(
         names = ", ".join(trace.id_of(program) for program in others)
         print(printable(f"shardscope: shown is {trace.id_of(shown)}; there are also {names}"), file=sys.stderr)
     capture = replace(_capture_of(shown, python), foreign=foreign)
+    if options.stage is not None:
+        return write_stage(capture, options)
     if format == "tui":
         from shardscope.tui.app import show as show_capture
 

@@ -61,6 +61,20 @@ def test_a_single_text(
     assert only["problems"] == []
 
 
+def test_one_stage_alone(shardscope: Shardscope, capture: Capture, tmp_path: Path) -> None:
+    """Byte by byte what was recorded; in a file too, and with an exit status of its own where it is not there."""
+    save(capture, tmp_path / "kept.shardscope")
+    for stage in capture.stages:
+        if stage.dialect != "jaxpr":
+            assert shardscope("open", "kept.shardscope", "--stage", stage.name).stdout == stage.source.data
+    assert b"shard_map" not in shardscope("open", "kept.shardscope", "--stage", "jaxpr", "-o", "kept.jaxpr").stdout
+    assert (tmp_path / "kept.jaxpr").read_bytes().startswith(b"{ lambda ;")
+    (tmp_path / "only.hlo").write_bytes(next(each.source.data for each in capture.stages if each.name == "hlo"))
+    missing = shardscope("open", "only.hlo", "--stage", "sdy")
+    assert (missing.returncode, missing.stdout) == (2, b"")
+    assert b"recorded: hlo" in missing.stderr
+
+
 def test_standard_input(shardscope_process: Shardscope, capture: Capture) -> None:
     found = capture.stage("hlo")
     assert found is not None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from shardscope.inspector.capture.file import load
 from shardscope.inspector.render.json import json_schema, resolved
 
 from .conftest import Shardscope
@@ -71,6 +72,18 @@ def test_text_of_a_sample(shardscope_process: Shardscope) -> None:
     assert "user" in row
     assert any(line.split()[:2] == ["100%", row.split()[0]] or "tensor parallelism" in line for line in lines)
     assert "\x1b" not in done.stdout.decode()
+
+
+def test_a_jaxpr_alone_compiles_nothing(shardscope: Shardscope, script: Path, tmp_path: Path) -> None:
+    done = shardscope("run", "script.py:product", *ARGUMENTS, "--stage", "jaxpr", "--save", "kept.shardscope")
+    assert done.stdout.startswith(b"{ lambda ; ")
+    assert b"= sin[" in done.stdout
+    assert [stage.name for stage in load(tmp_path / "kept.shardscope").stages] == ["jaxpr"]
+    both = shardscope("run", "script.py:product", "--stage", "hlo", "--target", "cpu", "--target", "tpu:v5p:2x2x1")
+    assert (both.returncode, both.stdout) == (2, b"")
+    failed = shardscope("run", "script.py:noisy", "--arg", "f32[8]", "--stage", "hlo")
+    assert (failed.returncode, failed.stdout) == (3, b"")
+    assert b"what the script says itself" in failed.stderr
 
 
 def test_the_users_own_module_wins_over_a_sample(shardscope: Shardscope, tmp_path: Path) -> None:
