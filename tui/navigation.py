@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import ClassVar
 
+from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -13,12 +17,14 @@ from textual.widget import Widget
 from ..inspector.capture.model import STAGES, Capture
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.render.finding_facts import where
+from ..inspector.render.printable import printable
 from ..inspector.render.tables.value_sites import neighbour
 from ..inspector.report import Finding
 from ..inspector.selection.selection import ProbePlace, StagePlace
 from .collectives_pane import CollectivesPane
 from .edit_loop import EditLoop
 from .edit_screen import EditScreen
+from .editor import NoEditorError, editor_command
 from .entry_details import Selected
 from .feed import Feed
 from .help import Help
@@ -48,6 +54,7 @@ class NavigationScreen(EditScreen):
         Binding("left_square_bracket", "frame(-1)", "inner frame", show=False, tooltip="the frame that was called"),
         Binding("right_square_bracket", "frame(1)", "outer frame", show=False, tooltip="the caller's frame"),
         Binding("c", "next_collective", "next collective", show=False, tooltip="the next collective of this line"),
+        Binding("e", "edit", "edit", show=False, tooltip="open the line of the source in $EDITOR"),
         Binding("o", "next_linked", "next linked line", show=False, tooltip="the next line that belongs to it"),
         Binding("comma", "step_in(-1)", "step back", show=False, tooltip="the group, or the iteration, before"),
         Binding("full_stop", "step_in(1)", "step", show=False, tooltip="the next group, or the next iteration"),
@@ -108,6 +115,21 @@ class NavigationScreen(EditScreen):
         """Go to the source."""
         self.add_class("-source")
         self.focus_pane(self.query_one(SourcePane).view)
+
+    def action_edit(self) -> None:
+        """Open the file and the line that the source pane shows in the user's editor."""
+        view = self.query_one(SourcePane).view
+        if self.program.file_on_disk(view.source.name) is None:
+            self.notify("The file is not on disk, or not under the working directory.", severity="warning")
+            return
+        try:
+            command = editor_command(os.environ, view.source.name, view.cursor + 1)
+            with self.app.suspend(), suppress(OSError):
+                subprocess.run(command, check=False)
+        except NoEditorError as error:
+            self.notify(printable(str(error)), severity="warning", markup=False)
+        except SuspendNotSupported:
+            self.notify("There is no editor in a browser.", severity="warning")
 
     def action_table(self, name: str) -> None:
         """Show a table, and select what its cursor is on."""

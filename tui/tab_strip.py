@@ -91,7 +91,7 @@ class TabStrip(Widget):
         elif tab.id == self.hovered:
             style = "$foreground on $panel"
         key = (tab.key, "$aside") if tab.key else ""
-        name = tab.label if tab.id == self.chosen and length >= LEAST else tab.label[:length]
+        name = tab.label if tab.id == self.chosen and length >= LEAST else tab.label[:length].rstrip("/")
         label = f" {name}{'✗' if tab.state == 'failed' else ''}"
         shown = counted and tab.count is not None
         count = (f"({tab.count:,})", "$aside" if tab.id != self.chosen else "") if shown else ""

@@ -78,15 +78,15 @@ class Program:
         return devices_of(self.capture.subject)
 
     def file(self, name: str) -> SourceFile | None:
-        """The file that a stack frame names, as it was captured or is on disk; None where there is none to be had.
-
-        Of other people's captures only files under the working directory are looked for on disk.
-        """
+        """The file that a stack frame names, as it was captured or is on disk; None where there is none to be had."""
         if name not in self._files:
             is_script = self.script is not None and os.path.normpath(self.script.name) == os.path.normpath(name)
-            visible = not self.capture.foreign or _is_below(name, os.getcwd())
-            self._files[name] = self.script if is_script else file_on_disk(name) if visible else None
+            self._files[name] = self.script if is_script else self.file_on_disk(name)
         return self._files[name]
+
+    def file_on_disk(self, name: str) -> SourceFile | None:
+        """The file as it is on disk; of other people's captures only one under the working directory."""
+        return file_on_disk(name) if not self.capture.foreign or _is_below(name, os.getcwd()) else None
 
     @cached_property
     def script(self) -> SourceFile | None:

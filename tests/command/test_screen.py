@@ -77,9 +77,20 @@ def script(tmp_path: Path) -> str:
     return f"{path}:fn"
 
 
-def test_from_run_to_quit(script: str) -> None:
-    terminal = Terminal("run", script, TERM="xterm-256color")
+@pytest.fixture
+def editor(tmp_path: Path) -> Path:
+    """An editor that says what it is given, and ends at once."""
+    path = tmp_path / "edit"
+    path.write_text('#!/bin/sh\necho edits "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_from_run_to_quit(script: str, editor: Path) -> None:
+    terminal = Terminal("run", script, TERM="xterm-256color", EDITOR=f"{editor} --wait", VISUAL="")
     terminal.until("no findings")
+    terminal.press("e")
+    terminal.until(f"edits --wait +4 {script.removesuffix(':fn')}")
     terminal.press("3")
     terminal.until("Collectives in the compiled program: 1")
     terminal.press("q")

@@ -13,8 +13,8 @@ from shardscope.tui.source_pane import SourcePane
 from shardscope.tui.stage_pane import StagePane
 from textual.pilot import Pilot
 
-IDLE_WAIT_S = 12
-"""Tenths of a second to wait for what has to come."""
+MAX_WAITS = 100
+"""Tenths of a second to wait for what has to come: a machine that has much to do takes long."""
 
 
 class Driver:
@@ -38,7 +38,7 @@ class Driver:
 
     async def until(self, true: Callable[[], object]) -> None:
         """Wait until something holds."""
-        for _ in range(IDLE_WAIT_S):
+        for _ in range(MAX_WAITS):
             await self.pilot.pause()
             if true():
                 return

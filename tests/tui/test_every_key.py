@@ -90,7 +90,7 @@ FLOWS: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, Sees], ...]], ...] = (
     ("everywhere", ("1",), (("alt+left", tab), ("tab", focus), ("shift+tab", focus))),
     ("everywhere", ("1",), (("less_than_sign", stage), ("greater_than_sign", stage))),
     ("everywhere", ("1",), (("z", zoomed), ("escape", zoomed), ("slash", prompt), ("escape", prompt), ("s", prompt))),
-    ("everywhere", ("1",), (("r", top), ("d", top), ("A", top), ("colon", top))),
+    ("everywhere", ("1",), (("r", top), ("d", top), ("A", top), ("e", top), ("colon", top))),
     ("everywhere", ("3",), (("right_square_bracket", frame), ("left_square_bracket", frame))),
     ("everywhere", ("3",), (("c", selected), ("question_mark", top))),
     ("everywhere", ("3", "y"), ()),

@@ -1,0 +1,43 @@
+"""The user's editor, at a line of a file."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Mapping
+from pathlib import PurePath
+
+PLUS = ("+{line}", "{file}")
+"""How vi, Emacs, nano and most others of a terminal take a line."""
+
+ARGUMENTS = {
+    **dict.fromkeys(("code", "code-insiders", "codium", "cursor", "windsurf"), ("--goto", "{file}:{line}")),
+    **dict.fromkeys(("hx", "helix", "subl", "zed"), ("{file}:{line}",)),
+    **dict.fromkeys(("pycharm", "idea", "charm"), ("--line", "{line}", "{file}")),
+}
+"""How others take it."""
+
+
+class NoEditorError(Exception):
+    """Why there is no editor to start."""
+
+
+def editor_command(environment: Mapping[str, str], file: str, line: int) -> list[str]:
+    """The command that opens a file at a line, which counts from 1, in `$VISUAL` or `$EDITOR`; no shell reads it.
+
+    Raises:
+        NoEditorError: neither is set, or it cannot be found.
+    """
+    words = environment.get("VISUAL") or environment.get("EDITOR") or ""
+    try:
+        command = shlex.split(words)
+    except ValueError as error:
+        raise NoEditorError(f"$EDITOR is {words!r}: {error}") from None
+    if not command:
+        raise NoEditorError("Set $EDITOR to the editor that is to open the file.")
+    if shutil.which(command[0], path=environment.get("PATH")) is None:
+        raise NoEditorError(f"$EDITOR is {words!r}, and there is no such program.")
+    # An absolute path is no option, whatever the file is called.
+    place = {"file": os.path.abspath(file), "line": line}
+    return [*command, *(part.format(**place) for part in ARGUMENTS.get(PurePath(command[0]).name, PLUS))]
