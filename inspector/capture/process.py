@@ -11,11 +11,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from resource import struct_rusage
 from typing import IO
 
 from .endings import Ending
+from .guardian import Guardian
 from .protocol import wire
 from .protocol.wire import Frame, FrameError
 
@@ -85,13 +86,14 @@ class Process:
 
     def _run(self) -> None:
         try:
-            ending: Ending | OSError | ValueError | RuntimeError = self._followed()
+            with closing(Guardian()) as guardian:
+                ending: Ending | OSError | ValueError | RuntimeError = self._followed(guardian)
         except (OSError, ValueError, RuntimeError) as error:  # there is no such program, file descriptor, or thread
             self.kill()
             ending = error
         self._deliver(ending)
 
-    def _followed(self) -> Ending:
+    def _followed(self, guardian: Guardian) -> Ending:
         """Start the process and pass on its frames until it has ended; how it did."""
         reading, writing = os.pipe()
         try:
@@ -102,7 +104,7 @@ class Process:
                 stderr=subprocess.PIPE,
                 pass_fds=(writing,),
                 start_new_session=True,
-                env=dict(self._environment),
+                env=guardian.environment(self._environment),
                 cwd=self._directory,
             )
         except (OSError, ValueError):
@@ -112,6 +114,7 @@ class Process:
             os.close(writing)
         with self._lock:
             self._group = process.pid
+            guardian.watch(process.pid)
             if self._killed:
                 self._signal(signal.SIGKILL)
         assert process.stdout is not None

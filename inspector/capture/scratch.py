@@ -38,7 +38,7 @@ class Scratch:
     """
 
     def __init__(self) -> None:
-        _sweep(tempfile.gettempdir())
+        sweep(tempfile.gettempdir())
         making = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
         self.path = making.with_name(making.name[1:])
         try:
@@ -117,7 +117,7 @@ def _removed(folder: Path) -> bool:
 
 
 @cache
-def _sweep(place: str) -> None:
+def sweep(place: str) -> None:
     """Remove the folders that ended processes of this user have left; once for each place."""
     for path in _left_in(place):
         with suppress(OSError):

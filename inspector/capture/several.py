@@ -18,6 +18,7 @@ from typing import IO
 
 from ..targets.target import parse_target
 from .environment import DEFAULT_DEVICES
+from .guardian import Guardian
 from .model import CaptureError
 from .processor_time import processor_seconds
 from .protocol.trace import TraceOptions
@@ -87,8 +88,8 @@ def run_processes(
     """
     options = replace(options, coordinator=f"127.0.0.1:{_free_port()}")
     started = time.monotonic()
-    running = _Running()
     before = signal.getsignal(signal.SIGINT)
+    running = _Running(Guardian())
     try:
         for rank in range(options.processes):
             own = replace(options, rank=rank)
@@ -113,22 +114,25 @@ def output_file(folder: Path, rank: int) -> Path:
 class _Running:
     """The processes, by rank."""
 
+    guardian: Guardian
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def begin(
         self, command: Sequence[str], environment: Mapping[str, str], stdout: IO[bytes] | int | None, log: Path | None
     ) -> None:
         """Start one, with our standard input and output, or with none and a file to print to."""
+        environment = self.guardian.environment(environment)
         try:
             if log is None:
                 self.processes.append(subprocess.Popen(command, env=environment, stdout=stdout))
-                return
-            with log.open("wb") as opened:
-                self.processes.append(
-                    subprocess.Popen(
-                        command, env=environment, stdin=subprocess.DEVNULL, stdout=opened, stderr=subprocess.STDOUT
+            else:
+                with log.open("wb") as opened:
+                    self.processes.append(
+                        subprocess.Popen(
+                            command, env=environment, stdin=subprocess.DEVNULL, stdout=opened, stderr=subprocess.STDOUT
+                        )
                     )
-                )
+            self.guardian.watch(self.processes[-1].pid)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise CaptureError(f"cannot run {command[0]}: {reason}") from error
@@ -166,8 +170,12 @@ class _Running:
         return ""
 
     def end(self) -> tuple[int | None, ...]:
-        """End those that still run, which JAX would not let a SIGTERM do; the exit statuses of the others."""
+        """End those that still run, which JAX would not let a SIGTERM do; the exit statuses of the others.
+
+        What any of them has started ends, too.
+        """
         statuses = tuple(process.poll() for process in self.processes)
+        self.guardian.close()
         for process in self.processes:
             with suppress(OSError):
                 process.kill()

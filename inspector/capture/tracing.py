@@ -16,12 +16,16 @@ from typing import IO
 
 from ..targets.target import parse_target, topology_of
 from .environment import child_environment
+from .guardian import Guardian
 from .model import CaptureError
 from .protocol.bootstrap import SITE
 from .protocol.names import FOLDER_VARIABLE, OPTIONS_VARIABLE
 from .protocol.trace import TraceOptions
 
 POLL_S = 0.2
+
+GRACE_S = 5.0
+"""Seconds that a command has to end after a SIGTERM, which ended this process."""
 
 CACHE_VARIABLE = "JAX_ENABLE_COMPILATION_CACHE"
 
@@ -56,30 +60,39 @@ def run_traced(
     environment = environment_on_target(folder, options, devices)
     started = time.monotonic()
     null = None if cancelled is None else subprocess.DEVNULL
-    try:
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=null,
-            stdout=null or stdout,
-            stderr=null,
-            start_new_session=cancelled is not None,
-        )
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CaptureError(f"cannot run {command[0]}: {reason}") from error
-    if cancelled is not None:
-        return Finished(_wait(process, cancelled), time.monotonic() - started)
+    with Guardian() as guardian:
+        try:
+            process = subprocess.Popen(
+                command,
+                env=guardian.environment(environment),
+                stdin=null,
+                stdout=null or stdout,
+                stderr=null,
+                start_new_session=cancelled is not None,
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise CaptureError(f"cannot run {command[0]}: {reason}") from error
+        guardian.watch(process.pid)
+        status = _foreground(process) if cancelled is None else _wait(process, cancelled)
+    finished = Finished(status, time.monotonic() - started)
+    if cancelled is None:
+        check_recorded(folder)
+    return finished
+
+
+def _foreground(process: subprocess.Popen[bytes]) -> int:
+    """The exit status of a process that Ctrl-C is left to. What else ends this process is handed on to it."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        finished = Finished(process.wait(), time.monotonic() - started)
+        return process.wait()
     except BaseException:
         process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_S)
         raise
     finally:
         signal.signal(signal.SIGINT, before)
-    check_recorded(folder)
-    return finished
 
 
 def _wait(process: subprocess.Popen[bytes], cancelled: threading.Event) -> int:

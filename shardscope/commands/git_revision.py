@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from shardscope.inspector.capture.guardian import Guardian
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.scratch import NOTE, Scratch
 
@@ -43,11 +44,12 @@ def checked_out(revision: str, folder: Path) -> Iterator[Checkout]:
     with Scratch() as parent:
         (parent / NOTE).write_text(str(common))  # by which it is taken out of the repository again, whatever happens
         tree = parent / (top.name or "tree")
-        _git(top, "worktree", "add", "--quiet", "--detach", str(tree), commit)
+        with Guardian() as guardian:
+            _git(top, "worktree", "add", "--quiet", "--detach", str(tree), commit, guardian=guardian)
         yield Checkout(top, tree)
 
 
-def _git(folder: Path, *arguments: str) -> str:
+def _git(folder: Path, *arguments: str, guardian: Guardian | None = None) -> str:
     try:
         git = subprocess.Popen(
             ["git", *NO_HOOKS, *arguments],
@@ -62,6 +64,8 @@ def _git(folder: Path, *arguments: str) -> str:
         raise CaptureError(f"cannot run git: {error.strerror}") from error
     with git:
         try:
+            if guardian is not None:
+                guardian.watch(git.pid)
             output, errors = git.communicate()
         except BaseException:
             os.killpg(git.pid, signal.SIGKILL)  # what git has started, too

@@ -23,7 +23,7 @@ from typing import Any
 
 SERVER = Path(__file__).with_name("server.py").read_text()
 
-LATE = ("XLA_FLAGS", "PYTEST_CURRENT_TEST")
+LATE = ("XLA_FLAGS", "PYTEST_CURRENT_TEST", "SHARDSCOPE_GUARDED")
 """Variables that importing JAX does not read: all others are those that a server was started with."""
 
 SERVERS = 3

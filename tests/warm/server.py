@@ -24,7 +24,7 @@ import time  # noqa: E402
 import types  # noqa: E402
 import warnings  # noqa: E402
 
-LATE = ("XLA_FLAGS", "PYTEST_CURRENT_TEST")
+LATE = ("XLA_FLAGS", "PYTEST_CURRENT_TEST", "SHARDSCOPE_GUARDED")
 """Variables that importing JAX does not read."""
 
 HIGH = 200

@@ -28,7 +28,7 @@ print(sorted(name for name in sys.modules if name.partition(".")[0] in ("jax", "
 print(sys.argv, sys.orig_argv[:2], sys.path, sys.flags, __name__, sorted(vars(sys.modules["__main__"])))
 print(gzip.__file__, os.getcwd(), os.getpid() == os.getsid(0) == os.getpgid(0))
 print(sorted(fd if int(fd) < 5 else "other" for fd in os.listdir("/proc/self/fd")))
-print(sorted(os.environ.items()), repr(sys.stdin.read()))
+print(sorted((os.environ | {"SHARDSCOPE_GUARDED": "each its own"}).items()), repr(sys.stdin.read()))
 import jax, threading
 print(len(jax.devices()), threading.active_count(), "jax.numpy" in sys.modules)
 def fn():

@@ -1,0 +1,98 @@
+"""What the guardian of a process does. It is executed as a file: `guarding.py FRONT PLACE MARK`.
+
+Standard input has the processes to watch, one on a line, until it is dismissed or the front process has ended.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+DISMISSED = b"dismissed\n"
+
+MARK = "SHARDSCOPE_GUARDED"
+"""The environment variable with the marks of the guardians of a process."""
+
+ENDING_S = 10.0
+"""Seconds for which it looks for processes: those that are being ended may have started others meanwhile."""
+
+LOOK_S = 0.02
+
+NAMED = f"{MARK}=".encode()
+
+Found = tuple[int, int, int]
+"""A process, its parent and its group."""
+
+
+def main(front: int, place: str, mark: bytes) -> None:
+    """Wait for the end of the front process; then end what it has left, and remove the temporary folders in `place`."""
+    roots = set[int]()
+    for line in sys.stdin.buffer:
+        if line == DISMISSED:
+            return
+        roots.add(int(line))
+    deadline = time.monotonic() + ENDING_S
+    while (left := _left(roots, mark)) and time.monotonic() < deadline:
+        for pid in left:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(LOOK_S)
+    if os.getppid() != front:
+        _sweep(place)
+
+
+def _left(roots: set[int], mark: bytes) -> set[int]:
+    """What runs of the roots, their groups, their descendants, and what has the mark in its environment."""
+    found = list(by_proc() if os.path.isdir("/proc/self") else by_ps())
+    wanted = {pid for pid, _, group in found if pid in roots or group in roots or _has(pid, mark)}
+    size = 0
+    while size != len(wanted):
+        size = len(wanted)
+        wanted |= {pid for pid, parent, _ in found if parent in wanted}
+    return wanted - {os.getpid()}
+
+
+def _has(pid: int, mark: bytes) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return any(each.startswith(NAMED) and mark in each for each in file.read().split(b"\0"))
+    except OSError:  # it has ended, is somebody else's, or the system does not say it
+        return False
+
+
+def by_proc() -> Iterator[Found]:
+    """What runs, as Linux says it in files."""
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+            state, parent, group, *_ = file.read().rpartition(b")")[2].split()
+            if state != b"Z":
+                yield int(name), int(parent), int(group)
+
+
+def by_ps() -> Iterator[Found]:
+    """What runs, as every other system says it."""
+    with os.popen("ps -axo pid=,ppid=,pgid=,stat=") as listed:
+        for line in listed:
+            pid, parent, group, state = line.split()
+            if not state.startswith("Z"):
+                yield int(pid), int(parent), int(group)
+
+
+def _sweep(place: str) -> None:
+    """As the next start does, without the package, which need not be installed for `python -I -S`."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scratch.py")
+    spec = importlib.util.spec_from_file_location("scratch", path)
+    assert spec is not None
+    assert spec.loader is not None
+    scratch = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(scratch)
+    scratch.sweep(place)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2], os.fsencode(sys.argv[3]))
