@@ -1,5 +1,6 @@
 """Functions that are called in all the ways that there are, each as often as its name says."""
 
+import functools
 import os
 import threading
 
@@ -35,6 +36,11 @@ def six_of_two_types(x):
     return x * 6
 
 
+@functools.partial(jax.jit, static_argnames="scale", donate_argnums=0)
+def seven_with_keywords(x, *, scale):
+    return {"x": x * scale, "none": None, "pair": (x, [x + 1])}
+
+
 @jax.jit
 def two_before_the_fork(x):
     return x * 7
@@ -65,11 +71,21 @@ for thread in threads:
     thread.join()
 for each in (x, x[:2], x, x, x[:2], x):
     six_of_two_types(each)
+for _ in range(7):
+    result = seven_with_keywords(jnp.ones(3), scale=2)
+assert jax.tree.structure(result) == jax.tree.structure({"x": 0, "none": None, "pair": (0, [0])}), result
+assert result["pair"][1][0].tolist() == [2, 2, 2], result
+again = jax.jit(three.__wrapped__)  # the same program: JAX has compiled it
+for _ in range(2):
+    again(x)
+compiled = jax.jit(lambda x: x + 1).lower(x).compile()
+for _ in range(3):
+    compiled(x)
 for _ in range(2):
     two_before_the_fork(x)
 jax.effects_barrier()
 child = os.fork()
 if child == 0:
+    two_before_the_fork(x)
     os._exit(0)
 os.waitpid(child, 0)
-jax.jit(lambda x: x + 1).lower(x).compile()

@@ -15,7 +15,7 @@ from shardscope.inspector.traces.read import read_trace
 MOVED = {
     "jax._src.interpreters.pxla.lower_sharding_computation": "has no pxla.lower_sharding_computation",
     "jax._src.compiler.compile_or_get_cached": "has no compiler.compile_or_get_cached",
-    "jax._src.api._post_hook_state": "has no hook after calls",
+    "jax._src.interpreters.pxla.ExecuteReplicated": "has no pxla.ExecuteReplicated",
 }
 
 SCRIPT = """

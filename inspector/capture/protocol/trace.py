@@ -164,7 +164,7 @@ class ScriptEnded:
 
 @dataclass(frozen=True, slots=True)
 class Inexact:
-    """The calls of some programs are not known: those of one function that could not be told apart."""
+    """The calls of some programs are not known: JAX lowered them where it is not listened to."""
 
     numbers: tuple[int, ...]
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from .wrapped import Wrapped
+
+MISSES = ("cache_miss", "call_impl_cache_miss", "aot_cache_miss")
+"""JAX's functions for calls that C++ cannot make (JAX 0.7 to 0.12); the last is that of a compiled function."""
+
+MAX_DEPTH = 40
+"""Frames in which a `cache_miss` is searched for."""
 
 
 @dataclass
@@ -28,3 +35,14 @@ class Lowering:
     cached: bool = False
     wrapped: Wrapped | None = None
     captured: Literal["", "compiled", "full"] = ""
+
+
+def caller_of(frame: FrameType | None) -> dict[str, Any]:
+    """The variables of the innermost `cache_miss` on the stack, and its name under the empty one; none without it."""
+    for _ in range(MAX_DEPTH):
+        if frame is None:
+            break
+        if (name := frame.f_code.co_name) in MISSES:
+            return {"": name, **frame.f_locals}
+        frame = frame.f_back
+    return {}

@@ -19,9 +19,7 @@ from ...protocol.events import Devices, Message
 from ...protocol.trace import Inexact, ScriptEnded, TraceOptions
 from .. import failures
 from ..simulated.topology import Topology
-from .calls import callers
-from .hooks import CallHook
-from .lowering import Lowering
+from .lowering import Lowering, caller_of
 from .recording import Recording, is_internal, programs
 from .uncaught import uncaught
 
@@ -48,20 +46,18 @@ class Recorder:
         self.topology = Topology(**json.loads(options.topology)) if options.topology else None
         self._state = _State()
         self._is_open = True
-        self._is_known_from_start = "jax._src.pjit" not in sys.modules
         self._attribute = f"_shardscope_{id(self)}"
-        self._set_call_hook: Callable[[CallHook | None], None] = lambda _: None
-        self._begin()
-        os.register_at_fork(after_in_child=self._begin)
+        self._recording = Recording(trace, options, self.topology)
+        self._lock = threading.RLock()
+        os.register_at_fork(after_in_child=self._begin_anew)
         atexit.register(self._end)
         self._before = sys.excepthook
         sys.excepthook = self._uncaught
 
-    def _begin(self) -> None:
-        self._recording = Recording(self._trace, self.options, self.topology, self._is_known_from_start)
-        self._lock = threading.RLock()  # in a fork, what held the other one is gone
-        self._counts_calls = False
-        self._set_call_hook(None)
+    def _begin_anew(self) -> None:
+        self._recording.stop_counting()
+        self._recording = Recording(self._trace, self.options, self.topology)
+        self._lock = threading.RLock()  # what held the other one is gone
 
     def _end(self) -> None:
         self._recording.end()
@@ -75,7 +71,7 @@ class Recorder:
         """Record nothing more."""
         if self._is_open:
             self._is_open = False
-            self._set_call_hook(None)
+            self._recording.stop_counting()
             self._end()
             atexit.unregister(self._end)
             sys.excepthook = self._before
@@ -100,10 +96,6 @@ class Recorder:
         text = f"JAX {getattr(jax, '__version__', '')} {what}: programs are not recorded in full"
         self._recording.files.write(Message("warning", text, "run"))
 
-    def take_call_hook(self, set_hook: Callable[[CallHook | None], None]) -> None:
-        """Calls through C++ cost time where somebody listens: that begins with the first program worth counting."""
-        self._set_call_hook = set_hook
-
     def lower(
         self, truth: Callable[..., Any], signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
@@ -115,7 +107,7 @@ class Recorder:
             return computation
         with self._own_work():
             arguments = dict(signature.bind(*args, **kwargs).arguments)
-            caller = callers(sys._getframe(2)) or {}
+            caller = caller_of(sys._getframe(2))
             lowering = Lowering(truth, arguments, seconds, caller)
             if (function := caller.get("fun")) is not None and (not is_internal(function) or _is_mapped(function)):
                 lowering.wrapped = programs().find_wrapped(sys._getframe(2), caller)
@@ -148,15 +140,15 @@ class Recorder:
             elif lowering.number != known:
                 self._recording.add(lowering, computation, executable)
             if lowering.number is not None:
-                self._recording.calls.add(executable.unsafe_call, lowering.number, bool(lowering.captured))
-                self._count_calls(is_worth_it=bool(lowering.captured))
+                self._recording.calls.add(executable.unsafe_call, lowering.number, is_counted=bool(lowering.captured))
         return executable
 
-    def _count_calls(self, *, is_worth_it: bool) -> None:
-        """Count calls through C++ from now on."""
-        if is_worth_it and not self._counts_calls:
-            self._counts_calls = True
-            self._set_call_hook(self._recording.calls.hook(self._excuse))
+    def counting(self, executable: Any, results: Any) -> Any:
+        """Return the tree of an executable's results, which counts calls through C++ of programs worth counting."""
+        if not self._is_idle:
+            with self._own_work():
+                return self._recording.calls.counting(executable, results)
+        return results
 
     def compile_module(self, truth: Callable[[], Any], module: Any) -> Any:
         """Compile a module: that of the program that is being compiled, or one of which nothing else is known."""

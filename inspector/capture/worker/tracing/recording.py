@@ -17,7 +17,6 @@ from typing import Any
 from ...protocol.trace import (
     MAX_PROGRAMS,
     Called,
-    Inexact,
     Overhead,
     ProcessEnded,
     ProcessStarted,
@@ -48,13 +47,12 @@ def is_internal(function: Any) -> bool:
 class Recording:
     """What a process has compiled and called; `listing` and `capturing` are the seconds that this took."""
 
-    def __init__(self, trace: str, options: TraceOptions, topology: Topology | None, is_known_from_start: bool) -> None:
+    def __init__(self, trace: str, options: TraceOptions, topology: Topology | None) -> None:
         self.steps = Steps(options.steps)
         self.listing = self.capturing = 0.0
         self._trace = trace
         self._options = options
         self._topology = topology
-        self._is_known_from_start = is_known_from_start
         self._started = time.time()
         self._names: Counter[str] = Counter()
         self._functions = FunctionNumbers()
@@ -76,13 +74,8 @@ class Recording:
     @cached_property
     def calls(self) -> Calls:
         """The counts of calls."""
-        return Calls(
-            self.files.calls,
-            lambda numbers: self.files.write(Inexact(numbers)),
-            is_internal,
-            self._is_known_from_start,
-            self.called if self._options.match is not None or self._options.compare else None,
-        )
+        is_told = self._options.match is not None or self._options.compare
+        return Calls(self.files.calls, self.called if is_told else None)
 
     def is_matched(self, lowering: Lowering) -> bool:
         """Whether this is a program that `match` asks for."""
@@ -153,6 +146,11 @@ class Recording:
             self.files.write(Called(number, programs().call_on_stack()))
         if number in self._matched:
             self.steps.add()
+
+    def stop_counting(self) -> None:
+        """Count no more calls, whatever JAX still keeps."""
+        if "calls" in self.__dict__:
+            self.calls.stop()
 
     def tell_backend(self) -> None:
         """Record the devices, once."""

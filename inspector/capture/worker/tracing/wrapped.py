@@ -17,8 +17,6 @@ from ...protocol.trace import Place
 from .. import failures
 from ..inputs import wrappers
 from ..inputs.callables import parameter_names, signature_of
-from .calls import is_filled
-from .signatures import dynamic_arguments, static_of
 
 LIBRARIES = ("/site-packages/", "/dist-packages/")
 """In the paths of files that are not the user's."""
@@ -70,7 +68,7 @@ def _mapped(function: Any) -> Wrapped | None:
     """The user's function in the one that `pmap` jits, which has it in a closure, with the name that JAX notes."""
     for _ in range(MAX_CLOSURES):
         cells = getattr(function, "__closure__", None) or ()
-        inside = [cell.cell_contents for cell in cells if is_filled(cell)]
+        inside = [cell.cell_contents for cell in cells if _is_filled(cell)]
         for each in inside:
             info = getattr(each, "debug_info", None)
             match = re.fullmatch(r"(.+) at (.+):(\d+)", str(getattr(info, "func_src_info", "")))
@@ -87,8 +85,7 @@ def _is_wrapper(value: Any) -> bool:
 
 def _wrapped(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller: Mapping[str, Any]) -> Wrapped:
     known_as = wrappers.named_leaves(parameter_names(signature_of(wrapper), len(args)), args, kwargs)
-    given = caller.get("args", ()), caller.get("kwargs", {})
-    dynamic = dynamic_arguments(*given, static_of(caller.get("jit_info")))
+    dynamic = _dynamic_arguments(caller.get("args", ()), caller.get("kwargs", {}), caller.get("jit_info"))
     names = [(known_as.get(id(leaf)) or [""])[0] for leaf in jax.tree.leaves(dynamic)]
     tree = getattr(caller.get("p"), "out_tree", None)
     results: list[str] = []
@@ -100,3 +97,22 @@ def _wrapped(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller
 def _source(wrapper: Any) -> Place | None:
     code = getattr(inspect.unwrap(wrapper), "__code__", None)
     return None if code is None else Place(code.co_filename, code.co_firstlineno)
+
+
+def _dynamic_arguments(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], jit_info: Any
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """The arguments that are traced: not those that are static."""
+    positions = frozenset(getattr(jit_info, "static_argnums", None) or ())
+    names = frozenset(getattr(jit_info, "static_argnames", None) or ())
+    dynamic = (arg for index, arg in enumerate(args) if index not in positions and index - len(args) not in positions)
+    return tuple(dynamic), {name: value for name, value in kwargs.items() if name not in names}
+
+
+def _is_filled(cell: Any) -> bool:
+    """Whether a cell of a closure has a value."""
+    try:
+        cell.cell_contents  # noqa: B018 (it raises where there is nothing)
+    except ValueError:
+        return False
+    return True
