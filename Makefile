@@ -13,7 +13,7 @@ PLACES ?= inspector parsers
 TESTS ?= tests
 COUNT ?= 200
 
-.PHONY: demo check lint types test newest compat faults mutate bench grammars schema rules picture clean
+.PHONY: demo check lint types test approve newest compat faults mutate bench grammars schema rules picture clean
 
 demo: $(VENV)/.installed
 	$(BIN)/shardscope run $(SAMPLE)
@@ -33,6 +33,10 @@ types: $(VENV)/.checks
 
 test: $(VENV)/.checks
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(SELECTED)
+
+# The reports of kept captures and the pictures of the screen, as they are: look at what changes before you commit it.
+approve: $(VENV)/.checks
+	$(BIN)/python -m pytest -q tests/command/test_approved.py tests/tui/test_looks.py --snapshot-update
 
 # The suite once more, with the newest of all dependencies, where the machine has an interpreter for it; but for long tests
 # of the screen, which no JAX changes.
