@@ -14,7 +14,7 @@ from .communication.strategies import strategies
 from .cost.collectives import with_estimates
 from .cost.function import cost_of, timeline_of
 from .cost.memory_curve import memory_curve
-from .cost.peak_memory import peak_memory
+from .cost.peak_memory import is_tpu, peak_memory
 from .cost.places import Machine, machine_of
 from .cost.schedule import Schedule
 from .findings.judge import with_findings
@@ -93,7 +93,9 @@ def timeline(program: Program) -> Timeline | None:
     if found is None or stage is None:
         return None
     line = timeline_of(found)
-    return line if ranges is None else replace(line, memory=memory_curve(stage, ranges.data, line.activities))
+    if ranges is None:
+        return line
+    return replace(line, memory=memory_curve(stage, ranges.data, line.activities, on_tpu=is_tpu(program)))
 
 
 def _cost(program: Program) -> FunctionCost | None:

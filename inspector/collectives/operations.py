@@ -193,7 +193,7 @@ def _of_outputs(flow: JaxprFlow, place: EquationPlace, names: tuple[str, ...]) -
         seen.update(onward)
         waiting += onward
     found = () if waiting else without_indices(common_start(keys[:-1] for keys in reached)[::-1])
-    return found if len(found) > 1 or not "".join(found).isdecimal() else ()
+    return () if all(key.isdecimal() for key in found) else found
 
 
 def _root(flow: JaxprFlow, value: At) -> At | None:

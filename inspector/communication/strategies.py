@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...parsers.hlo import Instruction
@@ -31,6 +31,12 @@ SLICES = frozenset({"slice", "dynamic_slice", "squeeze", "split"})
 
 ROLLED = frozenset({"concatenate", "pad", "roll", "dynamic_update_slice"})
 """Those that the partitioner makes shifts of."""
+
+MADE = ("contraction", "other")
+"""The kinds of sources that are no arguments."""
+
+REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or", "reduce"})
+"""JAX's primitives that reduce dimensions of one operand."""
 
 _ROOT = re.compile(r"\w*")
 """The parameter of the function in the path of an argument: `params` of `params['w']`."""
@@ -86,7 +92,9 @@ def _purposes(program: Program, listed: Sequence[Collective]) -> Sequence[Purpos
     # Softmax and embeddings that are sharded as the matmuls are belong to the same strategy.
     contracted = {e.axes for e, purpose in zip(listed, found, strict=True) if purpose.strategy == "tensor parallelism"}
     for number, each in enumerate(listed):
-        if found[number].strategy == "other" and each.axes in contracted:
+        if found[number].strategy == "other" and KIND_OF[each.kind].reduces and judge.is_reduction(each):
+            found[number] = Purpose("reductions")
+        elif found[number].strategy == "other" and each.axes in contracted:
             # An all-gather is the transpose of the reduce-scatter of partial sums, and takes the place of the other.
             causes = causes_of(program, each) if KIND_OF[each.kind].reduces else ()
             if each.kind == "all-gather" or any(cause.effect == "sum" and not cause.needed for cause in causes):
@@ -138,6 +146,21 @@ class _Judge:
                 return Purpose(strategy)
         return Purpose("resharding" if moved and moved <= {"reshard", "move"} else "other")
 
+    def is_reduction(self, collective: Collective) -> bool:
+        """Whether it reduces what the program's reductions leave, as of norms and softmax: no products."""
+        instruction = self.flow.module.instruction(collective.computation, collective.name)
+        made = (
+            []
+            if instruction is None
+            else [
+                source.instruction
+                for operand in self.flow.operands(instruction)
+                for source in self.flow.sources(operand)
+                if source.kind in MADE
+            ]
+        )
+        return bool(made) and all(REDUCTIONS.issuperset(last_components(each.op_name or "")) for each in made)
+
     def _of_a_sum(self, collective: Collective, instruction: Instruction) -> Purpose:
         """The strategy of most of the bytes that are summed, where several sums were combined."""
         sizes: Counter[Strategy] = Counter()
@@ -149,7 +172,8 @@ class _Judge:
         types = collective.operand_types
         results = [Place(instruction, index if len(operands) > 1 else None) for index in range(len(operands))]
         for index, (operand, result) in enumerate(zip(operands, results, strict=True)):
-            strategy = self._of_a_part(collective, operand, result)
+            directions = self._directions_of_part(collective, index, operand)
+            strategy = self._of_a_part(collective, operand, result, directions)
             sizes[strategy] += (types[index].bytes or 0) if index < len(types) else 0
             counts[strategy] += 1
         if not sizes:
@@ -159,13 +183,22 @@ class _Judge:
             return Purpose()
         return Purpose(strategy, gradients=counts[strategy] if strategy == "gradient sync" else 0)
 
-    def _of_a_part(self, collective: Collective, operand: Place, result: Place) -> Strategy:
+    def _directions_of_part(self, collective: Collective, index: int, operand: Place) -> set[Pass]:
+        """The passes that one operand of a collective belongs to, by its name or what it is made of."""
+        names = merged_parts(collective.op_name or "")
+        count = len(collective.operand_types)
+        parts = collective.parts[index : index + 1] if len(collective.parts) == count else collective.parts
+        named = names[index : index + 1] if len(names) == count else names
+        found = {part.direction for part in parts} or {collective.direction}
+        found = found if found != {"unknown"} else {self._direction(name) for name in named}
+        if found != {"unknown"}:
+            return found
+        return found.union(
+            *(self._directions(each.instruction) for each in self.flow.sources(operand) if each.kind in MADE)
+        )
+
+    def _of_a_part(self, collective: Collective, operand: Place, result: Place, directions: set[Pass]) -> Strategy:
         """A gradient is summed for an output or the optimizer; partial sums of other products go on from there."""
-        directions = {collective.direction}
-        if directions == {"unknown"}:
-            names = merged_parts(collective.op_name or "")
-            known = {part.direction for part in collective.parts} or set(map(self._direction, names))
-            directions = known | {self._direction(each.op_name) for each in self._products(operand)}
         if "backward" in directions:
             takers: set[Pass] = set()
             for each in self.flow.ends(result):
@@ -176,9 +209,6 @@ class _Judge:
                 return "gradient sync"
             return "tensor parallelism" if "backward" in takers and self._has_product(operand) else "other"
         return "tensor parallelism" if "forward" in directions and self._has_product(operand) else "other"
-
-    def _products(self, operand: Place) -> Iterator[Instruction]:
-        return (source.instruction for source in self.flow.sources(operand) if source.kind == "contraction")
 
     def _has_product(self, operand: Place) -> bool:
         """Whether a value is made of a product, but for what is done element by element."""

@@ -1,6 +1,6 @@
 """Copies between a device's memory and its host's: XLA keeps what is offloaded in memory space 5, `S(5)` in a layout.
 
-Memory spaces: xla/service/memory_space_assignment, and xla/layout.h of `kHostMemorySpace`.
+Memory spaces: xla/service/memory_space_assignment, and xla/layout.h of `kHostMemorySpace`. On TPUs space 1 is VMEM.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ..ir.types import array_type, leaves
 from ..report import HostTransfer, SourcePosition
 
 HOST = 5
+VMEM = 1
 
 MOVING = frozenset({"copy", "slice", "dynamic-slice", "dynamic-update-slice"})
 """Opcodes that move values from one memory to another; asynchronous ones end in `-start`."""
@@ -23,12 +24,17 @@ MOVING = frozenset({"copy", "slice", "dynamic-slice", "dynamic-update-slice"})
 
 def is_on_host(type: HloType) -> bool:
     """Whether a value of this type is in the host's memory."""
+    return memory_space(type) == HOST
+
+
+def memory_space(type: HloType) -> int:
+    """The number in the layout of an array; 0, the device's own memory, where there is none."""
     if not isinstance(type, ArrayShape) or type.layout is None or "S(" not in type.layout:
-        return False
+        return 0
     try:
-        return parse_layout(type.layout).memory_space == HOST
+        return parse_layout(type.layout).memory_space
     except ParseError:
-        return False
+        return 0
 
 
 @derived

@@ -15,7 +15,7 @@ from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type
 from ..report.timeline import Activity
-from .host_transfers import is_on_host
+from .host_transfers import HOST, VMEM, memory_space
 from .peak_memory import instructions_by_name, part_of
 
 _SCHEDULED = re.compile(rb"^ +(\d{1,9}):(\S+)$", re.MULTILINE)
@@ -27,9 +27,11 @@ Curve = tuple[tuple[float, int], ...]
 """Seconds, and the bytes that are alive from then on."""
 
 
-def memory_curve(stage: ParsedStage, live_ranges: bytes, activities: tuple[Activity, ...]) -> Curve:
+def memory_curve(
+    stage: ParsedStage, live_ranges: bytes, activities: tuple[Activity, ...], *, on_tpu: bool = False
+) -> Curve:
     """The bytes that are alive, each time that they change; empty where XLA's live ranges are not known."""
-    alive = alive_bytes(stage, live_ranges)
+    alive = alive_bytes(stage, live_ranges, (HOST, VMEM) if on_tpu else (HOST,))
     if not alive:
         return ()
     names = [match[2].decode("utf-8", "replace") for match in _SCHEDULED.finditer(live_ranges)]
@@ -42,8 +44,11 @@ def memory_curve(stage: ParsedStage, live_ranges: bytes, activities: tuple[Activ
 
 
 @derived
-def alive_bytes(stage: ParsedStage, live_ranges: bytes) -> tuple[int, ...]:
-    """The bytes that are alive at each instruction of the schedule, before values share buffers."""
+def alive_bytes(stage: ParsedStage, live_ranges: bytes, elsewhere: tuple[int, ...] = (HOST,)) -> tuple[int, ...]:
+    """The bytes that are alive at each instruction of the schedule, before values share buffers.
+
+    Memory spaces that are `elsewhere` do not count.
+    """
     scheduled = sum(1 for _ in _SCHEDULED.finditer(live_ranges))
     if stage.hlo is None or not scheduled:
         return ()
@@ -55,7 +60,7 @@ def alive_bytes(stage: ParsedStage, live_ranges: bytes) -> tuple[int, ...]:
         size = None if own is None else _size(own)
         if own is None or size is None:
             return ()
-        if not is_on_host(own) and int(match[3]) < scheduled:
+        if memory_space(own) not in elsewhere and int(match[3]) < scheduled:
             changes[int(match[3])] += size
             changes[min(int(match[4]) + 1, scheduled)] -= size
     return tuple(accumulate(changes[:-1]))

@@ -16,7 +16,7 @@ from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type
 from ..report import LiveValue, PeakMemory, SourcePosition
-from .host_transfers import host_transfers, is_on_host
+from .host_transfers import VMEM, host_transfers, is_on_host, memory_space
 from .places import machine_of
 
 MAX_VALUES = 1000
@@ -33,7 +33,7 @@ def peak_memory(program: Program) -> PeakMemory | None:
     capture, stage = program.capture, program.stage("hlo")
     parts = capture.memory or Memory()
     listed = b"" if capture.peak is None else capture.peak.data
-    alive = _made_by(listed, None) if stage is None else _alive(stage, listed)
+    alive = _made_by(listed, None) if stage is None else _alive(stage, listed, is_tpu(program))
     known = [parts.arguments, parts.outputs, parts.temporaries]
     taken = None if None in known else sum(size or 0 for size in (*known, parts.code)) - (parts.aliased or 0)
     if not taken and not parts.peak and not alive:
@@ -41,7 +41,7 @@ def peak_memory(program: Program) -> PeakMemory | None:
     machine = machine_of(program)
     capacity = None if machine is None else int(machine.chip.figure("hbm_bytes") * machine.share)
     return PeakMemory(
-        bytes=taken or parts.peak or sum(value.bytes for value in alive if not value.on_host),
+        bytes=taken or parts.peak or sum(value.bytes for value in alive if not value.elsewhere),
         capacity=capacity,
         alive=alive,
         peak=parts.peak if _is_plausible(program, parts, taken) else None,
@@ -62,19 +62,26 @@ def _is_plausible(program: Program, parts: Memory, taken: int | None) -> bool:
     return least <= parts.peak <= taken
 
 
+def is_tpu(program: Program) -> bool:
+    """Whether it is compiled for TPUs."""
+    subject = program.capture.subject
+    return subject is not None and subject.platform == "tpu"
+
+
 @derived
-def _alive(stage: ParsedStage, listed: bytes) -> tuple[LiveValue, ...]:
-    return _made_by(listed, stage.hlo if listed else None)
+def _alive(stage: ParsedStage, listed: bytes, on_tpu: bool) -> tuple[LiveValue, ...]:
+    return _made_by(listed, stage.hlo if listed else None, on_tpu=on_tpu)
 
 
-def _made_by(listed: bytes, module: HloModule | None) -> tuple[LiveValue, ...]:
+def _made_by(listed: bytes, module: HloModule | None, *, on_tpu: bool = False) -> tuple[LiveValue, ...]:
     known = {} if module is None else instructions_by_name(module)
     found = []
     for match in _VALUE.finditer(listed):
         name = match["name"].decode("utf-8", "replace")
         if int(match["size"]):
             made_by = known.get(name) or (None if module is None else _renamed(name, module))
-            found.append(_value(name, match["index"].decode(), int(match["size"]), made_by))
+            value = _value(name, match["index"].decode(), int(match["size"]), made_by, on_tpu=on_tpu)
+            found.append(value)
     return tuple(sorted(found, key=lambda value: -value.bytes)[:MAX_VALUES])
 
 
@@ -104,7 +111,7 @@ def part_of(made_by: Instruction, index: str) -> HloType:
     return part
 
 
-def _value(name: str, index: str, size: int, made_by: Instruction | None) -> LiveValue:
+def _value(name: str, index: str, size: int, made_by: Instruction | None, *, on_tpu: bool) -> LiveValue:
     if made_by is None:
         return LiveValue(name, size, None, "", "unknown", SourcePosition())
     own = part_of(made_by, index)
@@ -113,4 +120,5 @@ def _value(name: str, index: str, size: int, made_by: Instruction | None) -> Liv
     return LiveValue(
         name, size, array_type(own), op_name, direction_of(op_name or None, differentiated="transpose(jvp" in op_name),
         SourcePosition.exact(made_by.frames), "argument" if is_argument else made_by.opcode, is_on_host(own),
+        on_tpu and memory_space(own) == VMEM,
     )  # fmt: skip

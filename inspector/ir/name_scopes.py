@@ -20,17 +20,30 @@ _KEY = re.compile(r"\['([^']*)'\]|\[\"([^\"]*)\"\]|\[([^\]'\"]+)\]|\.?(\w+)")
 
 
 def scopes(path: str) -> tuple[str, ...]:
-    """The name scopes in a path, outermost first; what an einsum is called is none."""
+    """The name scopes in a path, outermost first; what an einsum is called is none.
+
+    A backward pass names what it recomputes from the outermost scope on, within the scopes that it is in itself:
+    `transpose(jvp(Model))/block/jvp(Model)/block/checkpoint/mlp`. Linen names the methods of a module within it:
+    `norm/norm.scale`.
+    """
     found: list[str] = []
+    around: list[str] = []
     for component in components(_without_control_flow(path)):
         inner = component
         while (wrapped := _TRANSFORMATION.fullmatch(inner)) and not _FUNCTION.fullmatch(inner):
             inner = wrapped[1]
         if inner != component:
-            found += scopes(inner)
+            around, found = _joined(around, found), list(scopes(inner))
         elif inner and "->" not in inner and not _FUNCTION.fullmatch(inner):
+            if found and inner.startswith(f"{found[-1]}."):
+                found.pop()
             found.append(inner)
-    return tuple(found)
+    return tuple(_joined(around, found))
+
+
+def _joined(around: list[str], found: list[str]) -> list[str]:
+    """The scopes inside of others, which they may begin with again."""
+    return found if found[: len(around)] == around else [*around, *found]
 
 
 def components(path: str) -> list[str]:
@@ -55,7 +68,8 @@ def keys_of_name(name: str) -> tuple[str, ...]:
 
 def module_of_name(name: str) -> tuple[str, ...]:
     """The keys in the name of an argument without its own: `state[0]['layers'][1]` is `("layers", "1")`."""
-    return without_indices(keys_of_name(name)[1:])
+    found = without_indices(keys_of_name(name)[1:])
+    return () if all(key.isdecimal() for key in found) else found
 
 
 def without_indices(keys: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ Strategy = Literal[
     "input gathers",
     "gradient sync",
     "tensor parallelism",
+    "reductions",
     "pipeline",
     "ring exchange",
     "resharding",
@@ -42,4 +43,4 @@ class StrategyTotal:
     @property
     def is_planned(self) -> bool:
         """Whether the strategy is one that a program's shardings are chosen for."""
-        return self.strategy not in ("input gathers", "resharding", "other")
+        return self.strategy not in ("input gathers", "resharding", "reductions", "other")

@@ -100,7 +100,8 @@ class Divergence:
 class LiveValue:
     """A value that takes memory at the peak, by the instruction that made it, `opcode`, or `argument`.
 
-    `type` is None where that is not known, and `on_host` is true of what is in the host's memory.
+    `type` is None where that is not known, `on_host` is true of what is in the host's memory, and `in_vmem` of what is
+    in a TPU's memory on the chip.
     """
 
     name: str
@@ -111,6 +112,12 @@ class LiveValue:
     source: SourcePosition
     opcode: str = ""
     on_host: bool = False
+    in_vmem: bool = False
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it takes none of the device's main memory."""
+        return self.on_host or self.in_vmem
 
 
 @dataclass(frozen=True, slots=True)

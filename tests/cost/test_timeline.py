@@ -57,7 +57,14 @@ def has_the_peak_of_xla(found: Timeline, report: Report) -> None:
     assert stage is not None
     alive = alive_bytes(stage, report.capture.peak.data)
     assert alive[int(peak[1])] == sum(map(int, re.findall(r"\}: (\d+) bytes", peak[2]))) > 0
-    assert found.peak == max(alive)
+    subject, memory = report.capture.subject, report.capture.memory
+    assert subject is not None
+    if subject.platform == "tpu":
+        # XLA's list has what is in VMEM; its figure for the device's memory has not, and has the code.
+        assert memory is not None
+        assert found.peak <= (memory.peak or 0) - (memory.code or 0) <= max(alive)
+    else:
+        assert found.peak == max(alive)
     moments = [start for start, _ in found.memory]
     assert all(before < after for before, after in pairwise(moments))
     assert 0 <= moments[0] <= moments[-1] <= found.total

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections import Counter
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.collectives.origin import merged_parts
@@ -221,6 +224,9 @@ def test_modules_by_the_parameters(tmp_path: Path) -> None:
         ("jit(loss)/jvp(a/b)/while/body/closed_call/layers/mm", ("a", "b", "layers", "mm")),
         ("layers/checkpoint/rematted_computation/mm/q", ("layers", "mm", "q")),
         ("transpose(jvp(vmap(x)))/cond/branch_1_fun/y", ("x", "y")),
+        ("transpose(jvp(M))/h/jvp(M)/h/checkpoint/0/mlp", ("M", "h", "0", "mlp")),
+        ("jvp(M)/h/vmap(M)/up", ("M", "h", "M", "up")),
+        ("jvp(M)/norm/norm.scale", ("M", "norm.scale")),
     ],
 )
 def test_scopes_of_a_path(path: str, expected: tuple[str, ...]) -> None:
@@ -239,6 +245,25 @@ def test_scopes_of_a_path(path: str, expected: tuple[str, ...]) -> None:
 )
 def test_names_that_xla_joined(name: str, parts: tuple[str, ...]) -> None:
     assert merged_parts(name) == parts
+
+
+def test_recomputed_modules_are_those_of_the_forward_pass() -> None:
+    """JAX names what a backward pass recomputes, and transposes, once more from the outermost scope on."""
+
+    def loss(w: jax.Array, x: jax.Array) -> jax.Array:
+        with jax.named_scope("model"), jax.named_scope("h"):
+
+            @jax.checkpoint
+            def block(x: jax.Array, w: jax.Array) -> jax.Array:
+                with jax.named_scope("mlp"):
+                    return jnp.tanh(x @ w)
+
+            return block(block(x, w), w).sum()
+
+    text = jax.jit(jax.grad(loss)).lower(*[jax.ShapeDtypeStruct((8, 8), "float32")] * 2).as_text(debug_info=True)
+    names = [name for name in re.findall(r'loc\("([^"]*)"', text) if name.endswith("dot_general")]
+    assert any("transpose" in name for name in names)
+    assert {scopes(name.rpartition("/")[0]) for name in names} == {("model", "h", "mlp")}
 
 
 def test_keys_of_names() -> None:

@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.collectives.origin import merged_parts
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.modules import layers_in, module_names, without_layers
 from shardscope.inspector.render.tables.communication import communication
@@ -35,6 +36,7 @@ WRITTEN = {
         ("weight gathers", "data"),
         ("gradient sync", "data"),
         ("tensor parallelism", "model"),
+        ("reductions", "model"),
     },
     "pipeline:grad": {("pipeline", "stage")},
     "ring_attention:grad": {("ring exchange", "ring")},
@@ -105,6 +107,45 @@ def test_a_stage_may_add_to_what_it_receives(tmp_path: Path, target: str) -> Non
     script.write_text(PERMUTES)
     *_, final = capture(Request(f"{script}:program", target=target, live=False))
     assert purposes(final) == {"pipeline": 1, "ring exchange": 2}
+
+
+NORMED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+put = lambda shape, *spec: jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+
+@jax.jit
+def step(ws, bias, x):
+    def loss(ws, bias):
+        up, down = ws
+        h = x * jax.lax.rsqrt(jnp.square(x).mean(-1, keepdims=True) + 1e-6)
+        h = jax.nn.softmax(h @ up, -1) @ down
+        return jnp.square(h + bias).mean()
+    value, gradients = jax.value_and_grad(loss, (0, 1))(ws, bias)
+    return value, jax.tree.map(lambda w, g: w - 0.1 * g, (ws, bias), gradients)
+
+step_inputs = (put((16, 64), None, "model"), put((64, 16), "model")), put((16,)), put((8, 4, 16), "data", None, "model")
+"""
+
+
+def test_what_reductions_leave_is_no_tensor_parallelism(tmp_path: Path) -> None:
+    """XLA names each sum after the operation that leaves it; a loss that is summed with gradients is none of them."""
+    script = tmp_path / "program.py"
+    script.write_text(NORMED)
+    *_, final = capture(Request(f"{script}:step", live=False))
+    report = inspect(final)
+    named = {"reductions": "reduce_", "tensor parallelism": "dot_general"}
+    for total in report.communication:
+        for each in total.collectives if total.strategy in named else ():
+            names = {name for part in merged_parts(each.op_name or "") for name in [part.rpartition("/")[2]]}
+            assert all(name.startswith(named[total.strategy]) for name in names)
+    strategies = {total.strategy: total for total in report.communication}
+    assert named.keys() <= strategies.keys()
+    (synced,) = strategies["gradient sync"].collectives
+    is_loss = [each.elements == 1 for each in synced.operand_types]
+    assert strategies["gradient sync"].gradients == 3 == is_loss.count(False)
 
 
 TRADES = """

@@ -36,7 +36,13 @@ def check(report: Report) -> Iterator[Finding]:
     Where all are listed those of each line by themselves; those of lines with a suppression in any case.
     """
     groups: dict[tuple[object, ...], list[Inserted]] = {}
-    known = {each.span.start for total in report.communication if total.is_planned for each in total.collectives}
+    contracted = {total.axes for total in report.communication if total.strategy == "tensor parallelism"}
+    planned = [
+        total
+        for total in report.communication
+        if total.is_planned or (total.strategy == "reductions" and total.axes in contracted)
+    ]
+    known = {each.span.start for total in planned for each in total.collectives}
     detours = (*inserted_detours(report, "all-gather"), *inserted_detours(report, "all-to-all"))
     needless = {each.compiled for each in detours}  # which SS02 and SS14 report
     explicit, comments = _explicit_axes(report), Comments(report.program)

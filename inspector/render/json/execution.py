@@ -207,6 +207,7 @@ class LiveValue(Struct, frozen=True):
     direction: Literal["forward", "backward", "recompute", "unknown"] = field(name="pass")
     source: SourceRef = field()
     on_host: bool = False
+    in_vmem: bool = False
 
 
 class HostTransfer(Struct, frozen=True):

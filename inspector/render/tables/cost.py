@@ -82,7 +82,8 @@ def memory(report: Report) -> Table:
     alike: dict[tuple[str, str, str, str], list[LiveValue]] = {}
     for value in peak.alive if peak is not None and account is not None else ():
         place = value.source.text(report.script) or value.op_name or value.name
-        type = f"{value.type or ''}{' on the host' if value.on_host else ''}"
+        where = " on the host" if value.on_host else " in VMEM" if value.in_vmem else ""
+        type = f"{value.type or ''}{where}"
         alike.setdefault((value.opcode, type, SHORT_PASS[value.direction], place), []).append(value)
     ordered = sorted(alike.items(), key=lambda item: -sum(value.bytes for value in item[1]))
     return Table(
@@ -118,7 +119,7 @@ def _account(account: Memory, peak: PeakMemory | None, report: Report) -> Iterat
         runs = "" if transfer.executions == 1 else f" × {transfer.executions or '?'}"
         place = transfer.source.text(report.script) or transfer.name
         yield f"copied {transfer.direction}: {format_bytes(transfer.bytes)}{runs}, {transfer.type} ({place})"
-    alive = sum(value.bytes for value in peak.alive if not value.on_host)
+    alive = sum(value.bytes for value in peak.alive if not value.elsewhere)
     if alive > peak.bytes and all(value.type is not None for value in peak.alive):
         yield f"the values alive at the peak are {format_bytes(alive)} together: some share memory, or are constants"
 
