@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal
+
+from ..records import dataclass
 
 State = Literal["varying", "invariant", "unreduced", "reduced"]
 """What a value can be over a mesh axis.

@@ -6,9 +6,10 @@ Sizes are in bytes, times in seconds. An event's `bytes` are the text of its fra
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, Literal, get_args
 
+from ...records import dataclass
 from .trace import TraceEvent
 from .values import Compared, Gradients, Probe, Probed, Reference, Timing
 from .wire import Frame
@@ -316,7 +317,7 @@ NAMES = {kind: re.sub(r"\B(?=[A-Z])", "_", kind.__name__).lower() for kind in ge
 
 EVENTS: dict[str, type[Event]] = {name: kind for kind, name in NAMES.items()}
 
-TEXTS = {kind: field.name for kind in NAMES for field in fields(kind) if field.type == "bytes"}
+TEXTS = {kind: name for kind in NAMES for name, type in kind.__annotations__.items() if type == "bytes"}
 """The field of an event that is the text of its frame."""
 
 

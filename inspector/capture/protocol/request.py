@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
+
+from ...records import dataclass
 
 PROBES = ("collectives", "constraints", "all", "none")
 """Whose values are recorded: of collectives in shard_maps; of these and of sharding constraints; of all equations in

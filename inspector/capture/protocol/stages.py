@@ -8,8 +8,9 @@ File names are XLA's (xla/service/dump.cc) and carry the passes before and after
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+from ...records import dataclass
 
 Dialect = Literal["jaxpr", "mlir", "hlo"]
 

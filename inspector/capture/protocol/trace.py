@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
 from typing import Literal
+
+from ...records import dataclass
 
 EVENTS_FILE = "events"
 CALLS_FILE = "calls"

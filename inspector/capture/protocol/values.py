@@ -5,8 +5,9 @@ Times are in seconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from ...records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,10 @@ from .inputs.resolve import Resolved
 from .patches import Overriding
 from .probes import gradients, live, watching
 from .program import avals, structure, values
+from .program.compiled import TracedProgram
 from .program.jaxpr_facts import Table
 from .simulated.topology import Topology
-from .stages import TracedProgram, send_compiled, send_traced
+from .stages import send_compiled, send_traced
 from .subject import KnownSubject, meshes_in_context
 
 
@@ -48,7 +49,7 @@ def record(
     """
     for path in (failures.HERE, "<string>"):  # our own frames: they must not be in source locations
         register_exclusion(path)
-    subject = KnownSubject(request, found, channel, topology)
+    subject = KnownSubject(request, found.function, found.module, channel, topology)
     tell_what_has_moved(channel)
 
     channel.enter("arguments")

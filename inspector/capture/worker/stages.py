@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
-
-from ..protocol.events import Arguments, Equations, Memory, Outputs, Peak, Stage, Value
+from ..protocol.events import Arguments, Equations, Memory, Outputs, Peak, Stage
 from ..protocol.request import UsageError
 from ..protocol.stages import PASSES
 from ..protocol.workspace import (
@@ -24,25 +22,12 @@ from ..protocol.workspace import (
 )
 from . import equation_numbers, tagging
 from .channel import Channel
-from .program import jaxpr_facts, values
+from .program import jaxpr_facts
+from .program.compiled import TracedProgram, memory_of, send_actual
 from .program.devices import devices_of
 from .program.jaxpr_facts import Table
 from .simulated.topology import Topology
 from .subject import KnownSubject, meshes_in_jaxpr, meshes_in_shardings
-
-
-class TracedProgram(NamedTuple):
-    """A program as JAX traced it, and what the user calls its arguments and results.
-
-    `leaves` are arrays, types or shardings of the arguments. `lower` gives a `jax.stages.Lowered`; it takes
-    `lowering_platforms`.
-    """
-
-    jaxpr: Any
-    arguments: tuple[Value, ...]
-    outputs: tuple[Value, ...]
-    leaves: Sequence[Any]
-    lower: Callable[..., Any]
 
 
 class CompiledProgram(NamedTuple):
@@ -102,14 +87,6 @@ def send_compiled(
     return CompiledProgram(compiled, devices, memory)
 
 
-def send_actual(
-    arguments: tuple[Value, ...], outputs: tuple[Value, ...], compiled: Any, channel: Channel, mesh: Any = None
-) -> None:
-    """Send the arguments and results with the shardings that a compiled program has, on the axes of its mesh."""
-    channel.send(Arguments(values.with_actual(arguments, values.compiled_shardings(compiled, "input"), mesh)))
-    channel.send(Outputs(values.with_actual(outputs, values.compiled_shardings(compiled, "output"), mesh)))
-
-
 def _compile(
     lowered: Any, channel: Channel, workspace: str, topology: Topology | None, passes: str
 ) -> tuple[Any, list[Any]]:
@@ -167,27 +144,6 @@ def _tell_what_differs(topology: Topology, jaxpr: Any, channel: Channel) -> None
         channel.tell("info", f"jax.default_backend() was answered with {topology.platform!r}", place)
     for where, branch in platform_branches(jaxpr, topology.lowering):
         channel.tell("info", f"lax.platform_dependent: {branch}", where)
-
-
-def memory_of(compiled: Any) -> Memory | None:
-    """Sizes; a figure that this backend or this JAX does not give is None."""
-    try:
-        stats = compiled.memory_analysis()
-    except (NotImplementedError, AttributeError, jax.errors.JaxRuntimeError):
-        return None
-    names = {
-        "arguments": "argument_size_in_bytes",
-        "outputs": "output_size_in_bytes",
-        "temporaries": "temp_size_in_bytes",
-        "aliased": "alias_size_in_bytes",
-        "code": "generated_code_size_in_bytes",
-        "peak": "peak_memory_in_bytes",
-    }
-    figures = {key: getattr(stats, name, None) for key, name in names.items()}
-    held = [getattr(stats, f"host_{part}_size_in_bytes", None) for part in ("argument", "output", "temp", "alias")]
-    known = [size for size in held if size is not None]
-    figures["host"] = sum(known[:3]) - known[3] if len(known) == len(held) else None
-    return Memory(**figures) if any(figure is not None for figure in figures.values()) else None
 
 
 @contextmanager

@@ -7,8 +7,8 @@ import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from types import CellType, MethodType
-from typing import Any
+from types import CellType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jaxlib
@@ -19,20 +19,22 @@ from ..protocol import events
 from ..protocol.events import Device, Subject
 from ..protocol.request import Request, split_function
 from .channel import Channel
-from .inputs.resolve import Resolved
-from .program.structure import equations_of
-from .simulated.topology import Topology
+
+if TYPE_CHECKING:
+    from .simulated.topology import Topology
 
 
 class KnownSubject:
     """What is known of the captured function; sent again whenever there is more."""
 
-    def __init__(self, request: Request, found: Resolved, channel: Channel, topology: Topology | None = None) -> None:
+    def __init__(
+        self, request: Request, function: Any, module: ModuleType, channel: Channel, topology: Topology | None = None
+    ) -> None:
         self._request = request
         self._topology = topology
-        self._module = found.module
+        self._module = module
         self._channel = channel
-        self._meshes: list[Any] = [*meshes_in_context(), *meshes_in_function(found.function)]
+        self._meshes: list[Any] = [*meshes_in_context(), *meshes_in_function(function)]
         self._device_assignment: tuple[int, ...] = ()
         self._send()
 
@@ -156,6 +158,8 @@ def _held_by(function: Any) -> Iterable[Any]:
 
 def meshes_in_jaxpr(jaxpr: Any) -> Iterator[Any]:
     """The meshes of shard_maps and shardings among the parameters of all equations."""
+    from .program.structure import equations_of  # not above: a list of programs does without
+
     for equation in equations_of(jaxpr):
         for value in equation.params.values():
             yield from _meshes_among(value if isinstance(value, (tuple, list)) else (value,))

@@ -18,7 +18,8 @@ from ...protocol.memory import available_bytes
 from ..inputs import arg_spec
 from ..inputs.callables import Traceable
 from ..program.avals import is_ref, spec_text, type_text
-from ..program.values import donations, leaves_of, result_path
+from ..program.compiled import leaves_of
+from ..program.values import donations, result_path
 from .partial import is_partial, placed, whole
 
 RUNS = 5

@@ -16,7 +16,7 @@ from ...protocol import values
 from ...protocol.memory import available_bytes
 from ...protocol.values import Apart, Compared, Difference, Probe, Reference, Shard
 from ..program.avals import type_text
-from ..program.values import compiled_shardings
+from ..program.compiled import compiled_shardings
 from . import live
 from .digests import has_bits, plain
 from .partial import parts_of, whole

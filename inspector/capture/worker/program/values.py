@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import jax
-from jax._src import sharding_impls, tree_util
+from jax._src import tree_util
 
 from ...protocol.events import Value
 from ..inputs import wrappers
 from ..inputs.callables import Traceable
 from .avals import spec_text, type_text
+from .compiled import leaves_of
 
 
 def describe_arguments(call: Traceable) -> tuple[Value, ...]:
@@ -115,55 +115,6 @@ def result_paths(traced: Any, count: int) -> list[str]:
     avals = traced.jaxpr.out_avals
     jax.eval_shape(find, [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals])
     return paths
-
-
-def compiled_shardings(compiled: Any, side: str) -> list[Any]:
-    """Those of the `input` or `output`; none where others are beside them, as in a program that writes to Refs."""
-    return leaves_of(compiled, f"{side}_shardings")
-
-
-def leaves_of(compiled: Any, name: str) -> list[Any]:
-    """The leaves of a tree that JAX makes of what it knows of a program, which is not made; none where it cannot be.
-
-    A class of the script may refuse what is no array in the places of its arrays. Touches the function of
-    `jax._src.tree_util` by which JAX makes the tree (0.7 to 0.12).
-    """
-    own = tree_util.tree_unflatten
-    tree_util.tree_unflatten = lambda tree, leaves: list(leaves)
-    try:
-        return list(jax.tree.leaves(getattr(compiled, name), is_leaf=lambda leaf: leaf is None))
-    except ValueError:
-        return []
-    finally:
-        tree_util.tree_unflatten = own
-
-
-def with_actual(values: tuple[Value, ...], leaves: list[Any], mesh: Any) -> tuple[Value, ...]:
-    """The same with the shardings of the compiled program; unchanged where those are of others.
-
-    `mesh` has the axes of those that XLA gives without names.
-    """
-    if len(leaves) != len(values):
-        return values
-    return tuple(
-        replace(value, actual=spec_text(leaf) or spec_text(_on_mesh(leaf, mesh)))
-        for value, leaf in zip(values, leaves, strict=True)
-    )
-
-
-def _on_mesh(sharding: Any, mesh: Any) -> Any:
-    """The PartitionSpec of a sharding of XLA's; None where the axes of the mesh do not form it.
-
-    By the function with which JAX does so itself (`jax._src.sharding_impls`, 0.7 to 0.12).
-    """
-    parse = getattr(sharding_impls, "parse_flatten_op_sharding", None)
-    if parse is None or mesh is None or sharding is None:
-        return None
-    try:
-        (spec,) = parse(getattr(sharding, "_hlo_sharding", sharding), mesh)
-    except (ValueError, TypeError, NotImplementedError, AssertionError, StopIteration, AttributeError):
-        return None
-    return spec
 
 
 def result_path(path: Any) -> str:

@@ -20,13 +20,11 @@ from ....catalog.spellings import HLO_OPCODES
 from ...protocol.events import End, Script, Stage, Value
 from ...protocol.request import Request
 from ...protocol.trace import Backend, CompiledProgram, TraceOptions
-from ...protocol.workspace import DUMP, keep_propagation
 from .. import failures, patches
 from ..channel import Channel
-from ..inputs.resolve import Resolved
 from ..program.avals import spec_text, type_text
+from ..program.compiled import TracedProgram, memory_of, send_actual
 from ..program.devices import devices_of
-from ..stages import TracedProgram, memory_of, send_actual, send_compiled, send_traced
 from ..subject import KnownSubject, meshes_in_shardings
 from .files import CaptureFile
 from .lowering import Lowering
@@ -81,8 +79,10 @@ def backend() -> Backend:
 
 def capture(lowering: Lowering, options: TraceOptions, file: CaptureFile, topology: Any = None) -> None:
     """Lower and compile a program once more, and write all stages; whatever goes wrong is written as well."""
-    from ..in_process import uncached  # not above: what probes a running function is not needed for a list
+    from ...protocol.workspace import DUMP, keep_propagation  # not above: a list of programs does without
+    from ..in_process import uncached
     from ..recording import tell_what_has_moved
+    from ..stages import send_compiled, send_traced
 
     channel = Channel(file.write)
     if lowering.lower is None:
@@ -242,7 +242,7 @@ def _subject(
     if file is not None and file.endswith(".py") and (text := _script(file)):
         channel.send(Script(file, text))
     request = Request(f"{file or module.__name__}:{lowering.name}", target=options.target, live=False)
-    return KnownSubject(request, Resolved(None, lowering.name, module, module), channel, topology)
+    return KnownSubject(request, None, module, channel, topology)
 
 
 def _script(file: str) -> bytes:

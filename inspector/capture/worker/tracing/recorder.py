@@ -13,15 +13,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...protocol.events import Devices, Message
 from ...protocol.trace import Inexact, ScriptEnded, TraceOptions
 from .. import failures
-from ..simulated.topology import Topology
 from .lowering import Lowering, caller_of
 from .recording import Recording, is_internal, programs
-from .uncaught import uncaught
+
+if TYPE_CHECKING:
+    from ..simulated.topology import Topology
 
 
 @dataclass
@@ -30,6 +31,14 @@ class _State(threading.local):
 
     busy: bool = False
     compiling: list[Lowering] = field(default_factory=list)
+
+
+def _topology(options: TraceOptions) -> Topology | None:
+    if not options.topology:
+        return None
+    from ..simulated.topology import Topology
+
+    return Topology(**json.loads(options.topology))
 
 
 def _is_mapped(function: Any) -> bool:
@@ -43,7 +52,7 @@ class Recorder:
     def __init__(self, trace: str, options: TraceOptions) -> None:
         self._trace = trace
         self.options = options
-        self.topology = Topology(**json.loads(options.topology)) if options.topology else None
+        self.topology = _topology(options)
         self._state = _State()
         self._is_open = True
         self._attribute = f"_shardscope_{id(self)}"
@@ -212,6 +221,8 @@ class Recorder:
     def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if "jax" in sys.modules:
             with self._own_work():
+                from .uncaught import uncaught
+
                 for event in uncaught(error):
                     if isinstance(event, Devices):
                         self._recording.tell_backend()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...protocol.trace import (
     MAX_PROGRAMS,
@@ -24,12 +24,14 @@ from ...protocol.trace import (
     capture_file,
 )
 from .. import failures
-from ..simulated.topology import Topology
 from .calls import Calls
 from .files import CaptureFile, ProcessFiles
 from .functions import FunctionNumbers
 from .lowering import Lowering
 from .steps import Steps
+
+if TYPE_CHECKING:
+    from ..simulated.topology import Topology
 
 
 def programs() -> ModuleType:

@@ -71,9 +71,7 @@ def _begin_as_told(folder: str, options: str) -> None:
 def begin(folder: str, options: TraceOptions) -> Recorder:
     """Record from now on."""
     from .. import backward_lines
-    from . import abstract
     from .hooks import install
-    from .joining import join, set_clock_ahead
     from .recorder import Recorder
 
     backward_lines.watch_imports()
@@ -81,10 +79,16 @@ def begin(folder: str, options: TraceOptions) -> Recorder:
     if recorder.topology is not None:
         recorder.topology.watch_imports()
     if options.skew * options.rank:
+        from .joining import set_clock_ahead
+
         set_clock_ahead(options.skew * options.rank)
     if options.coordinator:
+        from .joining import join
+
         join(options, recorder.complain, recorder.tell)
     if options.abstract:
+        from . import abstract
+
         abstract.install(recorder.complain, recorder.tell)
     install(recorder)
     return recorder

@@ -15,8 +15,6 @@ import jax
 
 from ...protocol.trace import Place
 from .. import failures
-from ..inputs import wrappers
-from ..inputs.callables import parameter_names, signature_of
 
 LIBRARIES = ("/site-packages/", "/dist-packages/")
 """In the paths of files that are not the user's."""
@@ -80,10 +78,15 @@ def _mapped(function: Any) -> Wrapped | None:
 
 
 def _is_wrapper(value: Any) -> bool:
+    from ..inputs import wrappers  # not above: only calls from libraries need it
+
     return not isinstance(value, type) and wrappers.is_wrapper(value)
 
 
 def _wrapped(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller: Mapping[str, Any]) -> Wrapped:
+    from ..inputs import wrappers
+    from ..inputs.callables import parameter_names, signature_of
+
     known_as = wrappers.named_leaves(parameter_names(signature_of(wrapper), len(args)), args, kwargs)
     dynamic = _dynamic_arguments(caller.get("args", ()), caller.get("kwargs", {}), caller.get("jit_info"))
     names = [(known_as.get(id(leaf)) or [""])[0] for leaf in jax.tree.leaves(dynamic)]
