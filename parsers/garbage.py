@@ -9,11 +9,14 @@ from contextlib import contextmanager
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Make many objects without the collector walking through all of them again and again; nothing is freed later."""
+    """Make many objects without the collector walking through all of them, neither meanwhile nor right afterwards."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()  # with this they are old, and looked through when all are
             gc.enable()

@@ -2,7 +2,7 @@
 
 import sys
 
-from shardscope.cli import main
+from shardscope.cli import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

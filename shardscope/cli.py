@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,13 @@ from shardscope.commands import SUMMARIES, load
 from shardscope.exit_code import ExitCode
 from shardscope.signals import stopped_by, stopping
 from shardscope.version import __version__
+
+
+def command() -> int:
+    """Run the command that the process was started for; returns its exit status."""
+    status = main()
+    gc.freeze()  # the collector would walk through all that was made once more before the process ends
+    return status
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -31,7 +31,7 @@ from .scratch import Scratch
 SLOWEST_START = 60.0
 """Seconds in which an interpreter must say that it is one."""
 
-PEEK = 0.25
+PEEK = 0.1
 """Seconds between two looks at what the compiler has written."""
 
 OLDEST_PYTHON = (3, 11)

@@ -73,6 +73,8 @@ def _direction(path: str, differentiated: bool) -> Pass:
 
 def _split(text: str, separators: str) -> list[str]:
     """The parts between separators that are in no parentheses."""
+    if not any(separator in text for separator in separators):
+        return [text]
     parts, depth, start = [], 0, 0
     for index, character in enumerate(text):
         depth += (character == "(") - (character == ")")

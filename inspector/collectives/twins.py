@@ -46,12 +46,16 @@ class Twin:
 
 @dataclass(slots=True)
 class Part:
-    """A part of a compiled collective, and its twin, if it was found; `exact` is whether no other would do."""
+    """A part of a compiled collective, and its twin, if it was found.
+
+    `alone` is whether the collective has no other part, `exact` whether no other twin would do.
+    """
 
     of: Collective
     index: int
     type: ArrayType
     shape: Shape
+    alone: bool
     twin: Twin | None = None
     exact: bool = False
 
@@ -65,7 +69,9 @@ Twins = Mapping[Shape, Sequence[Twin]]
 def parts_of(stage: ParsedStage, found: Iterable[Collective], partitioned: Twins) -> list[Part]:
     """The parts of some collectives of a compiled stage, with their twins."""
     parts = [
-        Part(each, index, type, shape) for each in found for index, (type, shape) in enumerate(typed_shapes_of(each))
+        Part(each, index, type, shape, len(typed) == 1)
+        for each, typed in ((each, typed_shapes_of(each)) for each in found)
+        for index, (type, shape) in enumerate(typed)
     ]
     left = {shape: list(twins) for shape, twins in partitioned.items()}
     for way in (_same_numbers_alone, _same_name, _same_operand, _same_numbers, _any):
@@ -93,11 +99,11 @@ def _same_numbers(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twi
 
 
 def _same_numbers_alone(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
-    return _same_numbers(stage, part, twins) if len(typed_shapes_of(part.of)) == 1 else []
+    return _same_numbers(stage, part, twins) if part.alone else []
 
 
 def _same_name(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
-    name = part.of.op_name if len(typed_shapes_of(part.of)) == 1 else None
+    name = part.of.op_name if part.alone else None
     return [twin for twin in twins if name and twin.op_name == name and not (twin.numbers or twin.near)]
 
 
@@ -138,11 +144,14 @@ def typed_shapes_of(collective: Collective) -> list[tuple[ArrayType, Shape]]:
 
 def _near(stage: ParsedStage, collective: Collective, index: int) -> frozenset[int]:
     """The numbers of the operations that the operand of a part comes from."""
-    made = None if stage.hlo is None else stage.hlo.instruction(collective.computation, collective.name)
+    if stage.hlo is None:
+        return frozenset()
+    made = stage.hlo.instruction(collective.computation, collective.name)
     for _ in range(MAX_STEPS):
-        if made is None or index >= len(made.operands):
+        operands = () if made is None else stage.hlo.graph.operands(made)
+        if index >= len(operands):
             break
-        made, index = made.computation.instruction(made.operands[index]), 0
+        (made, _), index = operands[index], 0
         numbers = () if made is None else tags_in(stage, made.span)
         if numbers:
             return frozenset(numbers)

@@ -41,6 +41,9 @@ REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod",
 _ROOT = re.compile(r"\w*")
 """The parameter of the function in the path of an argument: `params` of `params['w']`."""
 
+_STEP = re.compile(r"[.\[]")
+"""Where a step of a path begins."""
+
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
@@ -171,8 +174,9 @@ class _Judge:
             return purpose
         types = collective.operand_types
         results = [Place(instruction, index if len(operands) > 1 else None) for index in range(len(operands))]
+        names = merged_parts(collective.op_name or "")
         for index, (operand, result) in enumerate(zip(operands, results, strict=True)):
-            directions = self._directions_of_part(collective, index, operand)
+            directions = self._directions_of_part(collective, names, index, operand)
             strategy = self._of_a_part(collective, operand, result, directions)
             sizes[strategy] += (types[index].bytes or 0) if index < len(types) else 0
             counts[strategy] += 1
@@ -183,9 +187,10 @@ class _Judge:
             return Purpose()
         return Purpose(strategy, gradients=counts[strategy] if strategy == "gradient sync" else 0)
 
-    def _directions_of_part(self, collective: Collective, index: int, operand: Place) -> set[Pass]:
+    def _directions_of_part(
+        self, collective: Collective, names: Sequence[str], index: int, operand: Place
+    ) -> set[Pass]:
         """The passes that one operand of a collective belongs to, by its name or what it is made of."""
-        names = merged_parts(collective.op_name or "")
         count = len(collective.operand_types)
         parts = collective.parts[index : index + 1] if len(collective.parts) == count else collective.parts
         named = names[index : index + 1] if len(names) == count else names
@@ -287,12 +292,11 @@ class _Judge:
 
 def _weights(arguments: Sequence[Value], outputs: Sequence[Value]) -> Iterable[str]:
     """The arguments that come back updated, or whose gradients do: an output has their path and type."""
-    by_type: dict[str, list[str]] = {}
-    for output in outputs:
-        by_type.setdefault(output.type, []).append(output.path)
+    returned = {output.type for output in outputs}
+    leaves = {(output.type, output.path[at.start() :]) for output in outputs for at in _STEP.finditer(output.path)}
     alike = Counter(argument.type for argument in arguments)
     for argument in arguments:
         leaf = _ROOT.sub("", argument.path, count=1)
-        paths = by_type.get(argument.type, [])
-        if (leaf and any(path.endswith(leaf) for path in paths)) or (not leaf and paths and alike[argument.type] == 1):
+        is_alone = not leaf and argument.type in returned and alike[argument.type] == 1
+        if is_alone or (argument.type, leaf) in leaves:
             yield argument.path

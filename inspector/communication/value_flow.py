@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.hlo.fields import number
+from ...parsers.hlo.graph import Use
 from ..catalog.opcodes import HLO_ELEMENTWISE
 
 Work = Literal["moves", "elementwise", "loop", "contraction", "other"]
@@ -74,7 +75,7 @@ class ValueFlow:
         self._fused: dict[str, tuple[frozenset[str], frozenset[int]]] = {}
         self._works: dict[Instruction, Work] = {}
         self._steps: dict[Place, Sequence[Place]] = {}
-        self._next: dict[Place, Sequence[Place | None]] = {}
+        self._next: dict[Place, Sequence[tuple[Place | None, bool]]] = {}
 
     def _caller(self, computation: Computation) -> Instruction | None:
         """The loop that has a computation as its body, or the fusion or call that has it as all that it does."""
@@ -167,12 +168,12 @@ class ValueFlow:
         """What takes a value, behind what is done element by element; None where it becomes an output."""
         waiting, seen = [start], {start}
         while waiting and len(seen) < MAX_VALUES:
-            for after in self._after(waiting.pop()):
+            for after, goes_on in self._after(waiting.pop()):
                 if after is None:
                     yield None
                 elif after not in seen:
                     seen.add(after)
-                    if self.work_of(after.instruction) in ("moves", "elementwise", "loop"):
+                    if goes_on:
                         waiting.append(after)
                     else:
                         yield after.instruction
@@ -257,10 +258,16 @@ class ValueFlow:
                 return [] if index is None else self.operands(caller)[index : index + 1]
         return self._data(instruction)
 
-    def _after(self, place: Place) -> Sequence[Place | None]:
-        """The values that are made of a value, one step after it; None for an output of the program."""
+    def _after(self, place: Place) -> Sequence[tuple[Place | None, bool]]:
+        """The values that are made of a value, one step after it, and whether a walk goes on from there.
+
+        None is an output of the program.
+        """
         if place not in self._next:
-            self._next[place] = tuple(self._steps_after(place))
+            self._next[place] = [
+                (after, after is not None and self.work_of(after.instruction) in ("moves", "elementwise", "loop"))
+                for after in self._steps_after(place)
+            ]
         return self._next[place]
 
     def _steps_after(self, place: Place) -> Iterator[Place | None]:
@@ -273,19 +280,20 @@ class ValueFlow:
                 yield Place(caller, place.element)
                 if caller.opcode == "while":
                     yield from (Place(each, place.element) for each in computation.parameters)
-        for user in self._users_of(place):
+        for user, position in self._uses_of(place):
             if user.opcode == "get-tuple-element":
                 yield Place(user)
             elif user.opcode == "tuple":
-                yield from (Place(user, index) for index, name in enumerate(user.operands) if name == instruction.name)
+                yield Place(user, position)
             elif user.opcode == "while":
                 body = self.graph.called(user, "body")
                 yield from () if body is None else (Place(each, place.element) for each in body.parameters)
             else:
                 yield Place(user)
 
-    def _users_of(self, place: Place) -> Sequence[Instruction]:
-        """Those that take a value, in text order; of an element, only those that take it: tuples have thousands."""
+    def _uses_of(self, place: Place) -> Sequence[Use]:
+        """What takes a value, and as which operand, in text order; of an element, only what takes it: see `Users`."""
         takers, elements = self.graph.users(place.instruction)
         taken = chain.from_iterable(elements.values()) if place.element is None else elements.get(place.element, ())
-        return sorted({*(user for user, _ in takers), *taken}, key=lambda each: each.start)
+        uses = [(user, 0) for user in taken]
+        return sorted((*takers, *uses), key=lambda use: use[0].start) if uses else takers

@@ -15,7 +15,7 @@ from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type
-from ..report import LiveValue, PeakMemory, SourcePosition
+from ..report import LiveValue, Pass, PeakMemory, SourcePosition
 from .host_transfers import VMEM, host_transfers, is_on_host, memory_space
 from .places import machine_of
 
@@ -75,14 +75,15 @@ def _alive(stage: ParsedStage, listed: bytes, on_tpu: bool) -> tuple[LiveValue, 
 
 def _made_by(listed: bytes, module: HloModule | None, *, on_tpu: bool = False) -> tuple[LiveValue, ...]:
     known = {} if module is None else instructions_by_name(module)
+    sized = [(int(match["size"]), match) for match in _VALUE.finditer(listed)]
+    directions: dict[str, Pass] = {}  # of names, which may be those of a thousand operands
     found = []
-    for match in _VALUE.finditer(listed):
+    for size, match in sorted(sized, key=lambda each: -each[0])[:MAX_VALUES]:
         name = match["name"].decode("utf-8", "replace")
-        if int(match["size"]):
+        if size:
             made_by = known.get(name) or (None if module is None else _renamed(name, module))
-            value = _value(name, match["index"].decode(), int(match["size"]), made_by, on_tpu=on_tpu)
-            found.append(value)
-    return tuple(sorted(found, key=lambda value: -value.bytes)[:MAX_VALUES])
+            found.append(_value(name, match["index"].decode(), size, made_by, directions, on_tpu=on_tpu))
+    return tuple(found)
 
 
 def instructions_by_name(module: HloModule) -> dict[str, Instruction]:
@@ -111,14 +112,18 @@ def part_of(made_by: Instruction, index: str) -> HloType:
     return part
 
 
-def _value(name: str, index: str, size: int, made_by: Instruction | None, *, on_tpu: bool) -> LiveValue:
+def _value(
+    name: str, index: str, size: int, made_by: Instruction | None, directions: dict[str, Pass], *, on_tpu: bool
+) -> LiveValue:
     if made_by is None:
         return LiveValue(name, size, None, "", "unknown", SourcePosition())
     own = part_of(made_by, index)
     op_name = made_by.op_name or ""
+    if op_name not in directions:
+        directions[op_name] = direction_of(op_name or None, differentiated="transpose(jvp" in op_name)
     is_argument = made_by.opcode == "parameter" and made_by.computation.is_entry
     return LiveValue(
-        name, size, array_type(own), op_name, direction_of(op_name or None, differentiated="transpose(jvp" in op_name),
+        name, size, array_type(own), op_name, directions[op_name],
         SourcePosition.exact(made_by.frames), "argument" if is_argument else made_by.opcode, is_on_host(own),
         on_tpu and memory_space(own) == VMEM,
     )  # fmt: skip

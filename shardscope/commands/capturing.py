@@ -5,22 +5,23 @@ from __future__ import annotations
 import argparse
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from shardscope.commands.progress import progress
 from shardscope.configuration import MAX_DEVICES, MAX_TIMEOUT_S, Found, configuration_above
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.model import PHASES, Capture, Phase
-from shardscope.inspector.capture.propagation import is_explained
+from shardscope.inspector.capture.model import PHASES, Capture
 from shardscope.inspector.capture.protocol.request import Request, is_file, split_function
 from shardscope.inspector.capture.spawn import CaptureHandle, begin
 from shardscope.samples.catalogue import samples
 from shardscope.terminal import say
 
 
-def watched(begun: CaptureHandle, *, quiet: bool = False, until: Phase | None = None) -> Capture:
-    """All that a capture gives, when it is over, or in a phase with the compiled program's shardings explained.
+def watched(
+    begun: CaptureHandle, *, quiet: bool = False, until: Callable[[Capture], bool] = lambda capture: False
+) -> Capture:
+    """All that a capture gives, when it is over, or what it has as soon as `until` says so.
 
     A terminal shows meanwhile what is being done.
     """
@@ -28,8 +29,8 @@ def watched(begun: CaptureHandle, *, quiet: bool = False, until: Phase | None = 
         for capture in begun.captures:
             if capture.progress is not None:
                 tell(PHASES[capture.progress.phase])
-                if capture.progress.phase == until and (until == "compile" or is_explained(capture)):
-                    break
+            if until(capture):
+                break
     return capture
 
 

@@ -84,6 +84,13 @@ def chosen_format(options: argparse.Namespace) -> str:
     return "tui" if is_on_screen and sys.stdout.isatty() and sys.stdin.isatty() else "text"
 
 
+def prepare_output(format: str) -> None:
+    """Import what writes a report, which takes a while, and is not needed before there is one."""
+    _, render = renderer(format, "report", "reports")
+    if "console" in signature(render).parameters:
+        import shardscope.inspector.render.safe_console  # noqa: F401
+
+
 def write_report(report: Report, format: str, options: argparse.Namespace, begun: Report | None = None) -> ExitCode:
     """Write a report, and return how its capture went; `begun` is what `write_beginning` wrote of it."""
     kind, render = renderer(format, "report", "reports")

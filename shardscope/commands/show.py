@@ -13,6 +13,7 @@ from shardscope.commands.output import (
     after_screen,
     chosen_format,
     failed,
+    prepare_output,
     reported_last,
     verifies,
     write_beginning,
@@ -25,6 +26,7 @@ from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.propagation import is_explained
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import CaptureHandle
 from shardscope.inspector.findings.policy import Policy
@@ -68,8 +70,15 @@ def _analyzed(
     was not.
     """
     program, report = Program(Capture()), None
-    for phase in ("compile", "run"):
-        program = program.grown(watched(begun, quiet=options.quiet, until=phase))
+    prepare_output(chosen_format(options))
+
+    def grows(capture: Capture) -> bool:
+        is_compiling = capture.progress is not None and capture.progress.phase == "compile"
+        is_more = len(capture.stages) > len(program.stages) and capture.stage("hlo") is None
+        return _runs(capture) or (is_compiling and is_more)
+
+    while not _runs(program.capture):
+        program = program.grown(watched(begun, quiet=options.quiet, until=grows))
         if program.capture.complete or program.capture.failure is not None:
             return program, None
         with progress("analyzing", quiet=options.quiet):
@@ -77,6 +86,11 @@ def _analyzed(
     if is_shown and report is not None:
         write_beginning(report, options)
     return program.grown(watched(begun, quiet=options.quiet)), report if is_shown else None
+
+
+def _runs(capture: Capture) -> bool:
+    """Whether the compiled program is being run, and nothing more will be known of what was compiled."""
+    return capture.progress is not None and capture.progress.phase == "run" and is_explained(capture)
 
 
 def several(captures: Iterable[CaptureHandle], options: argparse.Namespace, settings: Found) -> ExitCode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -14,9 +15,17 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.model import Capture, Progress
+from shardscope.inspector.capture.protocol.request import Request
+from shardscope.inspector.capture.spawn import Cancellation, CaptureHandle
+from shardscope.inspector.findings.policy import Policy
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.text import print_beginning, print_report
+from shardscope.inspector.report import Report
+
+from shardscope.commands import show
+from shardscope.configuration import Configuration, Found
 
 SampleCapture = Callable[[str], Capture]
 
@@ -55,6 +64,34 @@ def test_collectives_are_there_while_the_function_runs(tmp_path: Path) -> None:
         rest = process.stdout.read()
     assert process.returncode == 0
     assert " · ran " in rest
+
+
+def test_what_the_compiler_has_written_is_analyzed_while_it_goes_on(
+    sample: SampleCapture, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = sample("fsdp_tp:grad")
+    names = [stage.name for stage in whole.stages]
+    assert names == ["jaxpr", "stablehlo", "sdy", "hlo-before", "hlo-spmd", "hlo"]
+    compiling = [
+        replace(whole, stages=whole.stages[:count], complete=False, progress=Progress("compile", 1.0))
+        for count in (1, 2, 2, 3, 5, 6)
+    ]
+    seen: list[list[str]] = []
+
+    def watched(program: Program, policy: Policy) -> Report:
+        seen.append([stage.name for stage in program.stages])
+        return inspect(program, policy)
+
+    monkeypatch.setattr(show, "inspect", watched)
+    request = Request("fsdp_tp.py:grad", live=False)
+    begun = CaptureHandle(request, iter([*compiling, whole]), Cancellation())
+    options = argparse.Namespace(
+        select=None, ignore=None, strict=False, format="text", output=None, quiet=False, verify=False, save=None,
+        details=(), fail_on=None,
+    )  # fmt: skip
+    assert show.one(begun, options, Found(Configuration())) == 0
+    assert seen == [names[:1], names[:2], names[:3], names[:5], names]
+    assert "gradient sync" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["psum:psum", "missing_reduce_scatter:faulty", "unsound_invariance:faulty"])

@@ -38,13 +38,19 @@ def of(count):
     body = partial(collectives, count)
     return jax.jit(jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False))
 
+def of_gradients(count):
+    def loss(weights, x):
+        return sum(jnp.tanh(x @ weight).sum() for weight in weights)
+    x = jax.ShapeDtypeStruct((16, 8), jnp.float32, sharding=jax.NamedSharding(mesh, P("x")))
+    return jax.jit(jax.grad(loss)), ([jax.ShapeDtypeStruct((8, 8), jnp.float32)] * count, x)
+
 inputs = (jax.ShapeDtypeStruct((8, 16), jnp.float32),)
 """
 
 
-def captured(folder: Path, count: int) -> Capture:
-    path = folder / f"with_{count}.py"
-    path.write_text(f"{SCRIPT}fn = of({count})\n")
+def captured(folder: Path, ends: str) -> Capture:
+    path = folder / "script.py"
+    path.write_text(f"{SCRIPT}{ends}\n")
     return last_capture(Request(f"{path}:fn", live=False))
 
 
@@ -70,9 +76,23 @@ def calls_by_function(capture: Capture) -> tuple[Counter[str], int]:
 
 
 def test_nothing_is_quadratic_in_collectives(tmp_path: Path) -> None:
-    few, many = (captured(tmp_path, count) for count in (FEW, FEW * TIMES))
+    few, many = (captured(tmp_path, f"fn = of({count})") for count in (FEW, FEW * TIMES))
+    number, larger = assert_linear(few, many)
+    assert larger == TIMES * number >= TIMES * FEW * 4
+
+
+def test_nothing_is_quadratic_in_gradients_of_one_sum(tmp_path: Path) -> None:
+    few, many = (
+        captured(tmp_path, f"fn, fn_inputs = of_gradients({count})") for count in (FEW * TIMES, FEW * TIMES * TIMES)
+    )
+    number, larger = assert_linear(few, many)
+    assert number == larger, "the compiler sums all of them at once"
+
+
+def assert_linear(few: Capture, many: Capture) -> tuple[int, int]:
+    """The numbers of collectives in a capture, and in one of TIMES as much, whose report takes not much more calls."""
+    assert few.complete, few.failure
     calls_by_function(many)  # what is read once and for all, as the forms of operations
     (some, number), (more, larger) = map(calls_by_function, (few, many))
-    assert few.complete, few.failure
-    assert larger == TIMES * number >= TIMES * FEW * 4
     assert not {name: (some[name], calls) for name, calls in more.items() if calls > 3 * TIMES * some[name] + SLACK}
+    return number, larger
