@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,15 +32,26 @@ BUDGETS = (
 )
 CHECK = ("--golden", "revised.golden.json", *(word for budget in BUDGETS for word in ("--budget", budget)))
 
-COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+Commands = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
+
+REPORTS: Commands = {
     "manual": (("open", "manual.capture", *ALL), ("text", "json", "html", "markdown", "sarif", "github")),
     "target": (("open", "target.capture", *ALL), ("text", "json", "html", "markdown", "perfetto")),
     "counted": (("open", "counted.capture", *ALL), ("text", "markdown", "sarif", "github")),
     "broken": (("open", "broken.capture", *ALL), ("text", "json", "markdown", "html")),
+    "exchange": (("open", "exchange.capture", *ALL), ("text", "json")),
+    "typed": (("open", "typed.capture", *ALL), ("text",)),
+    "embedded": (("open", "embedded.capture", *ALL), ("text", "sarif")),
+    "gathered_twice": (("open", "gathered_twice.capture", *ALL, "--strict"), ("text", "markdown")),
+    "only_hlo": (("open", "only.hlo", *ALL), ("text",)),
+    "only_stablehlo": (("open", "only.mlir", *ALL), ("text",)),
     "short": (("open", "manual.capture"), ("text",)),
     "unwritten": (("open", "target.capture", "--strict"), ("text", "github")),
     "trace": (("open", "ranks"), ("text", "json")),
     "program": (("open", "ranks", "--module", "same"), ("text",)),
+}
+
+COMPARISONS: Commands = {
     "diff": (("diff", "manual.capture", "revised.capture"), ("text", "json", "markdown", "html")),
     "larger": (("diff", "counted.capture", "target.capture", "--around", "1"), ("text", "markdown")),
     "same": (("diff", "manual.capture", "manual.capture"), ("text", "json", "markdown", "html")),
@@ -48,15 +60,26 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "fits": (("check", "target.capture", *CHECK[2:]), ("text", "json", "markdown")),
 }
 
-CASES = [(name, format) for name, (_, formats) in COMMANDS.items() for format in formats]
+
+def cases(commands: Commands) -> list[tuple[str, str]]:
+    return [(name, format) for name, (_, formats) in commands.items() for format in formats]
 
 
-@pytest.mark.parametrize(("name", "format"), CASES, ids=map("-".join, CASES))
-def test_approved(shardscope: Shardscope, name: str, format: str, request: pytest.FixtureRequest) -> None:
-    done = shardscope(*COMMANDS[name][0], "--format", format, folder=HERE)
-    found = readable(format, done.stdout.decode().replace(__version__, "VERSION"))
+@pytest.mark.parametrize(("name", "format"), cases(REPORTS))
+def test_reports(shardscope: Shardscope, name: str, format: str, request: pytest.FixtureRequest) -> None:
+    compare(shardscope(*REPORTS[name][0], "--format", format, folder=HERE), f"{name}.{format}", request)
+
+
+@pytest.mark.parametrize(("name", "format"), cases(COMPARISONS))
+def test_comparisons(shardscope: Shardscope, name: str, format: str, request: pytest.FixtureRequest) -> None:
+    compare(shardscope(*COMPARISONS[name][0], "--format", format, folder=HERE), f"{name}.{format}", request)
+
+
+def compare(done: subprocess.CompletedProcess[bytes], name: str, request: pytest.FixtureRequest) -> None:
+    """Compare what a command wrote with the text of that name, or write that."""
+    found = readable(name.rpartition(".")[2], done.stdout.decode().replace(__version__, "VERSION"))
     text = f"exit status {done.returncode}\n{done.stderr.decode()}{found}\n"
-    path = HERE / "texts" / f"{name}.{format}"
+    path = HERE / "texts" / name
     if request.config.getoption("--snapshot-update"):
         path.write_text(text)
     assert text.splitlines() == path.read_text().splitlines()
