@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from shardscope.inspector.capture.protocol.values import Probe, Shard
-from shardscope.inspector.values.elements import array_lines, decode, element_text
+from shardscope.inspector.values.elements import array_lines, decode, element_text, rows, shard_bits, shard_elements
 
 SMALL = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz", "float8_e4m3")
 WIDE = (
@@ -81,6 +82,52 @@ def test_large_arrays_are_cut() -> None:
     values = np.arange(60, dtype=np.int8).reshape(6, 10)
     lines = array_lines(probe((600, 10), (6, 10), values.tobytes()), 0, 2, 3, 1, 2)
     assert lines == ["[[12 13 14 …]", " [22 23 24 …] …", "[600,10]: min -5. mean 1. max 7., 2 not finite"]
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (5,), (3, 4), (2, 0), (2, 3, 2)])
+@pytest.mark.parametrize("window", [(9, 9, 0, 0), (2, 2, 0, 0), (1, 3, 1, 1), (2, 9, 2, 3), (9, 1, 0, 3)])
+def test_windows_are_slices(shape: tuple[int, ...], window: tuple[int, int, int, int]) -> None:
+    """All dimensions but the last are counted through as rows."""
+    height, width, top, left = window
+    values = np.arange(math.prod(shape), dtype=np.int8).reshape(shape)
+    flat = values.reshape(math.prod(shape[:-1]), shape[-1] if shape else 1)
+    part = flat[top : top + height, left : left + width]
+    found = rows(probe(shape, shape, values.tobytes()), 0, height, width, top, left)
+    assert found is not None
+    assert [row for row in found if row] == [tuple(map(str, row)) for row in part.tolist() if row]
+    if part.size:
+        shown = "\n".join(array_lines(probe(shape, shape, values.tobytes()), 0, height, width, top, left))
+        assert ("min -5. mean 1. max 7., 2 not finite" in shown) == (part.size < values.size)
+        assert ("…" in shown) == (part.size < values.size)
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int2", "uint2"])
+def test_narrow_integers(dtype: str) -> None:
+    """One in a byte, of which the upper bits mean nothing."""
+    if not hasattr(jnp, dtype):
+        pytest.skip("this JAX has no such type")
+    bits = int(dtype[-1])
+    first = -(1 << (bits - 1)) if dtype.startswith("i") else 0
+    numbers = np.arange(first, first + (1 << bits))
+    data = bytes(int(n) & 0xFF for n in numbers.astype(dtype_of(dtype)).view(np.int8))
+    found = decode(dtype, data, len(numbers))
+    assert found == tuple(numbers.tolist())
+    assert decode(dtype, bytes((byte + (1 << bits)) & 0xFF for byte in data), len(numbers)) == found
+    assert decode(dtype, data, len(numbers) + 1) is None
+
+
+def test_shards_of_a_probe() -> None:
+    values = np.arange(12, dtype=np.int16).reshape(3, 2, 2)
+    each = tuple(Shard(number, (number,), "aa", "", 0.0, 0.0, 0.0, 0) for number in range(3))
+    one = probe((2, 2), (2, 2), values.tobytes(), "int16")
+    three = replace(one, shards=each)
+    for number in range(3):
+        assert shard_elements(three, number) == tuple(values[number].ravel().tolist())
+        assert shard_bits(three, number) == values[number].tobytes()
+    for number in (-1, 3):
+        assert shard_elements(three, number) is None
+    assert shard_elements(replace(three, elements=values.tobytes()[:-1]), 0) is None
+    assert shard_elements(replace(three, elements=b""), 0) is None
 
 
 def test_crafted_probes_do_no_harm() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import accumulate
 
 import pytest
-from shardscope.parsers.source import Source, Span
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shardscope.parsers.source import EXCERPT_WIDTH, Source, Span
 
 
 @pytest.mark.parametrize("text", ["", "a", "\n", "a\n", "\n\na", "ab\ncd\n\ne", "é\nü"])
@@ -31,6 +33,40 @@ def test_an_excerpt_of_a_long_line_has_what_is_around(place: int) -> None:
     assert line[place + 5 :].startswith(behind)
     assert len(before) >= min(place, 20)
     assert len(behind) >= min(len(line) - place - 5, 20)
+
+
+@settings(max_examples=150)
+@given(st.text("ab\t\x1bé日 ", max_size=30), st.integers(0, 400), st.text("ab\t\x1bé日", max_size=300), st.data())
+def test_an_excerpt_is_a_window_of_the_line(start: str, blanks: int, end: str, data: st.DataObject) -> None:
+    """The whole line is drawn, and cut then."""
+    line = start + "x" * blanks + end
+    first = data.draw(st.integers(0, len(line)))
+    last = data.draw(st.integers(first, len(line)))
+    bytes_of = [len(line[:place].encode()) for place in (first, last)]
+    above = data.draw(st.sampled_from(["", "over\n", "é\n\n"]))
+    below = data.draw(st.sampled_from(["", "\n", "\nunder"]))
+    skipped = len(above.encode())
+    shown, carets = (
+        Source("t", (above + line + below).encode())
+        .excerpt(Span(bytes_of[0] + skipped, bytes_of[1] + skipped))
+        .splitlines()
+    )
+    drawn = "".join(c if c.isprintable() else " " if c == "\t" else "�" for c in line)
+    left = max(0, first - EXCERPT_WIDTH // 2)
+    window = drawn[left : left + EXCERPT_WIDTH]
+    lead, tail = "…" if left else "", "…" if left + EXCERPT_WIDTH < len(drawn) else ""
+    number = str(above.count("\n") + 1)
+    assert shown == f"{number} | {lead}{window}{tail}"
+    marked = max(1, min(last - first, EXCERPT_WIDTH - (first - left)))
+    assert carets == f"{' ' * len(number)} | {' ' * (len(lead) + first - left)}{'^' * marked}"
+
+
+@given(st.text("ab\né日", max_size=30), st.integers(-5, 90))
+def test_lines_and_columns_are_counted_in_characters(text: str, offset: int) -> None:
+    data = text.encode()
+    before = data[: max(offset, 0)].decode("utf-8", "replace")
+    *lines, last = before.split("\n")
+    assert Source("t", data).position(offset) == (len(lines) + 1, len(last) + 1)
 
 
 def test_an_excerpt_of_an_empty_line() -> None:
