@@ -4,9 +4,9 @@
 
 A mutant changes one comparison, operator, constant, `not`, `and`/`or`, condition or `return`. They are taken at random,
 as many of each folder. All tests run once, and note which of the lines each of them reaches, also in the processes that
-capture. Each mutant is then tried with the quickest of its tests, in a fork of a process that has imported them, in a
-mount namespace where nothing but a temporary folder can be written. What survives is listed: a test is missing, or the
-change means nothing.
+capture. Each mutant is then tried with the quickest of its tests, of every one first one parameter, in a fork of a
+process that has imported them, in a mount namespace where nothing but a temporary folder can be written. What survives
+is listed: a test is missing, or the change means nothing.
 """
 
 from __future__ import annotations
@@ -18,19 +18,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+import zlib
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 from .guard import guarded
-from .mutants import Mutant, sample
+from .mutants import Mutant, shuffled
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
-CANDIDATES = 4
-"""So many times as many mutants are watched as are tried: no test reaches some of them."""
-
 MAX_PARAMETERS = 12
 """So many of the parameters of a test are tried."""
 
@@ -38,36 +36,42 @@ MAX_TESTS = 60
 """Of one mutant."""
 
 
-def reached(chosen: Sequence[Mutant], tests: Sequence[str], folder: Path) -> dict[str, dict[str, float]]:
+def reached(known: Sequence[Mutant], tests: Sequence[str], folder: Path) -> dict[str, dict[str, float]]:
     """For each `PATH:LINE`, the tests that reach it and pass, with their seconds."""
     hits, times, lines = (folder / name for name in ("hits", "times", "lines"))
     if not times.exists():
-        lines.write_text("".join(f"{each.file}:{line}\n" for each in chosen for line in each.lines))
+        lines.write_text("".join(dict.fromkeys(f"{each.file}:{line}\n" for each in known for line in each.lines)))
         own = {"MUTATE_LINES": str(lines), "MUTATE_HITS": str(hits), "MUTATE_TIMES": str(times)}
         own |= {"MUTATE_PARAMETERS": str(MAX_PARAMETERS)}
         path = os.pathsep.join((str(ROOT), str(HERE / "watching")))
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.mutate.plugin", *tests]
         subprocess.run(command, cwd=ROOT, env=os.environ | own | {"PYTHONPATH": path})
-    passed = {test: float(seconds) for seconds, _, test in _fields(times)}
+    passed = {zlib.crc32(test.encode()): (test, float(seconds)) for seconds, test in _fields(times)}
+    numbered = lines.read_text().splitlines()
     found: dict[str, dict[str, float]] = defaultdict(dict)
-    for line, _, test in _fields(hits):
-        if test in passed:
-            found[line][test] = passed[test]
+    for number, checksum in _fields(hits):
+        if entry := passed.get(int(checksum)):
+            found[numbered[int(number)]][entry[0]] = entry[1]
     return found
 
 
-def _fields(file: Path) -> list[tuple[str, str, str]]:
-    return [line.partition(" ") for line in file.read_text().splitlines()]
+def _fields(file: Path) -> Iterator[list[str]]:
+    return (line.rstrip("\n").split(" ", 1) for line in file.open())
 
 
 def tests_of(mutant: Mutant, found: Mapping[str, Mapping[str, float]], seconds: float) -> dict[str, float]:
     """The quickest tests that reach a mutant, as many as take so long together, with their seconds.
 
-    Of a piece of several lines, the first counts that any test reaches.
+    Of a piece of several lines, the first counts that any test reaches. Of each test one parameter comes before others.
     """
     tests = next((tests for line in mutant.lines if (tests := found.get(f"{mutant.file}:{line}"))), {})
+    turns: Counter[str] = Counter()
+    ranks: dict[str, tuple[int, float]] = {}
+    for test in sorted(tests, key=lambda name: tests[name]):
+        ranks[test] = (turns[name := test.partition("[")[0]], tests[test])
+        turns[name] += 1
     chosen: dict[str, float] = {}
-    for test in sorted(tests, key=lambda name: tests[name])[:MAX_TESTS]:
+    for test in sorted(ranks, key=lambda name: ranks[name])[:MAX_TESTS]:
         if not chosen or sum(chosen.values()) + tests[test] <= seconds:
             chosen[test] = tests[test]
     return chosen
@@ -126,16 +130,17 @@ def main() -> int:
     files: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(path for place in places for path in ([place] if place.is_file() else place.rglob("*.py"))):
         files[folder_of(path)].append(path)
-    candidates = sample(files, options.seed, CANDIDATES * -(-options.count // len(files)))
+    candidates = shuffled(files, options.seed)
     with tempfile.TemporaryDirectory(prefix="mutate-") as temporary:
         folder = options.reached or Path(temporary)
         folder.mkdir(exist_ok=True)
         found = reached(list(chain.from_iterable(candidates.values())), options.tests, folder)
         queues = (
-            [(each, tests) for each in queue if (tests := tests_of(each, found, options.seconds))]
+            ((each, tests) for each in queue if (tests := tests_of(each, found, options.seconds)))
             for queue in candidates.values()
         )
-        turns = [each for each in chain.from_iterable(zip_longest(*queues)) if each is not None][: options.count]
+        taken = (each for each in chain.from_iterable(zip_longest(*queues)) if each is not None)
+        turns = list(islice(taken, options.count))
         counts = {name: [0, 0] for name in files}
         for (each, tests), caught in zip(turns, tried(turns, Path(temporary)), strict=True):
             shown = f"{' '.join(each.was.split())[:70]}  →  {' '.join(each.becomes.split())[:70]}"

@@ -20,6 +20,10 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 }  # fmt: skip
 
 
+UNSEEN = ("strict", "timeout", "compresslevel")
+"""Arguments that change no result: a check of what is so anyway, a time, a size."""
+
+
 @dataclass(frozen=True)
 class Mutant:
     """A file, the lines of the replaced piece (from 1), the piece, its place in bytes, and what is put there."""
@@ -60,12 +64,12 @@ def mutants(file: Path) -> Iterator[Mutant]:
             yield Mutant(file, lines, data[begin:end].decode(), becomes, slice(begin, end))
 
 
-def sample(files: Mapping[str, Sequence[Path]], seed: int, most: int) -> dict[str, list[Mutant]]:
-    """At most so many mutants of each folder's files, at random, in the order in which they are to be tried."""
+def shuffled(files: Mapping[str, Sequence[Path]], seed: int) -> dict[str, list[Mutant]]:
+    """All mutants of each folder's files, in the order in which they are to be tried."""
     chosen = {}
     for folder, paths in files.items():
         known = [each for path in paths for each in mutants(path)]
-        chosen[folder] = random.Random(f"{seed} {folder}").sample(known, min(most, len(known)))
+        chosen[folder] = random.Random(f"{seed} {folder}").sample(known, len(known))
     return chosen
 
 
@@ -84,6 +88,8 @@ def _faults(node: ast.AST) -> Iterator[tuple[Any, Any]]:
             yield node, changed
         case ast.UnaryOp(op=ast.Not()):
             yield node, changed.operand
+        case ast.Return(value=ast.Constant(value=False)):
+            pass  # where that is a condition, None is the same; True is another fault
         case ast.Constant(value=bool() as value):
             yield node, ast.Constant(not value)
         case ast.Constant(value=int() as value):
@@ -103,6 +109,10 @@ def _executed(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
         if isinstance(outer, (ast.AnnAssign, ast.arg)) and inner is outer.annotation:
             return False
         if isinstance(outer, (ast.FormattedValue, ast.MatchSingleton)):
+            return False
+        if isinstance(outer, ast.keyword) and outer.arg in UNSEEN:
+            return False
+        if isinstance(outer, ast.Call) and inner is not outer.func and ast.unparse(outer.func) == "time.sleep":
             return False
         inner, outer = outer, parents.get(outer)
     return False

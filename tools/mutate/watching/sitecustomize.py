@@ -1,20 +1,42 @@
 """Notes which of some lines each test executes, in every Python process that it starts.
 
 Python imports this file by its name at start, since its folder is on `PYTHONPATH`. `MUTATE_LINES` names a file with
-the lines, `PATH:LINE` each, and `MUTATE_HITS` the file that gets `PATH:LINE TEST` for each line that a test reaches.
+the lines, `PATH:LINE` each, and `MUTATE_HITS` the file that gets, for each line that a test reaches, its number in that
+file and the checksum of the test's name: a run of all tests reaches millions.
 """
 
+import fcntl
 import os
 import sys
+import zlib
+
+LOWEST = 200
+"""Descriptors from this number on are nobody's."""
 
 
 def _watch(lines: str, hits: str) -> None:
     with open(lines) as file:
-        wanted = frozenset(file.read().split())
+        wanted = {line: number for number, line in enumerate(file.read().splitlines())}
     files = {line.rpartition(":")[0] for line in wanted}
     monitoring = sys.monitoring
-    noted = os.open(hits, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    seen: set[tuple[str, str]] = set()
+    noted = -1
+    place = None
+    seen: set[tuple[int, str]] = set()
+
+    def note(data):  # type: ignore[no-untyped-def]
+        """Programs close descriptors that they do not know, and give their numbers to others."""
+        nonlocal noted, place
+        try:
+            here = os.fstat(noted)
+        except OSError:
+            here = None
+        if here is None or place != (here.st_dev, here.st_ino):
+            opened = os.open(hits, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            noted = fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, LOWEST)
+            os.close(opened)
+            here = os.fstat(noted)
+            place = here.st_dev, here.st_ino
+        os.write(noted, data)
 
     def entered(code, offset):  # type: ignore[no-untyped-def]
         if code.co_filename in files:
@@ -22,11 +44,11 @@ def _watch(lines: str, hits: str) -> None:
         return monitoring.DISABLE
 
     def executed(code, line):  # type: ignore[no-untyped-def]
-        name = f"{code.co_filename}:{line}"
+        number = wanted.get(f"{code.co_filename}:{line}")
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
-        if name in wanted and test and (name, test) not in seen:
-            seen.add((name, test))
-            os.write(noted, f"{name} {test}\n".encode())
+        if number is not None and test and (number, test) not in seen:
+            seen.add((number, test))
+            note(f"{number} {zlib.crc32(test.encode())}\n".encode())
         return monitoring.DISABLE  # until the next test restarts the events
 
     monitoring.use_tool_id(monitoring.COVERAGE_ID, "mutate")
