@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ..ir.program import Program
 from ..report import SEVERITIES, Finding, Report, Suppressed, Suppression
+from .fixes.calls import other_calls
 from .policy import Policy
 from .rule import Rule
 from .rules import RULES, rule_named
@@ -46,8 +47,17 @@ def with_findings(report: Report, policy: Policy) -> Report:
 
 def _findings(report: Report, rules: Iterable[Rule]) -> list[Finding]:
     """What these rules find, worst first, then what costs most, else in the order of the rules."""
-    found = (each for rule in rules for each in rule.check(report))
+    found = (_saying_what_else(report.program, each) for rule in rules for each in rule.check(report))
     return sorted(found, key=_rank)
+
+
+def _saying_what_else(program: Program, found: Finding) -> Finding:
+    """A finding whose fixes say what else they change."""
+    if not any(fix.edits for fix in found.fixes):
+        return found
+    stacks = [place.source.stack for place in (found.place, *found.related)]
+    fixes = (replace(fix, title=fix.title + other_calls(program, fix, stacks)) for fix in found.fixes)
+    return replace(found, fixes=tuple(fixes))
 
 
 def _rank(found: Finding) -> tuple[int, float, int]:

@@ -52,7 +52,7 @@ class Trial:
 
     `verified` where the finding is gone and everything else is as good as before, or where a function traces that did
     not; `why` says so in words, or what was in the way. Collectives are counted by kind and axes, and bytes are those
-    that a device sends in one run.
+    that a device sends in one run. `values` are those of a run; `changes` are the results that differ, and how.
     """
 
     verified: bool
@@ -64,6 +64,7 @@ class Trial:
     seconds_before: float | None = None
     seconds_after: float | None = None
     values: Literal["equal", "close", "differ", "not compared"] = "not compared"
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

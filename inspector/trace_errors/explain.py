@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
+from ..capture.model import Execution
 from ..capture.protocol.request import Request
 from ..capture.spawn import last_capture
 from ..findings.fixes.apply import captured_with
+from ..findings.fixes.numbers import Comparison, compared, for_numbers
 from ..findings.fixes.verify import verified
 from ..findings.policy import Policy
+from ..ir.program import Program
 from ..pipeline import inspect
 from ..report import Explanation, Fix, Report, Trial
 from . import carries, explicit, operations, specs, unreduced
@@ -41,7 +44,7 @@ EXPLAINERS: tuple[tuple[re.Pattern[str], Callable[[Failed, re.Match[str]], Expla
 """What JAX says, and who can explain that."""
 
 MAX_TRIALS = 4
-"""Of the fixes; each takes as long as it takes to trace."""
+"""Of the fixes; each takes as long as a capture."""
 
 
 def explained(report: Report, request: Request, tell: Callable[[str], None] = lambda what: None) -> Report:
@@ -65,29 +68,44 @@ def explained(report: Report, request: Request, tell: Callable[[str], None] = la
     explanation = next(filter(None, (explain(failed, said) for explain, said in matches if said is not None)), None)
     if explanation is None:
         return report
-    fixes = tuple(_tried(report, tracing, explanation.fixes, tell))
-    return replace(report, explanation=replace(explanation, fixes=fixes))
+    trials = _Trials(report.program, request, tell)
+    return replace(report, explanation=replace(explanation, fixes=tuple(trials.tried(explanation.fixes))))
 
 
-def _tried(report: Report, request: Request, fixes: tuple[Fix, ...], tell: Callable[[str], None]) -> Iterator[Fix]:
-    """The fixes with which the function traces, one for each title, then those that take a person to write them."""
-    traced: set[str] = set()
-    for fix in [each for each in fixes if each.edits][:MAX_TRIALS]:
-        if fix.title not in traced:
-            tell("trying a change")
-            tried = replace(fix, trial=_trial(report, request, fix))
-            if tried.verified:
-                traced.add(fix.title)
-                yield tried
-    yield from (fix for fix in fixes if not fix.edits and fix.title not in traced)
+class _Trials:
+    """Traces a function with a change; if it may run, also compares what it gives with what it gives unchecked."""
 
+    def __init__(self, program: Program, request: Request, tell: Callable[[str], None]) -> None:
+        self._program, self._tell = program, tell
+        self._runs = request.live and request.target == "cpu"
+        self._request = for_numbers(replace(request, only_trace=not self._runs, live=self._runs))
 
-def _trial(report: Report, request: Request, fix: Fix) -> Trial | None:
-    found = captured_with(report.program, request, fix.edits)
-    if found is None:
-        return None
-    why = "" if found.failure is None else found.failure.message.partition("\n")[0]
-    return Trial(found.failure is None, why)
+    def tried(self, fixes: tuple[Fix, ...]) -> Iterator[Fix]:
+        """The fixes with which it traces, one for each title, then those that take a person to write them."""
+        traced: set[str] = set()
+        for fix in [each for each in fixes if each.edits][:MAX_TRIALS]:
+            if fix.title not in traced:
+                self._tell("trying a change")
+                tried = replace(fix, trial=self._trial(fix))
+                if tried.verified:
+                    traced.add(fix.title)
+                    yield tried
+        yield from (fix for fix in fixes if not fix.edits and fix.title not in traced)
+
+    def _trial(self, fix: Fix) -> Trial | None:
+        found = captured_with(self._program, self._request, fix.edits)
+        if found is None:
+            return None
+        if found.failure is not None and found.failure.phase != "run":
+            return Trial(False, found.failure.message.partition("\n")[0])
+        numbers = compared(self._unchecked, found.execution) if self._runs else Comparison("not compared")
+        return Trial(True, "", values=numbers.values, changes=numbers.changes)
+
+    @cached_property
+    def _unchecked(self) -> Execution | None:
+        """A run without checks of types, as far as JAX makes one."""
+        self._tell("running without checks")
+        return last_capture(replace(self._request, overrides=("check_vma=off",))).execution
 
 
 def explained_or_verified(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ...parsers.source import Frame
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Placed, as_operand, axes_text, instead, wrapped
+from ..findings.fixes.invariance import CASTS, without_varying
 from ..report import Explanation, Fix, SourcePosition, StoryStep
 from .failed import Failed
 from .functions import Function, element, functions_named, results_of, shard_map_calls
@@ -98,6 +99,9 @@ def _fixes(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Itera
     named = axes_text(axes)
     for file, function in functions_named(failed, name):
         lax = failed.lax(file)
+        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+            if name_of(call.func) in ("all_gather", *CASTS):
+                yield Fix(*without_varying(failed.program, (file, call)))
         for placed in results_of(file, function, path):
             edits = wrapped(placed, f"{lax}psum(", f", {named})")
             yield Fix(f"sum it over {named} if it is a partial sum ({lax}pmean for a mean)", edits)

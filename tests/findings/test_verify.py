@@ -104,6 +104,20 @@ donated = jax.jit(lambda a, b: ((2 * a).astype(jnp.bfloat16), b + 1), donate_arg
 gathered = mapped(lambda a: lax.all_gather(a, "x", tiled=True), in_specs=P("x"), out_specs=P())
 twice_gathered = jax.grad(lambda a: jnp.sum(gathered(a) ** 2))
 
+typed = partial(jax.shard_map, mesh=mesh)
+
+@partial(typed, in_specs=P("x"), out_specs=P())
+def extreme(a):
+    whole = lax.all_gather(a, "x", tiled=True)
+    return lax.pmax(jnp.sin(whole), "x")
+
+@partial(typed, in_specs=(P("x"), P()), out_specs=P())
+def mean(a, w):
+    varying = lax.pcast(w, "x", to="varying")
+    return lax.pmean(varying * 2, "x") + lax.psum(a.sum(), "x")
+
+extreme_inputs = (jnp.arange(32.0),)
+mean_inputs = (jnp.arange(32.0), jnp.arange(8.0))
 summed_inputs = untyped_inputs = twice_gathered_inputs = largest_inputs = (jnp.arange(32.0),)
 donated_inputs = (jnp.ones(8), jnp.ones(3))
 """
@@ -158,6 +172,8 @@ def test_values_are_compared(script: Path) -> None:
             "SS20",
             "+donated = jax.jit(lambda a, b: ((2 * a).astype(jnp.bfloat16), b + 1), donate_argnums=(1,))",
         ),
+        ("extreme", "SS04", """+    whole = lax.all_gather(a, "x", tiled=True, to='invarying')"""),
+        ("mean", "SS04", "+    varying = w"),
         ("twice_gathered", "SS03", "+mapped = partial(jax.shard_map, mesh=mesh, check_vma=True)"),
     ],
 )
@@ -168,6 +184,59 @@ def test_changes_that_work(script: Path, function: str, rule: str, line: str) ->
     assert found.trial is not None
     assert (found.trial.verified, found.trial.values) == (True, "equal"), found.trial
     assert line in diff_of(report.program, found.proposal)
+
+
+HELPERS = """
+from jax import lax
+
+def total(v):
+    return lax.psum(v, "x")
+
+class Layer:
+    def total(self, v):
+        return lax.psum(v, "x")
+"""
+
+CALLERS = """
+from functools import partial
+import jax, jax.numpy as jnp
+from jax import P, lax
+from jax.sharding import AxisType
+import helpers
+
+mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+mapped = partial(jax.shard_map, mesh=mesh, in_specs=P(None, "x"), out_specs=(P("x"), P()), check_vma=False)
+
+def own(v):
+    return lax.dynamic_slice_in_dim(v, lax.axis_index("x") * 2, 2)
+
+def by_function(a):
+    first = own(helpers.total(a * 2))
+    return first, helpers.total(jnp.sin(a))
+
+def by_method(a):
+    layer = helpers.Layer()
+    return own(layer.total(a * 2)), layer.total(jnp.cos(a)) + layer.total(a)
+
+functions = mapped(by_function)
+methods = mapped(by_method)
+functions_inputs = methods_inputs = (jnp.arange(64.0).reshape(8, 8),)
+"""
+
+
+@pytest.mark.parametrize(("function", "says"), [("functions", "1 other call"), ("methods", "2 other calls")])
+def test_a_helper_in_another_file_is_not_edited_without_a_word(tmp_path: Path, function: str, says: str) -> None:
+    """Its other call's result has another shape with the change, as the captured program shows."""
+    (tmp_path / "helpers.py").write_text(HELPERS)
+    (tmp_path / "callers.py").write_text(CALLERS)
+    request = Request(f"{tmp_path / 'callers.py'}:{function}", probe="none", fingerprints=True)
+    report = inspect(captured(request))
+    found = finding(report, "SS01")
+    assert f"; that changes {says} of total" in found.fixes[0].title
+    tried = finding(verified(report, request, inspect), "SS01").trial
+    assert tried is not None
+    assert not tried.verified
+    assert any("result[1] f32[8,2] → f32[2,2]" in change for change in tried.changes)
 
 
 LOOPS = """\

@@ -24,6 +24,16 @@ def only_axis(a):
     return a * 3
 
 
+@partial(jax.shard_map, mesh=line, in_specs=P("x"), out_specs=P())
+def gathered(a):
+    return jnp.sin(lax.all_gather(a, "x", tiled=True))
+
+
+@partial(jax.shard_map, mesh=line, in_specs=P(), out_specs=P())
+def cast_for_nothing(a):
+    return 2 * lax.pcast(a, "x", to="varying")
+
+
 @by_rows
 def carried(a):
     def body(carry):
@@ -116,6 +126,7 @@ carried_inputs = counted_inputs = branched_inputs = reduced_over_too_much_inputs
 only_axis_inputs = unmapped_inputs = not_manual_inputs = misnamed_inputs = too_few_dimensions_inputs = (
     something_else_inputs
 ) = numbers
+gathered_inputs = cast_for_nothing_inputs = numbers
 two_results_inputs = (jnp.arange(8.0), jnp.arange(4.0))
 indivisible_inputs = (jnp.arange(9.0),)
 left_open_inputs = other_sums_inputs = unlike_operands_inputs = illegal_product_inputs = tuple(

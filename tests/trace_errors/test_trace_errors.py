@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 from shardscope.inspector.capture.model import Capture, Failure
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.fixes.apply import diff_of
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.finding_facts import verdict
 from shardscope.inspector.report import Report
 from shardscope.inspector.trace_errors.explain import explained
 
@@ -18,8 +20,8 @@ pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="what is 
 BROKEN = Path(__file__).with_name("broken.py")
 
 
-def explanation_of(function: str) -> Report:
-    request = Request(f"{BROKEN}:{function}", live=False)
+def explanation_of(function: str, *, live: bool = False) -> Report:
+    request = Request(f"{BROKEN}:{function}", live=live)
     last = last_capture(request)
     assert last.failure is not None
     assert "shardscope itself" not in last.failure.message
@@ -143,6 +145,46 @@ def test_the_story_and_the_edit_that_fixes_it(function: str) -> None:
         assert place is None or step.source.frame.line == line_of(place)
     assert found.fixes[0].verified
     assert line in diff_of(report.program, found.fixes[0])
+
+
+ROWS = np.arange(8.0).reshape(4, 2)
+"""What each of four devices has of `jnp.arange(8.0)`."""
+
+NORMS = {
+    "gathered": (
+        np.sin(ROWS),
+        (np.sin(ROWS), "with to='invarying'"),
+        (4 * np.sin(ROWS), "sum it over"),
+        (None, "f32[8] → f32[32]"),
+        (None, "f32[8] → f32[32]"),
+    ),
+    "cast_for_nothing": (2 * ROWS, (2 * ROWS, "leave out lax.pcast"), (8 * ROWS, "sum it over")),
+    "only_axis": (3 * ROWS[0], (3 * ROWS.sum(0), "sum it over"), (None, "f32[2] → f32[8]")),
+}
+"""The result without checks, of the first device, then what it is with each change, by numpy; None of other types."""
+
+
+@pytest.mark.parametrize("function", NORMS)
+def test_what_a_change_does_to_the_numbers(function: str) -> None:
+    before, *expected = NORMS[function]
+    found = explanation_of(function, live=True).explanation
+    assert found is not None
+    for fix, (after, words) in zip(found.fixes, expected, strict=False):
+        said = verdict(fix)
+        assert words in f"{said}: {fix.title}"
+        if after is before or (after is not None and np.array_equal(after, before)):
+            assert said == "traces and keeps the numbers"
+        elif after is not None:
+            norms = " → ".join(f"{np.linalg.norm(each):.4g}" for each in (before, after))
+            assert said == f"traces and changes the numbers (result, its norm {norms})"
+        else:
+            assert said.startswith("traces and changes the numbers (")
+
+
+def test_nothing_is_said_of_numbers_that_were_not_compared() -> None:
+    found = explanation_of("only_axis").explanation
+    assert found is not None
+    assert {verdict(fix) for fix in found.fixes} == {"traces; what it gives was not compared"}
 
 
 @pytest.mark.parametrize(

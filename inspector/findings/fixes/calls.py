@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 
+from ....parsers.source import Frame
 from ...ir.derived import derived
 from ...ir.program import Program, SourceFile
-from ...report import SourcePosition
+from ...report import Fix, SourcePosition
 from ...report.position import own_frames
 from ...units import plural
 from .aliases import resolve
@@ -52,29 +53,68 @@ def name_of(function: ast.expr) -> str:
     return ""
 
 
-def call_to_leave_out(program: Program, place: SourcePosition, functions: Collection[str]) -> tuple[Call | None, str]:
-    """The call of one of these functions at a place, and words on what else it changes to leave that out.
-
-    Of a helper that does nothing else, and that is called elsewhere too, it is the call at this place.
-    """
+def call_to_leave_out(program: Program, place: SourcePosition, functions: Collection[str]) -> Call | None:
+    """The call of one of these functions at a place; of a helper that does nothing else, the call of that."""
     call = call_at(program, place, functions)
-    found = None if call is None else _function_around(program, call)
-    if call is None or found is None:
-        return call, ""
+    found = None if call is None else function_around(program, call[0], call[1].lineno)
+    if call is None or found is None or not _gives(found[1], call[1]):
+        return call
     name, body = found
-    source = program.file(call[0])
-    others = -1 if source is None else _calls_by_name(source)[name] - 1
-    if others < 1:
-        return call, ""
     inside = range(body.lineno, (body.end_lineno or body.lineno) + 1)
     outer = tuple(frame for frame in place.stack if frame.file != call[0] or frame.line not in inside)
-    helped = call_at(program, SourcePosition.exact(outer), (name,)) if _gives(body, call[1]) else None
-    return (helped, "") if helped else (call, f"; that changes {plural(others, 'other call')} of {name}")
+    return call_at(program, SourcePosition.exact(outer), (name,)) or call
 
 
-def _function_around(program: Program, call: Call) -> tuple[str, Body] | None:
-    """The innermost function with a name that a call is in."""
-    return next((found for node in around(program, call) for found in _named_functions(node)), None)
+def other_calls(program: Program, fix: Fix, stacks: Iterable[tuple[Frame, ...]]) -> str:
+    """What else a fix changes, in words: the calls of functions that it has edits in, but for those of these stacks."""
+    files = dict.fromkeys((*own_files(program), *(edit.file for edit in fix.edits)))
+    known = {(frame.file, frame.line, frame.column) for stack in stacks for frame in stack}
+    changed = {found: e.file for e in fix.edits if (found := function_around(program, e.file, e.line)) is not None}
+    told = []
+    for (name, body), changed_file in changed.items():
+        is_method = isinstance(next(around(program, (changed_file, body)), None), ast.ClassDef)
+        calls = [(file, call) for file in files for call in _calls_of(program, file, name, is_method=is_method)]
+        outside = [(file, call) for file, call in calls if not any(node is call for node in ast.walk(body))]
+        others = [call for file, call in outside if (file, call.lineno, call.col_offset) not in known]
+        told += [f"; that changes {plural(len(others), 'other call')} of {name}"] if others else []
+    return "".join(told)
+
+
+def function_around(program: Program, file: str, line: int) -> tuple[str, Body] | None:
+    """The innermost function with a name, decorators included, that a line of a file is in."""
+    source = program.file(file)
+    found = [] if source is None else [each for each in _functions(source) if line in _lines(each[1])]
+    return min(found, key=lambda each: len(_lines(each[1])), default=None)
+
+
+@derived
+def _functions(source: SourceFile) -> tuple[tuple[str, Body], ...]:
+    return tuple(found for node in ast.walk(tree_of(source)) for found in _named_functions(node))
+
+
+def _lines(node: Body | ast.Call) -> range:
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return range(min(each.lineno for each in (node, *decorators)), (node.end_lineno or node.lineno) + 1)
+
+
+def _calls_of(program: Program, file: str, name: str, *, is_method: bool) -> Iterator[ast.Call]:
+    """The calls in a file of what may be a function, or a method, of that name."""
+    source = program.file(file)
+    if source is None:
+        return
+    for call in chain.from_iterable(_calls(source).values()):
+        match call.func:
+            case ast.Name(id=called) if called == name and not is_method:
+                yield call
+            case ast.Attribute(attr=called, value=owner) if called == name:
+                if is_method is not (isinstance(owner, ast.Name) and imports(source, owner.id)):
+                    yield call
+
+
+def own_files(program: Program) -> Iterator[str]:
+    """The user's own files that operations come from."""
+    frames = () if program.jaxpr is None else program.jaxpr.program.frames
+    yield from (frame.file for frame in own_frames(tuple(frames)))
 
 
 def _gives(body: Body, call: ast.Call) -> bool:
@@ -118,12 +158,6 @@ def around(program: Program, call: tuple[str, ast.AST]) -> Iterator[ast.AST]:
 @derived
 def _parents(source: SourceFile) -> dict[ast.AST, ast.AST]:
     return {child: node for node in ast.walk(tree_of(source)) for child in ast.iter_child_nodes(node)}
-
-
-@derived
-def _calls_by_name(source: SourceFile) -> Counter[str]:
-    calls = (node for node in ast.walk(tree_of(source)) if isinstance(node, ast.Call))
-    return Counter(filter(None, (name_of(call.func) for call in calls)))
 
 
 def nodes_of(program: Program, file: str) -> Iterator[ast.AST]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from ...ir.program import Program
 from ...report import Report
-from ...report.position import own_frames
-from .calls import name_of, nodes_of
+from .calls import name_of, nodes_of, own_files
 from .edits import Edits, instead, with_keyword
 
 KEYWORD = "compiler_options"
@@ -20,15 +18,9 @@ def with_compiler_options(report: Report, options: Mapping[str, object]) -> Edit
     if subject is None or report.script is None:
         return ()
     name = subject.function.rpartition(".")[2].rpartition(":")[2]
-    files = dict.fromkeys((report.script, *_files(report.program)))  # a script may only import what it hands on
+    files = dict.fromkeys((report.script, *own_files(report.program)))  # a script may only import what it hands on
     found = [edits for file in files for edits in _jits(report, file, name, repr(dict(options)))]
     return found[0] if len(found) == 1 else ()
-
-
-def _files(program: Program) -> Iterator[str]:
-    """The files of the user's own that the program's operations come from."""
-    frames = () if program.jaxpr is None else program.jaxpr.program.frames
-    yield from (frame.file for frame in own_frames(tuple(frames)))
 
 
 def _jits(report: Report, file: str, function: str, options: str) -> Iterator[Edits]:

@@ -101,10 +101,10 @@ def _fix(report: Report, flow: Dataflow, detour: Detour) -> tuple[Fix, int]:
     node, dim = next(((node, dim) for node, dim in detour.nodes if node.row == blamed), detour.nodes[0])
     kept = kept_cut(flow, detour, node, dim)
     spec = f"dimension {dim} along {str(detour.axis)!r}" if kept is None else as_spec(kept)
-    call, changes = call_to_leave_out(report.program, source, CONSTRAINTS)
+    call = call_to_leave_out(report.program, source, CONSTRAINTS)
     here = _at_line(report, wording_of(flow), blamed) if call is None else ast.unparse(call[1])
     if flow.rows[blamed].name in ASKING:
-        title = f"leave out {here}, or let it ask for {spec}{changes}"
+        title = f"leave out {here}, or let it ask for {spec}"
         return Fix(title, without_call(report.program, call)), blamed
     what = (
         f"what the loop{here.removeprefix('while')} carries" if name.primitive == "while" else f"the result of {here}"

@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
 
 from ....parsers.sharding_syntax.mesh import join_axes
-from ...capture.model import PHASES, Capture, Execution, OutputSummary
+from ...capture.model import PHASES, Capture, Execution
 from ...capture.protocol.request import Request
 from ...capture.spawn import last_capture
-from ...ir.types import jax_type
 from ...report import Edit, Finding, Report, Trial
 from ..rules import rule_named
 from ..support.compiled import in_hlo, is_compiled, saving
 from .apply import captured_with
+from .numbers import Comparison, compared, for_numbers
 
 MAX_FINDINGS = 12
 """Findings whose fixes are tried; each takes as long as a capture."""
 
-ROUNDING = {"f64": 1e-11, "f32": 1e-4, "bf16": 3e-2, "f16": 1e-2}
-"""How far apart the same result may come out, relative to its norm, when it is computed in another order."""
+MAX_BYTES = 2**30
+"""Of arguments, results and temporaries of all devices: programs for other devices are run on CPUs up to that."""
 
-Values = Literal["equal", "close", "differ", "not compared"]
+MAX_FLOPS = 1e12
+
+CHANGED = "the results are not the same"
 
 Captures = dict[tuple[Edit, ...], Capture | None]
 """What was captured with each change: several findings may be fixed by one."""
@@ -44,6 +45,7 @@ def verified(
     if not editable:
         return report
     before, known = _before(report, request, tell), Captures()
+    on_cpus = _OnCpus(report, request, tell)
     for number in editable[:MAX_FINDINGS]:
         finding = found[number]
         tell(f"trying the change for {finding.rule}")
@@ -51,6 +53,8 @@ def verified(
         for position, fix in enumerate(fixes):
             if fix.edits:
                 trial = _tried(before, request, inspect, finding, fix.edits, known)
+                if trial.verified and trial.values == "not compared":
+                    trial = _with_numbers(trial, finding, on_cpus.compared(fix.edits))
                 fixes[position] = replace(fix, trial=trial)
                 if trial.verified:
                     break
@@ -64,7 +68,7 @@ def _before(report: Report, request: Request, tell: Callable[[str], None]) -> Re
     if run is None or any(output.digest for output in run.outputs) or not run.outputs:
         return report
     tell("running it as it is")
-    again = last_capture(_lean(request))
+    again = last_capture(for_numbers(request))
     changed = replace(report.capture, execution=again.execution or run)
     return replace(report, program=report.program.grown(changed))
 
@@ -79,7 +83,7 @@ def _tried(
 ) -> Trial:
     """What becomes of one finding, and of everything else, with some edits."""
     if edits not in known:
-        known[edits] = captured_with(before.program, _lean(request), edits)
+        known[edits] = captured_with(before.program, for_numbers(request), edits)
     changed = known[edits]
     if changed is None:
         return Trial(False, "the source is not there, or is not what was captured")
@@ -87,7 +91,7 @@ def _tried(
         said = changed.failure.message.partition("\n")[0]
         return Trial(False, f"the changed program stops while {PHASES[changed.failure.phase]}: {said}")
     after = inspect(changed)
-    values = _values(before.capture.execution, changed.execution)
+    numbers = compared(before.capture.execution, changed.execution)
     trial = Trial(
         verified=False,
         why="",
@@ -97,10 +101,48 @@ def _tried(
         bytes_after=_bytes(after),
         seconds_before=None if before.cost is None else before.cost.total,
         seconds_after=None if after.cost is None else after.cost.total,
-        values=values,
+        values=numbers.values,
+        changes=numbers.changes,
     )
     problem = _problem(before, after, found, trial)
     return replace(trial, verified=problem is None, why=problem or "the finding is gone")
+
+
+class _OnCpus:
+    """Runs of a program for other devices on as many of the CPU's, with changes and without; where it is small."""
+
+    def __init__(self, report: Report, request: Request, tell: Callable[[str], None]) -> None:
+        devices = report.capture.subject.device_count if report.capture.subject is not None else None
+        self._request = for_numbers(replace(request, target="cpu", devices=devices))
+        self._report, self._tell = report, tell
+        self._may = request.live and request.target != "cpu" and _is_small(report)
+        self._as_it_is: Execution | None = None
+
+    def compared(self, edits: tuple[Edit, ...]) -> Comparison:
+        """Whether the program gives the same numbers with these edits."""
+        if not self._may:
+            return Comparison("not compared")
+        self._tell("comparing its numbers, on CPUs")
+        if self._as_it_is is None:
+            self._as_it_is = last_capture(self._request).execution
+            self._may = self._as_it_is is not None
+        changed = captured_with(self._report.program, self._request, edits)
+        return compared(self._as_it_is, None if changed is None else changed.execution)
+
+
+def _is_small(report: Report) -> bool:
+    """Whether a program takes no long time on CPUs."""
+    memory, cost, subject = report.capture.memory, report.cost, report.capture.subject
+    if memory is None or cost is None or subject is None:
+        return False
+    size = (memory.arguments or 0) + (memory.outputs or 0) + (memory.temporaries or 0)
+    return size * subject.device_count <= MAX_BYTES and cost.flops * subject.device_count <= MAX_FLOPS
+
+
+def _with_numbers(trial: Trial, found: Finding, numbers: Comparison) -> Trial:
+    is_changed = numbers.values == "differ" and found.severity != "error"
+    trial = replace(trial, values=numbers.values, changes=numbers.changes)
+    return replace(trial, verified=False, why=CHANGED) if is_changed else trial
 
 
 def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str | None:
@@ -120,18 +162,13 @@ def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str
     if found.severity == "error":
         return None  # it is meant to give another result
     if trial.values == "differ":
-        return "the results are not the same"
+        return CHANGED
     if trial.bytes_before is None or trial.bytes_after is None:
         return None
     rule = rule_named(found.rule)
     if rule is not None and rule.saves == "memory":
         return "more is sent" if trial.bytes_after > trial.bytes_before else None
     return "no less is sent" if trial.bytes_after >= trial.bytes_before else None
-
-
-def _lean(request: Request) -> Request:
-    """The request with what a comparison needs, and without what it does not."""
-    return replace(request, fingerprints=True, probe="none", reference=False)
 
 
 def _by_rule(report: Report) -> Counter[str]:
@@ -148,23 +185,3 @@ def _counts(report: Report) -> tuple[tuple[str, int], ...]:
 
 def _bytes(report: Report) -> int | None:
     return saving(*in_hlo(report), times=None).bytes if is_compiled(report) else None
-
-
-def _values(before: Execution | None, after: Execution | None) -> Values:
-    """Whether two runs gave the same results, for all that can be told."""
-    if before is None or after is None or len(before.outputs) != len(after.outputs):
-        return "not compared"
-    found = {_compared(one, other) for one, other in zip(before.outputs, after.outputs, strict=True)}
-    return next((verdict for verdict in ("differ", "not compared", "close") if verdict in found), "equal")
-
-
-def _compared(one: OutputSummary, other: OutputSummary) -> Values:
-    if one.digest is None or other.digest is None:
-        return "not compared"
-    if one.digest == other.digest:
-        return "equal"
-    if one.projections is None or other.projections is None:
-        return "not compared"
-    tolerance = ROUNDING.get(jax_type(one.type).dtype, 0.0) * max(one.projections[0], other.projections[0])
-    apart = max(abs(a - b) for a, b in zip(one.projections, other.projections, strict=True))
-    return "close" if apart <= tolerance and one.non_finite == other.non_finite else "differ"

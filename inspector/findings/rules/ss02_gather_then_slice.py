@@ -135,9 +135,9 @@ def _compiled(report: Report, found: Unformed) -> Finding:
 def _compiled_fixes(report: Report, collective: Collective) -> tuple[Fix, ...]:
     causes = (each.place for each in causes_of(report.program, collective)[:1] if each.effect == "reshard")
     for place in (collective.source, *causes):
-        call, changes = call_to_leave_out(report.program, place, CONSTRAINTS)
+        call = call_to_leave_out(report.program, place, CONSTRAINTS)
         if call is not None:
-            return (Fix(f"leave out {ast.unparse(call[1])}{changes}", without_call(report.program, call)),)
+            return (Fix(f"leave out {ast.unparse(call[1])}", without_call(report.program, call)),)
     return advice("constrain what is gathered to the sharding in which its blocks are used")
 
 

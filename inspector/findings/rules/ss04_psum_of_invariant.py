@@ -8,10 +8,11 @@ from ...catalog.spellings import functions_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
 from ..fixes.calls import call_at, call_to_leave_out, name_of, operand_text
-from ..fixes.edits import Edits, without_call
+from ..fixes.edits import Edits, together, without_call
+from ..fixes.invariance import made_to_vary
 from ..rule import Rule, finding
 from ..support.compiled import SCATTERS, SUMS, saving, sum_compiled_as
-from ..support.device_values import axis_sizes, devices_along, equal_along, is_constant
+from ..support.device_values import axis_sizes, devices_along, equal_along, is_constant, is_unchecked
 from ..support.jaxpr_flow import Flow, equations_of
 
 EXTREMES = ("pmax", "pmin", "pmax_invariant", "pmin_invariant")
@@ -64,11 +65,11 @@ def _found(
     elif rest:
         title = f"reduce {operand} over {', '.join(rest)} only"
     elif len(equation.outputs) == 1:
-        left_out, changes = call_to_leave_out(report.program, flow.source(place), functions)
+        left_out = call_to_leave_out(report.program, flow.source(place), functions)
         if has_others and left_out == call:  # of a tree, or of what several places give to a helper
             title = f"take this one out of what the line reduces, of which others differ along {along}"
         else:
-            title, edits = title + changes, without_call(report.program, left_out)
+            edits = without_call(report.program, left_out)
     spared = None if rest else sum_compiled_as(report, flow, place, number)
     return finding(
         RULE,
@@ -78,9 +79,22 @@ def _found(
         confidence="proved",
         axes=axes,
         evidence=(("operand", f"{equation.inputs[number]} does not vary over {along}, by in_specs and the equations"),),
-        fixes=(Fix(title + (f", or multiply it by {count} if that is meant" if is_sum else ""), edits),),
+        fixes=tuple(_fixes(report, flow, place, number, Fix(title, edits), count if is_sum else "")),
         saves=saving(spared, combined=False),
     )
+
+
+def _fixes(report: Report, flow: Flow, place: EquationPlace, number: int, fix: Fix, count: str) -> Iterator[Fix]:
+    """Without the reduction; where a gather or a cast makes the type vary, which the reduction took back, without that.
+
+    Whether the type has to be invariant, what comes behind it decides.
+    """
+    is_typed = fix.edits and not is_unchecked(flow, place)
+    changes = list(made_to_vary(report.program, flow, place, number)) if is_typed else []
+    titles, edits = [each for each, _ in changes], [each for _, each in changes]
+    if titles:
+        yield Fix(", and ".join((fix.title, *titles)), together(fix.edits, *edits))
+    yield Fix(fix.title + (f", or multiply it by {count} if that is meant" if count else ""), fix.edits)
 
 
 RULE = Rule(
@@ -95,5 +109,5 @@ RULE = Rule(
     faulty='return lax.psum(error, "batch") + lax.psum(jnp.sum(weights**2), "batch")',
     repaired='return lax.psum(error, "batch") + jnp.sum(weights**2)',
     check=check,
-    tries="the operand in place of its reduction",
+    tries="the operand in place of its reduction; where its type varies, with all_gather to='invarying' or no cast",
 )

@@ -86,10 +86,10 @@ def _fixes(report: Report, sums: list[tuple[Flow, EquationPlace]]) -> tuple[Fix,
     """Without one of the sums that were written, or with the check on."""
     found: dict[Edits, str] = {}
     for flow, place in sums:
-        call, changes = call_to_leave_out(report.program, flow.source(place), ("psum",))
+        call = call_to_leave_out(report.program, flow.source(place), ("psum",))
         edits = without_call(report.program, call)
         if call is not None and edits:
-            found.setdefault(edits, f"leave out {ast.unparse(call[1].func)} in {ast.unparse(call[1])}{changes}")
+            found.setdefault(edits, f"leave out {ast.unparse(call[1].func)} in {ast.unparse(call[1])}")
     files = [frame.file for flow, place in sums for frame in flow.source(place).stack]
     for edits in keyword_changes(report.program, files or [report.script or ""], CHECKS, "True"):
         found.setdefault(edits, "let shard_map check types: check_vma=True")

@@ -38,6 +38,9 @@ class Edit(Struct, frozen=True):
     text: str
 
 
+Values = Literal["equal", "close", "differ", "not compared"]
+
+
 class Sent(Struct, frozen=True):
     """How often each kind of collective runs, by kind and axes, and what a device sends in one run of the program."""
 
@@ -47,12 +50,13 @@ class Sent(Struct, frozen=True):
 
 
 class Trial(Struct, frozen=True):
-    """The program without and with the edits of a finding; `values` are those of the results of a run."""
+    """The program without and with the edits of a finding; `values` are those of a run, `changes` what differs."""
 
     why: str
     before: Sent
     after: Sent
-    values: Literal["equal", "close", "differ", "not compared"]
+    values: Values
+    changes: list[str]
 
 
 class Finding(Struct, frozen=True):
@@ -83,12 +87,17 @@ class StoryStep(Struct, frozen=True):
 
 
 class Remedy(Struct, frozen=True):
-    """A change that may let the function trace; `works` says whether it did, null where it was not tried."""
+    """A change that may let the function trace; `works` says whether it did, null where it was not tried.
+
+    `values` are those of a run, beside one without checks of types; `changes` are the results that differ, and how.
+    """
 
     what: str
     edits: list[Edit]
     works: bool | None
     why: str
+    values: Values
+    changes: list[str]
 
 
 class Explanation(Struct, frozen=True):
@@ -105,8 +114,9 @@ def explanation_of(found: values.Explanation) -> Explanation:
 
 
 def _remedy_of(fix: values.Fix) -> Remedy:
-    works, why = (None, "") if fix.trial is None else (fix.trial.verified, fix.trial.why)
-    return shaped(Remedy, fix, what=fix.title, works=works, why=why)
+    trial = fix.trial or values.Trial(False, "")
+    works = None if fix.trial is None else trial.verified
+    return shaped(Remedy, trial, what=fix.title, edits=fix.edits, works=works)
 
 
 class Suppressed(Struct, frozen=True):
@@ -144,7 +154,7 @@ def finding_of(found: values.Finding, *, in_full: bool = True) -> Finding:
 def _trial_of(trial: values.Trial) -> Trial:
     before = Sent(dict(trial.before), trial.bytes_before, trial.seconds_before)
     after = Sent(dict(trial.after), trial.bytes_after, trial.seconds_after)
-    return Trial(trial.why, before, after, trial.values)
+    return shaped(Trial, trial, before=before, after=after)
 
 
 def _place_of(place: values.FindingPlace) -> FindingPlace:

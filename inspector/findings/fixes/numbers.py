@@ -1,0 +1,63 @@
+"""Whether a changed program gives the same numbers: by runs on CPU devices, of the same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from ...capture.model import Execution, OutputSummary
+from ...capture.protocol.request import Request
+from ...ir.types import jax_type
+
+ROUNDING = {"f64": 1e-11, "f32": 1e-4, "bf16": 3e-2, "f16": 1e-2}
+"""How far apart the same result may come out, relative to its norm, when it is computed in another order."""
+
+Values = Literal["equal", "close", "differ", "not compared"]
+
+
+class Comparison(NamedTuple):
+    """The results of two runs, and in which way those that differ do."""
+
+    values: Values
+    changes: tuple[str, ...] = ()
+
+
+def compared(before: Execution | None, after: Execution | None) -> Comparison:
+    """Whether two runs gave the same results, for all that can be told."""
+    if before is None or after is None:
+        return Comparison("not compared")
+    if len(before.outputs) != len(after.outputs):
+        return Comparison("differ", (f"{len(before.outputs)} results → {len(after.outputs)}",))
+    pairs = list(zip(before.outputs, after.outputs, strict=True))
+    found = {_of_one(one, other) for one, other in pairs}
+    values: Values = next((each for each in ("differ", "not compared", "close") if each in found), "equal")
+    return Comparison(values, tuple(_changes(pairs)) if values == "differ" else ())
+
+
+def for_numbers(request: Request) -> Request:
+    """The request with what a comparison needs, and without what it does not."""
+    return replace(request, fingerprints=True, probe="none", reference=False)
+
+
+def _of_one(one: OutputSummary, other: OutputSummary) -> Values:
+    if one.type != other.type:
+        return "differ"
+    if one.digest is None or other.digest is None:
+        return "not compared"
+    if one.digest == other.digest:
+        return "equal"
+    if one.projections is None or other.projections is None:
+        return "not compared"
+    tolerance = ROUNDING.get(jax_type(one.type).dtype, 0.0) * max(one.projections[0], other.projections[0])
+    apart = max(abs(a - b) for a, b in zip(one.projections, other.projections, strict=True))
+    return "close" if apart <= tolerance and one.non_finite == other.non_finite else "differ"
+
+
+def _changes(pairs: list[tuple[OutputSummary, OutputSummary]]) -> Iterator[str]:
+    for one, other in pairs:
+        if one.type != other.type:
+            yield f"{one.path} {jax_type(one.type)} → {jax_type(other.type)}"
+        elif _of_one(one, other) == "differ":
+            norms = [each.projections[0] for each in (one, other) if each.projections is not None]
+            yield f"{one.path}, its norm {norms[0]:.4g} → {norms[1]:.4g}" if len(norms) == 2 else one.path
