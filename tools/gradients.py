@@ -18,13 +18,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from jax_gradients import FINE, verdicts_on_jax_tests
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.values.gradients import wrong_gradients
 
 MESHES = ("(2, 4)", "(4, 2)", "(1, 8)", "(8, 1)")
 LOSSES_PER_CAPTURE = 25
-TESTS_PER_CAPTURE = 50
 
 SUMS = {
     "same": "lambda g: g",
@@ -122,40 +122,6 @@ if __name__ == "__main__":
     print(json.dumps(list(measured())))
 '''
 
-JAX_TESTS = """
-import inspect, sys, unittest
-sys.argv = sys.argv[:1]
-sys.path.insert(0, {folder!r})
-import jax
-from jax._src import test_util
-
-def by_reverse(f, args, *rest, **options):
-    modes = options.get("modes") or (rest[1] if len(rest) > 1 else ["rev"])
-    if "rev" in modes:
-        jax.vjp(f, *args)
-
-test_util.check_grads = by_reverse
-import {module} as module
-
-def differentiates(test):
-    return any(word in inspect.getsource(getattr(type(test), test._testMethodName)) for word in ("grad", "vjp("))
-
-suites = unittest.defaultTestLoader.loadTestsFromModule(module)
-tests = [test for suite in suites for test in suite if differentiates(test)]
-
-def part(number):
-    def program(x):
-        for test in tests[number * {count} : (number + 1) * {count}]:
-            test.run(unittest.TestResult())
-        return x
-    return program
-
-inputs = (1.0,)
-globals().update({{f"part{{number}}": part(number) for number in range(len(tests) // {count} + 1)}})
-if __name__ == "__main__":
-    print(len(tests))
-"""
-
 
 def mutations(shape: str) -> Iterator[tuple[str, str]]:
     """A name for each loss on a mesh, of its kind and change, and its text."""
@@ -205,27 +171,13 @@ def _factors(capture: Capture) -> list[float | None]:
     return [wrong.get(id(each), 1.0) for each in capture.gradients.checked]
 
 
-def of_jax(folder: Path, tests: Path) -> Iterator[str]:
-    """How each derivative that JAX's tests take is judged."""
-    script = folder / "jax_tests.py"
-    values = {"folder": str(tests.resolve().parent), "module": tests.stem, "count": TESTS_PER_CAPTURE}
-    script.write_text(JAX_TESTS.format(**values))
-    count = int(subprocess.run([sys.executable, script], check=True, capture_output=True, text=True).stdout)
-    for number in range(count // TESTS_PER_CAPTURE + 1):
-        capture = last_capture(Request(f"{script}:part{number}", live=False, gradients=True, devices=8))
-        assert capture.gradients is not None, capture.failure
-        wrong = wrong_gradients(capture.gradients)
-        yield from ("right, silent" for _ in range(len(capture.gradients.checked) - len(wrong)))
-        for each in wrong:
-            print(each, file=sys.stderr)
-            yield "false alarm"
-
-
 def main() -> int:
     """Print a table, a row for each kind of change."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--mutations", type=int, default=10**6, help="the most losses that are tried")
     parser.add_argument("--jax-tests", type=Path, help="JAX's tests/shard_map_test.py")
+    parser.add_argument("--kept", type=Path, help="a folder for what comes of JAX's tests, and of which it is taken")
+    parser.add_argument("--jobs", type=int, default=1, help="how many captures of JAX's tests go on at once")
     options = parser.parse_args()
     losses = [list(mutations(shape))[: options.mutations // len(MESHES)] for shape in MESHES]  # one mesh a program
     table: dict[str, Counter[str]] = {}
@@ -236,21 +188,23 @@ def main() -> int:
                     table.setdefault(name, Counter())[verdict] += 1
                 print(sum(verdicts.total() for verdicts in table.values()), "gradients", file=sys.stderr)
         if options.jax_tests is not None:
-            table["JAX's shard_map tests"] = Counter(of_jax(Path(folder), options.jax_tests))
+            kept = options.kept or Path(folder)
+            kept.mkdir(parents=True, exist_ok=True)
+            for mutation, verdict in verdicts_on_jax_tests(kept, options.jax_tests, options.jobs):
+                table.setdefault(f"JAX's tests: {mutation}", Counter())[verdict] += 1
     print("| change | gradients | right, silent | wrong, found with its factor | wrong, found | otherwise |")
     print("|---|---|---|---|---|---|")
-    known = ("right, silent", "wrong, found with its factor", "wrong, found")
     total: Counter[str] = Counter()
     for name, verdicts in table.items():
         total += verdicts
-        print(_row(name, verdicts, known))
-    print(_row(f"all, {sum(map(len, losses))} losses", total, known))
-    return 1 if set(total) - set(known) else 0
+        print(_row(name, verdicts))
+    print(_row(f"all, {sum(map(len, losses))} losses", total))
+    return 1 if set(total) - set(FINE) else 0
 
 
-def _row(name: str, verdicts: Counter[str], known: tuple[str, ...]) -> str:
-    others = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items() if verdict not in known)
-    cells = (name, str(verdicts.total()), *(str(verdicts[each]) for each in known), others or "0")
+def _row(name: str, verdicts: Counter[str]) -> str:
+    others = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items() if verdict not in FINE)
+    cells = (name, str(verdicts.total()), *(str(verdicts[each]) for each in FINE), others or "0")
     return f"| {' | '.join(cells)} |"
 
 

@@ -83,3 +83,32 @@ def test_explicit_types_are_derived_outside_of_jit_too(tmp_path: Path) -> None:
     assert capture.gradients is not None
     assert capture.gradients.undefined is None
     assert [each.factor for each in wrong_gradients(capture.gradients)] == [pytest.approx(4)]
+
+
+STRICT = """
+import jax, jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+rows = jnp.arange(8.0, dtype="float32")
+
+def mapped(scale):
+    return jax.shard_map(lambda a: jnp.sin(scale * a), mesh=mesh, in_specs=P("x"), out_specs=P("x"))(rows)
+
+def program():
+    return jax.vjp(mapped, 0.2)[0], jax.grad(lambda a: jnp.sum(a * a * a))(rows)
+
+program_inputs = ()
+"""
+
+
+def test_numbers_of_python_stay_numbers_and_few_bits_are_moved_far(tmp_path: Path) -> None:
+    """An array of float64 would not go with float32; and one of float32 has to be moved by more than its rounding."""
+    script = tmp_path / "strict.py"
+    script.write_text(STRICT)
+    capture = last_capture(Request(f"{script}:program", live=False, gradients=True))
+    assert capture.gradients is not None
+    assert capture.gradients.undefined is None
+    assert len(capture.gradients.checked) == 2
+    assert wrong_gradients(capture.gradients) == ()
+    assert all(abs(each.slope / each.difference - 1) < 1e-3 for each in capture.gradients.checked)

@@ -32,7 +32,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _found(report: Report, wrong: WrongGradient) -> Finding:
     derivative, factor = wrong.derivative, wrong.factor
-    axes = () if factor is None else _axes(report, factor)
+    axes, factor = ((), None) if factor is None else _by_axes(report, factor, derivative.spread / derivative.difference)
     sums = list(_sums(report, axes))
     reason = (
         f" ({factor:.4g} = {'1/' if abs(factor) < 1 else ''}{'·'.join(f'|{axis}|' for axis in axes)})"
@@ -52,24 +52,25 @@ def _found(report: Report, wrong: WrongGradient) -> Finding:
         related=[*places[1:], *([here] if places else [])],
         evidence=(
             ("along a random direction", f"gradient {derivative.slope:.6g}, differences {derivative.difference:.6g}"),
-            ("differences vary by", f"{derivative.spread:.2g} with the size of the step, in float64"),
+            ("differences vary by", f"{derivative.spread:.2g} with the size of the step"),
             *(("sums in question", ", ".join(place.what for place in places[:6])) for _ in places[:1]),
         ),
         fixes=_fixes(report, sums),
     )
 
 
-def _axes(report: Report, factor: float) -> tuple[str, ...]:
-    """The axes whose sizes multiplied are the factor, or one divided by it."""
+def _by_axes(report: Report, factor: float, spread: float) -> tuple[tuple[str, ...], float]:
+    """The axes whose sizes multiplied are the factor, or one divided by it, as well as it is known; and that number."""
     meshes = report.capture.subject.meshes if report.capture.subject else ()
     for mesh in meshes:
         sizes = {axis.name: axis.size for axis in mesh.axes if axis.size > 1}
         for count in range(1, len(sizes) + 1):
             for axes in combinations(sizes, count):
                 size = math.prod(sizes[axis] for axis in axes)
-                if any(math.isclose(abs(factor), each, rel_tol=1e-3) for each in (size, 1 / size)):
-                    return axes
-    return ()
+                for each in (size, 1 / size):
+                    if math.isclose(abs(factor), each, rel_tol=max(1e-3, 2 * abs(spread))):
+                        return axes, math.copysign(each, factor)
+    return (), factor
 
 
 def _sums(report: Report, axes: tuple[str, ...]) -> Iterator[tuple[Flow, EquationPlace]]:

@@ -9,7 +9,7 @@ derivatives are taken inside of other jits, the function is called once more wit
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -26,7 +26,7 @@ from ..inputs.wrappers import is_jitted
 from ..program.avals import is_ref
 
 STEPS = {64: 1e-5, 32: 1e-2}
-"""h by the bits of a float, relative to how large the elements are."""
+"""h by the bits of the floats that are moved, or that come out, relative to how large the elements are."""
 
 MAX_LEAVES = 64
 """Arrays of one argument that are looked at one by one where their sum is wrong."""
@@ -62,7 +62,7 @@ def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], seed: in
 
 
 def _checked(function: Any, given: callables.Arguments, seed: int, bits: int) -> Gradients:
-    found = Comparison(seed, STEPS[bits])
+    found = Comparison(seed)
     leaves, tree = jax.tree.flatten(given)
     dtype = np.dtype(f"float{bits}")
     args, kwargs = jax.tree.unflatten(tree, [_wide(leaf, dtype, seed, index) for index, leaf in enumerate(leaves)])
@@ -89,8 +89,7 @@ def _explicit_mesh(leaves: list[Any]) -> AbstractContextManager[Any]:
 class Comparison:
     """Compares what `jax.vjp` gives while a function runs; `jax.grad` and `jax.value_and_grad` go through it."""
 
-    def __init__(self, seed: int, step: float) -> None:
-        self._step = step
+    def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
         self.checked: list[Derivative] = []
         self._calls = 0
@@ -139,7 +138,7 @@ class Comparison:
         def weighed(*at: Any) -> float:
             return sum(_product(out, weight) for out, weight in zip(compiled(*at), weights, strict=True))
 
-        names = _names(caller, len(primals))
+        bits, names = _bits(jax.tree.leaves(outputs)), _names(caller, len(primals))
         of, place = _name(function, caller), _place(caller)
         for number, (primal, gradient) in enumerate(zip(primals, gradients, strict=True)):
             paths = jax.tree_util.tree_flatten_with_path(primal)[0]
@@ -148,30 +147,40 @@ class Comparison:
             if not chosen or len(slopes) != len(paths):
                 continue
             groups = [chosen]
-            first = self._slope(weighed, primals, number, chosen, slopes)
+            first = self._slope(weighed, bits, primals, number, chosen, slopes)
             is_right = first is not None and abs(first[0] - first[1]) <= 1e-6 * abs(first[1])
             if not is_right and len(chosen) > 1:
                 groups = [[leaf] for leaf in chosen[:MAX_LEAVES]]
             for group in groups:
-                slope = first if group == chosen else self._slope(weighed, primals, number, group, slopes)
+                slope = first if group == chosen else self._slope(weighed, bits, primals, number, group, slopes)
                 if slope is not None:
                     path = jax.tree_util.keystr(paths[group[0]][0]) if len(group) == 1 else ""
                     self.checked.append(Derivative(of, f"{names[number]}{path}", *slope, *place))
 
     def _slope(
-        self, weighed: Callable[..., float], primals: tuple[Any, ...], number: int, chosen: list[int], slopes: list[Any]
+        self,
+        weighed: Callable[..., float],
+        bits: int,
+        primals: tuple[Any, ...],
+        number: int,
+        chosen: list[int],
+        slopes: list[Any],
     ) -> tuple[float, float, float] | None:
-        """Along a random direction of some arrays of an argument: the gradient, differences, and their spread."""
+        """Along a random direction of some arrays of an argument: the gradient, differences, and their spread.
+
+        `bits` are those of what comes out.
+        """
         leaves, tree = jax.tree.flatten(primals[number])
         directions = {leaf: self._direction(leaves[leaf]) for leaf in chosen}
         size = max(1.0, *(float(np.max(np.abs(np.asarray(leaves[leaf])), initial=0.0)) for leaf in chosen))
 
         def moved(step: float) -> float:
-            changed = [x + step * directions[n] if n in directions else x for n, x in enumerate(leaves)]
+            changed = [_moved(x, step * directions[n]) if n in directions else x for n, x in enumerate(leaves)]
             at = (*primals[:number], jax.tree.unflatten(tree, changed), *primals[number + 1 :])
             return weighed(*at)
 
-        found = [(moved(step) - moved(-step)) / (2 * step) for step in (self._step * size, 4 * self._step * size)]
+        h = STEPS.get(min(bits, _bits(leaves[leaf] for leaf in chosen)), STEPS[32]) * size
+        found = [(moved(step) - moved(-step)) / (2 * step) for step in (h, 4 * h)]
         slope = sum(_product(slopes[leaf], directions[leaf]) for leaf in chosen)
         return slope, found[0], abs(found[0] - found[1])
 
@@ -198,6 +207,17 @@ def _wide(leaf: Any, dtype: Any, seed: int, index: int) -> Any:
 def _like(leaf: Any, value: Any) -> Any:
     sharding = getattr(leaf, "sharding", None) if getattr(leaf, "committed", True) else None
     return jnp.asarray(value) if sharding is None else jax.device_put(value, sharding)
+
+
+def _bits(leaves: Iterable[Any]) -> int:
+    """The fewest that one of the floats among them has."""
+    dtypes = map(jnp.result_type, leaves)
+    return min((jnp.finfo(dtype).bits for dtype in dtypes if jnp.issubdtype(dtype, jnp.floating)), default=64)
+
+
+def _moved(leaf: Any, by: Any) -> Any:
+    """A leaf somewhere else; a number of Python's stays one, of which JAX makes what goes with other types."""
+    return float(leaf + by) if isinstance(leaf, float) else leaf + by
 
 
 def _product(one: Any, other: Any) -> float:
