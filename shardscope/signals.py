@@ -21,6 +21,10 @@ AGAIN_S = 1.0
 """Seconds after which it is raised once more, if what was interrupted has swallowed it."""
 
 
+LONGEST_S = 30.0
+"""Seconds after which this process ends, whatever it still waits for."""
+
+
 class Stopped(SystemExit):
     """A signal ends this process; asyncio keeps to itself what is no SystemExit."""
 
@@ -58,6 +62,10 @@ def stopping() -> Iterator[None]:
         signal.signal(signal.SIGCONT, signal.SIG_DFL)  # comes with SIGHUP, and the screen would begin again
         if number == signal.SIGHUP:
             _leave_terminal()
+        last = threading.Timer(LONGEST_S, os._exit, (SIGNALLED + number,))
+        last.daemon = True
+        last.start()
+        timers.append(last)
 
         def insist(alarm: int, frame: FrameType | None) -> None:
             if stopped_by(sys.exception()) is None:  # it was raised in a destructor, for example, and went nowhere
@@ -69,6 +77,7 @@ def stopping() -> Iterator[None]:
 
     # Whoever starts a command with nohup has it ignore the end of the terminal.
     before = {each: signal.getsignal(each) for each in ENDING if signal.getsignal(each) is not signal.SIG_IGN}
+    timers: list[threading.Timer] = []
     shown = sys.unraisablehook
     sys.unraisablehook = lambda failed: None if stopped_by(failed.exc_value) else shown(failed)
     try:
@@ -78,5 +87,7 @@ def stopping() -> Iterator[None]:
     finally:
         sys.unraisablehook = shown
         signal.setitimer(signal.ITIMER_REAL, 0)
+        for timer in timers:
+            timer.cancel()
         for each, handler in before.items():
             signal.signal(each, handler)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import work
 from textual.app import App
@@ -29,7 +29,7 @@ from .feed import Feed
 from .main_screen import MainScreen
 from .palette import THEMES, usual_theme, variables
 from .side_by_side import SideBySide
-from .terminal_door import PrintableFilter, guarded
+from .terminal_door import PrintableFilter, end_input, guarded
 from .trace_screen import CapturesOf, TraceScreen
 
 PRINTABLE = PrintableFilter()
@@ -90,6 +90,14 @@ class ThemedApp(App[None]):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = usual_theme(os.environ, self.available_themes)
+
+    def run(self, *arguments: Any, **options: Any) -> None:
+        """Run until the user leaves, or a signal does."""
+        try:
+            super().run(*arguments, **options)
+        finally:
+            if self._driver is not None:
+                end_input(self._driver)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [*super().get_line_filters(), PRINTABLE]

@@ -87,3 +87,9 @@ def guarded(driver: type[Driver]) -> type[Driver]:
             super().write(_SEQUENCES.sub(lambda match: match[1] or "�", data))
 
     return GuardedDriver
+
+
+def end_input(driver: Driver) -> None:
+    """End the thread that reads the keys, where an exception has kept the driver from it: Python waits for its end."""
+    if (over := getattr(driver, "exit_event", None)) is not None:
+        over.set()

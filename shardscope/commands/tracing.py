@@ -111,12 +111,21 @@ def command_of(options: argparse.Namespace) -> Sequence[str]:
 
 @contextmanager
 def folder_of(saved: str | None) -> Iterator[Path]:
-    """The folder to record into: a new one of that name, or one that is removed afterwards."""
+    """The folder to record into: a new one of that name, or one that is removed afterwards.
+
+    A new one is removed as well if the command fails before anything is recorded.
+    """
     if saved is not None:
         path = Path(saved)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise CaptureError(f"{saved} exists: --save takes the name of a new folder")
-        yield path.absolute()
+        is_new, path = not path.exists(), path.absolute()
+        try:
+            yield path
+        except BaseException:
+            if is_new and not any(path.glob(f"*/{EVENTS_FILE}")):
+                shutil.rmtree(path, ignore_errors=True)
+            raise
         return
     with Scratch() as path:
         yield path

@@ -130,3 +130,11 @@ def test_standard_output_that_takes_nothing(kept: Capture, tmp_path: Path, comma
     )
     said = f"shardscope: cannot write to standard output: {why}\n".encode() if why else b""
     assert (done.returncode, done.stderr, done.stdout) == (status, said, b"")
+
+
+@pytest.mark.parametrize("command", ["trace", "ranks"])
+def test_a_trace_of_nothing_leaves_no_folder(shardscope: Shardscope, tmp_path: Path, command: str) -> None:
+    assert shardscope(command, "--save", "new", "--", "no-such-command").returncode == 2
+    (tmp_path / "own").mkdir()
+    assert shardscope(command, "--save", "own", "--", "no-such-command").returncode == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["own"]

@@ -29,6 +29,8 @@ place.with_name("writing").rename(place)
 time.sleep(1000)
 """
 
+TEXT = "HloModule m\n\nENTRY %main (p: f32[]) -> f32[] {\n  ROOT %p = f32[] parameter(0)\n}\n"
+
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
@@ -117,8 +119,7 @@ def test_worktrees_of_others_stay(repository: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("ignored", [False, True])
 def test_a_terminal_that_is_closed(tmp_path: Path, ignored: bool) -> None:
     """The screen ends, whether the end of the terminal is signalled or only seen."""
-    text = "HloModule m\n\nENTRY %main (p: f32[]) -> f32[] {\n  ROOT %p = f32[] parameter(0)\n}\n"
-    (tmp_path / "text.hlo").write_text(text)
+    (tmp_path / "text.hlo").write_text(TEXT)
     child, terminal = pty.fork()
     if child == 0:
         signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
@@ -130,3 +131,57 @@ def test_a_terminal_that_is_closed(tmp_path: Path, ignored: bool) -> None:
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == (143 if ignored else 129)
     assert [path.name for path in tmp_path.iterdir()] == ["text.hlo"]
+
+
+HANGING = """
+import threading, shardscope.signals
+shardscope.signals.LONGEST_S = 0.1
+with shardscope.signals.stopping():
+    try:
+        print(flush=True)
+        threading.Event().wait()
+    finally:
+        threading.Event().wait()
+"""
+
+
+def test_what_never_ends_is_ended() -> None:
+    child = subprocess.Popen([sys.executable, "-c", HANGING], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.read(1)
+    child.terminate()
+    assert child.wait(60) == 143
+    child.stdout.close()
+
+
+INTERRUPTED = """
+import signal, sys
+from textual.drivers.linux_driver import LinuxDriver
+from shardscope.cli import main
+def disable_input(driver):
+    signal.raise_signal(signal.SIGTERM)
+LinuxDriver.disable_input = disable_input
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # a program is executed in the place of the fork
+def test_a_signal_while_the_screen_ends(tmp_path: Path) -> None:
+    """The thread that reads the keys ends even so."""
+    (tmp_path / "text.hlo").write_text(
+        "HloModule m\n\nENTRY %main (p: f32[]) -> f32[] {\n  ROOT %p = f32[] parameter(0)\n}\n"
+    )
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ |= {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40", "TMPDIR": str(tmp_path)}
+        os.execv(sys.executable, [sys.executable, "-c", INTERRUPTED, "open", str(tmp_path / "text.hlo")])
+    shown = b""
+    while b"parameter" not in shown:
+        shown += os.read(terminal, 1 << 16)
+    os.kill(child, signal.SIGTERM)
+    with suppress(OSError):  # it is closed by the end of all that have it
+        while os.read(terminal, 1 << 16):
+            pass
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 143
+    os.close(terminal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import traceback
@@ -37,6 +38,13 @@ FAST: dict[str, Sequence[str]] = {
     "diff -o": ("diff", "kept.shardscope", "timed.shardscope", "--format", "markdown", "-o", "out"),
     "rules": ("rules",),
     "samples": ("samples",),
+    "open sarif": ("open", "kept.shardscope", "--format", "sarif", "-o", "out"),
+    "open github": ("open", "kept.shardscope", "--format", "github"),
+    "open folder": ("open", "dump", "--format", "json"),
+    "open trace": ("open", "traced", "--format", "json"),
+    "open archive": ("open", "dump.zip"),
+    "explain rule": ("explain", "SS01"),
+    "diff html": ("diff", "kept.shardscope", "timed.shardscope", "--format", "html", "-o", "out"),
 }
 SLOW: dict[str, Sequence[str]] = {
     "run": ("run", "script.py:fn", "--save", "saved", "--format", "json"),
@@ -45,13 +53,21 @@ SLOW: dict[str, Sequence[str]] = {
     "trace": ("trace", "--devices", "4", "script.py"),
     "trace --save": ("trace", "--save", "saved", "--match", "fn", "--format", "json", "--devices", "4", "script.py"),
     "check script": ("check", "script.py:fn", "--budget", "all-reduce: none"),
+    "run --passes": ("run", "script.py:fn", "--passes", "--save", "saved", "--format", "json"),
+    "run html": ("run", "script.py:fn", "--format", "html", "-o", "out"),
+    "run targets": ("run", "script.py:fn", "--target", "cpu:4", "--target", "cpu:8", "--no-live"),
+    "trace several": ("trace", "--processes", "2", "--devices", "4", "script.py"),
     "run --verify": ("run", "missing_reduce_scatter:faulty", "--no-live", "--verify"),
     "targets": ("targets",),
+    "ranks --save": ("ranks", "--save", "saved", "--format", "json", "--processes", "2", "--devices", "4", "script.py"),
     "ranks": ("ranks", "--processes", "2", "--devices", "4", "script.py"),
 }
 ENDLESS: dict[str, Sequence[str]] = {
     "run --watch": ("run", "script.py:fn", "--watch", "--format", "tui"),
     "open screen": ("open", "kept.shardscope", "--format", "tui"),
+    "diff screen": ("diff", "kept.shardscope", "timed.shardscope", "--format", "tui"),
+    "trace screen": ("trace", "--devices", "4", "--format", "tui", "script.py"),
+    "run screen": ("run", "script.py:fn", "--format", "tui"),
     "serve": ("serve", "open", "kept.shardscope"),
 }
 """What ends by a signal alone, on a terminal."""
@@ -69,6 +85,7 @@ def prepare(folder: Path) -> None:
         ("run", "psum", "--no-live", "--save", "kept.shardscope", "-o", "report"),
         ("run", "psum", "--no-live", *target, "--save", "timed.shardscope", "-o", "report"),
         ("check", "kept.shardscope", "--golden", "golden.json", "--update"),
+        ("trace", "--save", "traced", "--devices", "4", "-o", "report", "script.py"),
     ):
         whole = [sys.executable, "-m", "shardscope", *command]
         subprocess.run(whole, cwd=folder, check=True, capture_output=True)
@@ -77,6 +94,9 @@ def prepare(folder: Path) -> None:
     found = load(str(folder / "kept.shardscope")).stage("hlo")
     assert found is not None
     (folder / "text.hlo").write_bytes(found.source.data)
+    (folder / "dump").mkdir()
+    (folder / "dump" / "module_0001.jit_fn.cpu_after_optimizations.txt").write_bytes(found.source.data)
+    shutil.make_archive(str(folder / "dump"), "zip", folder, "dump")
 
 
 def import_what_it_needs(folder: Path, command: Sequence[str]) -> None:
