@@ -21,9 +21,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shardscope.inspector.capture.guarding import MARK
+
 SERVER = Path(__file__).with_name("server.py").read_text()
 
-LATE = ("XLA_FLAGS", "PYTEST_CURRENT_TEST", "SHARDSCOPE_GUARDED")
+LATE = ("XLA_FLAGS", "PYTEST_CURRENT_TEST", MARK)
 """Variables that importing JAX does not read: all others are those that a server was started with."""
 
 SERVERS = 3
@@ -170,7 +172,8 @@ class Warmth:
         with self._lock:
             self._requests[key] += 1
             if key not in self._servers and self._requests[key] > 2:
-                self._servers[key] = Server(self._load, args[3], env)
+                own = {name: value for name, value in env.items() if name != MARK}  # no capture's end is the server's
+                self._servers[key] = Server(self._load, args[3], own)
                 if len(self._servers) > SERVERS:
                     unused = next(iter(self._servers))
                     self._servers.pop(unused).close()
