@@ -92,7 +92,10 @@ def names_in_order(text):
 
 
 def names_in_hlo(text):
-    from jaxlib import _hlo
+    try:
+        from jaxlib import _hlo
+    except ImportError:  # before JAX 0.9 it is part of the other
+        from jaxlib import _jax as _hlo
 
     names = {match[1]: match[2] for match in OP_NAME.finditer(text)}
     dims = {match[1]: [int(size) for size in match[2].split(",") if size] for match in ARRAY.finditer(text)}

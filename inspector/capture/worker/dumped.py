@@ -8,7 +8,7 @@ says how. Shardings are XLA's, whatever ours are: no record is kept of an operat
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
@@ -26,6 +26,15 @@ SHARDINGS = ("sdy.sharding", "sharding", "in_shardings", "out_shardings")
 NAMELESS = re.compile(r"^ *(?:ROOT )?%?(?P<name>[\w.-]+) = (?!.*\bop_name=\")", re.MULTILINE)
 """Instructions that XLA made: their own names would pass for those of operations."""
 
+Located = tuple[Any, ir.Location]
+"""An operation, or an argument of a block, and its location."""
+
+SETS_LOCATIONS = getattr(ir.Operation.location, "fset", None) is not None
+"""Whether a location of an operation can be set; in JAX 0.7, it can be in the text alone."""
+
+PARSED = re.compile(r'loc\("-":\d+:\d+\)')
+"""The location that the parser gives to what has none."""
+
 
 class Dump(NamedTuple):
     """The HLO that Shardy is given, and the module in front of propagation and after it."""
@@ -38,8 +47,8 @@ class Dump(NamedTuple):
 def with_records(dump: Dump, stablehlo: ir.Module, wish: str, propagate: Callable[[ir.Module, str], None]) -> ir.Module:
     """XLA's module after propagation, with locations, and with the records of a propagation of the one before it."""
     module = ir.Module.parse(dump.after)
-    _add_locations(module, dump.hlo.decode())
-    _add_names(module, stablehlo)
+    locations = [*_sources(module, dump.hlo.decode()), *_names(module, stablehlo)]
+    module = _located(module, locations)
     if wish:
         again = ir.Module.parse(dump.before)
         propagate(again, wish)
@@ -47,18 +56,31 @@ def with_records(dump: Dump, stablehlo: ir.Module, wish: str, propagate: Callabl
     return module
 
 
-def _add_locations(module: ir.Module, hlo: str) -> None:
+def _sources(module: ir.Module, hlo: str) -> Iterator[Located]:
+    """The operations with their locations in the HLO; blocks have arguments without any."""
     unknown = ir.Location.unknown()
     nameless = {f'loc("{match["name"]}")' for match in NAMELESS.finditer(hlo)}
     earlier = ir.Module.parse(_stablehlo_of(hlo))  # its operations live as long as it does
     found = located.sources(module, earlier)
     for operation in modules.find(module.operation, lambda _: True):
         source = found.get(operation)
-        location = unknown if source is None else source.location
-        operation.location = unknown if str(location) in nameless else location
+        yield operation, unknown if source is None or str(source.location) in nameless else source.location
         for block in (block for region in operation.regions for block in region.blocks):
-            for argument in block.arguments:
-                argument.set_location(unknown)
+            yield from ((argument, unknown) for argument in block.arguments)
+
+
+def _located(module: ir.Module, locations: Sequence[Located]) -> ir.Module:
+    """The module with these locations, of which the last counts."""
+    if SETS_LOCATIONS:
+        for value, location in locations:
+            if isinstance(value, ir.BlockArgument):
+                value.set_location(location)
+            else:
+                value.location = location
+        return module
+    texts = {str(value.location): str(location) for value, location in locations}
+    text = module.operation.get_asm(enable_debug_info=True)
+    return ir.Module.parse(PARSED.sub(lambda match: texts.get(match[0], match[0]), text))
 
 
 def _stablehlo_of(hlo: str) -> bytes:
@@ -73,13 +95,12 @@ def _stablehlo_of(hlo: str) -> bytes:
     return converted
 
 
-def _add_names(module: ir.Module, stablehlo: ir.Module) -> None:
-    """Let arguments and results have the names that JAX gives them."""
+def _names(module: ir.Module, stablehlo: ir.Module) -> Iterator[Located]:
+    """The arguments with the names that JAX gives them. Results get theirs as attributes."""
     main, named = modules.main_of(module), modules.main_of(stablehlo)
     arguments, known = (list(each.regions[0].blocks[0].arguments) for each in (main, named))
     if len(arguments) == len(known):
-        for argument, other in zip(arguments, known, strict=True):
-            argument.set_location(other.location)
+        yield from ((argument, other.location) for argument, other in zip(arguments, known, strict=True))
     own, given = (_attributes(each, "res_attrs") for each in (main, named))
     results = len(ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).results)
     if len(given) == results:
