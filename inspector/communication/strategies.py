@@ -119,6 +119,7 @@ class _Judge:
         self._directions_of: dict[Instruction, frozenset[Pass]] = {}
         # What was found out about what a collective takes ends the walks of those that take what is made of it.
         self._is_product: dict[Instruction, bool] = {}
+        self._reduced: dict[Instruction, frozenset[bool]] = {}
         self._computed: set[Instruction] = set()
         self.permutes: dict[tuple[object, ...], set[Instruction]] = {}
         for each in listed:
@@ -152,17 +153,20 @@ class _Judge:
     def is_reduction(self, collective: Collective) -> bool:
         """Whether it reduces what the program's reductions leave, as of norms and softmax: no products."""
         instruction = self.flow.module.instruction(collective.computation, collective.name)
-        made = (
-            []
-            if instruction is None
-            else [
-                source.instruction
-                for operand in self.flow.operands(instruction)
-                for source in self.flow.sources(operand)
-                if source.kind in MADE
-            ]
-        )
-        return bool(made) and all(REDUCTIONS.issuperset(last_components(each.op_name or "")) for each in made)
+        operands = [] if instruction is None else self.flow.operands(instruction)
+        return frozenset[bool]().union(*map(self._are_reductions, operands)) == {True}
+
+    def _are_reductions(self, operand: Place) -> frozenset[bool]:
+        """Of the operations that a value is made of, whether they are reductions."""
+        known = self._reduced.get(operand.instruction)
+        if known is None:
+            found = set[bool]()
+            for source in self.flow.sources(operand, self._reduced):
+                if source.kind in MADE:
+                    found.add(REDUCTIONS.issuperset(last_components(source.instruction.op_name or "")))
+                found |= self._reduced.get(source.instruction, set())
+            known = self._reduced[operand.instruction] = frozenset(found)
+        return known
 
     def _of_a_sum(self, collective: Collective, instruction: Instruction) -> Purpose:
         """The strategy of most of the bytes that are summed, where several sums were combined."""

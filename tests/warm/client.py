@@ -52,7 +52,8 @@ class Server:
                 stderr=subprocess.PIPE,
                 pass_fds=(its.fileno(),),
                 start_new_session=True,
-                env=dict(environment),
+                # It serves others, too, when the guardian of the capture that it is started for ends what has its mark.
+                env={name: value for name, value in environment.items() if name != "SHARDSCOPE_GUARDED"},
                 cwd="/",
             )
         ours.settimeout(IDLE_WAIT_S)
