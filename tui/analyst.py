@@ -8,18 +8,20 @@ of one kind that have come meanwhile only the last is answered.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from textual.message import Message
 
-from ..inspector.diff.passes import pass_changes
 from ..inspector.findings.policy import Policy
 from ..inspector.ir.program import Program, SourceFile
 from ..inspector.pipeline import first_look, inspect
+from ..inspector.render.table import Table
 from ..inspector.report import Collective, Report
 from ..inspector.selection.selection import Place, Selection, StagePlace, collectives_in, linked
+from ..parsers.garbage import keep_what_is_there
 from ..parsers.source import Source
+from .tab_tables import tab_tables
 
 LARGE = 8 << 20
 """Bytes of text of which a report takes seconds."""
@@ -50,10 +52,11 @@ class Analyst:
 
     @dataclass
     class Reported(Message):
-        """A report is ready; one that is not `whole` is a first look."""
+        """A report is ready, with its tables; one that is not `whole` is a first look, and has none."""
 
         report: Report
         whole: bool = True
+        tables: Mapping[str, Table] = field(default_factory=dict)
 
     @dataclass
     class Viewed(Message):
@@ -101,7 +104,7 @@ class Analyst:
 
     def report(self, program: Program) -> None:
         """Ask for the report on a program."""
-        rest = self.Asked("rest", lambda: self.Reported(_report_on(program, self._policy)), self._post)
+        rest = self.Asked("rest", lambda: self._reported(inspect(program, self._policy)), self._post)
         with self._awake:
             self._waiting.pop("rest", None)
             if _is_large(program):
@@ -150,19 +153,19 @@ class Analyst:
                 threading.Thread(target=self._better, args=(self._improve, answer.report), daemon=True).start()
                 self._improve = None
 
+    def _reported(self, report: Report) -> Reported:
+        tables = tab_tables(report)
+        if _is_large(report.program) and _is_over(report):
+            keep_what_is_there()  # a walk through all of it would stop the keys for half a second, at any time
+        return self.Reported(report, tables=tables)
+
     def _better(self, improve: Callable[[Report], Report], report: Report) -> None:
         try:
-            answer: Message = self.Reported(improve(report))
+            answer: Message = self._reported(improve(report))
         except Exception as error:
             answer = self.Broke(f"{type(error).__name__}: {error}")
         if not self._over:
             self._post(answer)
-
-
-def _report_on(program: Program, policy: Policy) -> Report:
-    """The report, with what its tables derive of the program in the time of this thread."""
-    pass_changes(program)
-    return inspect(program, policy)
 
 
 def _turn(kind: str) -> int:

@@ -184,7 +184,7 @@ class ShardscopeApp(ThemedApp):
         """Show what differs between the first target and the one that is shown, else the second."""
         self._diff(self.feeds[0].latest, self.feeds[self._shown or 1].latest)
 
-    @work(thread=True, exclusive=True)
+    @work(thread=True, exclusive=True, description="comparing targets")
     def _diff(self, before: Program, after: Program) -> None:
         try:
             found = diff(inspect(before, self._policy), inspect(after, self._policy))

@@ -69,7 +69,7 @@ class CollectivesPane(Vertical):
         number = self.table.cursor
         if not self._rows:
             return
-        while number and self.table.rows[number].cells[0].plain == FOLLOWS:
+        while number and self.table.rows[number].texts[0] == FOLLOWS:
             number -= 1
         key = self.table.rows[number].key
         if isinstance(key, tuple):

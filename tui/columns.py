@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from rich.cells import cell_len
 from textual.content import Content
 
 from ..inspector.render.table import Column
@@ -62,11 +63,11 @@ class Grid:
         return cell.pad_left(blank) if self.columns[index].align == "right" else cell.pad_right(blank)
 
 
-def grid_of(columns: Sequence[Column], rows: Iterable[Sequence[Content]]) -> Grid:
+def grid_of(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Grid:
     """The grid in which the widest cell of each column has room."""
     widths = [len(column.title + SORTED if column.title else "") for column in columns]
     for row in rows:
-        widths = [max(width, cell.cell_length) for width, cell in zip(widths, row, strict=True)]
+        widths = [max(width, cell_len(text)) for width, text in zip(widths, row, strict=True)]
     return Grid(tuple(columns), tuple(widths))
 
 

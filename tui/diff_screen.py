@@ -18,14 +18,14 @@ from ..inspector.diff.headline import headline
 from ..inspector.diff.node_matching import Facing
 from ..inspector.diff.surroundings import around
 from ..inspector.ir.languages import LANGUAGES
-from ..inspector.render.table import Column, Table
+from ..inspector.render.table import Column, Table, plain_text
 from ..inspector.render.tables.comparison import screen_tables
 from ..inspector.units import plural
 from .help import Help
 from .highlight import of_dialect
-from .painted import columns_of, content, data
+from .painted import Row, columns_of, data
 from .prompt import Prompt, PromptedScreen
-from .row_table import Row, RowTable
+from .row_table import RowTable
 from .search import Searchable
 from .text_view import TextView
 
@@ -44,16 +44,16 @@ def diff_rows(found: Diff) -> Iterator[Row]:
     numbers = {id(change): number for number, change in enumerate(found.changes)}
     for row in communication.rows:
         first = next(iter(row.value)) if isinstance(row.value, tuple) else None
-        yield Row(numbers[id(first)], tuple(content(cell, {}) for cell in row.cells))
+        yield Row(numbers[id(first)], row.cells)
     for table in others:
         yield from _two_cells(table, len(communication.columns))
 
 
 def _two_cells(table: Table, columns: int) -> Iterator[Row]:
     for row in table.rows:
-        what, text = (content(cell, {}) for cell in row.cells)
+        what, text = row.cells
         cells = {WHAT: what, TEXT: text}
-        yield Row(what.plain, tuple(cells.get(column, Content("")) for column in range(columns)))
+        yield Row(plain_text(what), tuple(cells.get(column, "") for column in range(columns)))
 
 
 SIDES = ("before", "after")
@@ -149,7 +149,7 @@ class DiffScreen(PromptedScreen):
         if isinstance(event.key, int):
             self._look(self._found.changes[event.key])
 
-    @work(thread=True, exclusive=True)
+    @work(thread=True, exclusive=True, description="looking around a change")
     def _look(self, change: Change) -> None:
         worker = get_current_worker()
         facings = around(self._found, change)

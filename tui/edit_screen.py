@@ -95,7 +95,7 @@ class EditScreen(PromptedScreen):
             self._run_before = self.report
         return True
 
-    @work(thread=True, exclusive=True, group="compare")
+    @work(thread=True, exclusive=True, group="compare", description="comparing")
     def tell_what_changed(self, after: Report) -> None:
         """Say in a line what differs from the run before."""
         before = self._run_before
@@ -115,7 +115,7 @@ class EditScreen(PromptedScreen):
         else:
             self.notify("There is no other run to compare with: r captures again." if self._edit_loop else NO_REQUEST)
 
-    @work(thread=True, exclusive=True, group="compare")
+    @work(thread=True, exclusive=True, group="compare", description="comparing")
     def _compare(self, before: Report, after: Report) -> None:
         self.app.call_from_thread(self.app.push_screen, DiffScreen(diff(before, after)))
 
@@ -175,7 +175,7 @@ class EditScreen(PromptedScreen):
         self.notify(f"Capturing with the fix of {finding.rule} in a copy of the source …")
         self._apply_in_copy(self._edit_loop, report, finding)
 
-    @work(thread=True, exclusive=True, group="apply")
+    @work(thread=True, exclusive=True, group="apply", description="applying a fix")
     def _apply_in_copy(self, loop: EditLoop, report: Report, finding: Finding) -> None:
         try:
             found: Diff = loop.with_fix(report, finding, self._policy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from textual import on
@@ -16,6 +16,7 @@ from textual.widgets import Footer
 from ..inspector.capture.model import Capture
 from ..inspector.diff.passes import PassChange
 from ..inspector.findings.policy import EVERYTHING, Policy
+from ..inspector.render.table import Table
 from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, Report, ShardedValue
 from ..inspector.selection.selection import Place, ProbePlace, SourceLine, StagePlace
 from .analyst import Analyst, View
@@ -55,6 +56,7 @@ class MainScreen(NavigationScreen):
     ]
 
     waiting: reactive[str] = reactive(waiting_for(Capture(), None))
+    tables: reactive[Mapping[str, Table]] = reactive({})
 
     def __init__(
         self,
@@ -75,7 +77,11 @@ class MainScreen(NavigationScreen):
         yield TabStrip(id="tabs")
         with Container(id="upper"):
             yield TablesPane().data_bind(
-                MainScreen.capture, MainScreen.waiting, report=EditScreen.report, linked=EditScreen.linked
+                MainScreen.capture,
+                MainScreen.waiting,
+                MainScreen.tables,
+                report=EditScreen.report,
+                linked=EditScreen.linked,
             )
             yield InspectPane().data_bind(
                 MainScreen.waiting,
@@ -126,6 +132,8 @@ class MainScreen(NavigationScreen):
         if event.whole:
             self._reported = event.report.capture
         self.report = merged(self.report, event.report, whole=event.whole)
+        if event.whole:
+            self.tables = event.tables
         self.settle()
         if event.whole:
             self.tell_what_changed(self.report)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from textual.content import Content
 
 from ..inspector.render.printable import printable
-from ..inspector.render.table import Cell, Column, Piece, Role, Table, amount_in, pieces
+from ..inspector.render.table import Cell, Column, Piece, Role, Table, amount_in, pieces, plain_text
 from ..inspector.render.tables.findings import ROLES
 from ..inspector.report import Severity
 from ..parsers.sharding_syntax.mesh import AxisRef
 from .palette import axis_hue
-from .row_table import Row
 
 LABEL = 9
 """Columns of the label of a fact."""
@@ -71,15 +71,35 @@ def columns_of(table: Table) -> tuple[Column, ...]:
     return tuple(column for column in table.columns if column.where != "documents")
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: `key` says what it is about. It is painted when it is drawn: of a long table few rows ever are."""
+
+    key: Hashable
+    given: tuple[Cell, ...]
+    hues: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What the cells say."""
+        return tuple(map(_text, self.given))
+
+    @property
+    def cells(self) -> tuple[Content, ...]:
+        """The cells in colours."""
+        return tuple(content(cell, self.hues) for cell in self.given)
+
+    def order(self, column: int) -> tuple[int, float, str]:
+        """Its place among others: the largest number first, then texts, then empty cells."""
+        amount, text = amount_in(self.given[column]), _text(self.given[column]).strip().lower()
+        return (0, -amount, text) if amount is not None else (1 if text else 2, 0.0, text)
+
+
 def rows_of(table: Table, hues: Mapping[str, str], keys: Sequence[Hashable] | None = None) -> list[Row]:
     """All rows, each by its key; by its number where none are given."""
     shown = [number for number, column in enumerate(table.columns) if column.where != "documents"]
     return [
-        Row(
-            key,
-            tuple(content(row.cells[column], hues) for column in shown),
-            tuple(amount_in(row.cells[column]) for column in shown),
-        )
+        Row(key, tuple(row.cells[column] for column in shown), hues)
         for key, row in zip(range(len(table.rows)) if keys is None else keys, table.rows, strict=True)
     ]
 
@@ -87,6 +107,10 @@ def rows_of(table: Table, hues: Mapping[str, str], keys: Sequence[Hashable] | No
 def content(cell: Cell, hues: Mapping[str, str]) -> Content:
     """A cell in colours, on one line."""
     return Content("").join(_painted(piece, hues) for piece in pieces(cell))
+
+
+def _text(cell: Cell) -> str:
+    return printable(plain_text(cell).replace("\n", " "))
 
 
 def _painted(piece: Piece, hues: Mapping[str, str]) -> Content:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
@@ -16,27 +15,13 @@ from textual.strip import Strip
 from ..inspector.render.table import Column
 from .columns import SORTED, Grid, grid_of
 from .cursor_view import EntryView
+from .painted import Row
 
 MEASURED = 2000
 """Rows that decide how wide the columns are."""
 
 SIGNS = 2
 """Columns to the left of a row, for the cursor and for what is linked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row: `key` says what it is about, `amounts` what numbers its cells stand for, by which it is sorted."""
-
-    key: Hashable
-    cells: tuple[Content, ...]
-    amounts: tuple[float | None, ...] = ()
-
-    def order(self, column: int) -> tuple[int, float, str]:
-        """Its place among others: the largest number first, then texts, then empty cells."""
-        amount = self.amounts[column] if self.amounts else None
-        text = self.cells[column].plain.strip().lower()
-        return (0, -amount, text) if amount is not None else (1 if text else 2, 0.0, text)
 
 
 class RowTable(EntryView):
@@ -63,7 +48,7 @@ class RowTable(EntryView):
         self._given = tuple(rows)
         if self.sorted_by is not None and self.sorted_by >= len(self.columns):
             self.sorted_by = None
-        self._grid = grid_of(self.columns, (row.cells for row in self._given[:MEASURED]))
+        self._grid = grid_of(self.columns, (row.texts for row in self._given[:MEASURED]))
         self._arrange()
 
     def _arrange(self) -> None:
@@ -99,7 +84,7 @@ class RowTable(EntryView):
                 return
 
     def find(self, needle: str) -> tuple[int, ...]:
-        texts = (" ".join(cell.plain for cell in row.cells).lower() for row in self.rows)
+        texts = (" ".join(row.texts).lower() for row in self.rows)
         return tuple(number for number, text in enumerate(texts) if needle.lower() in text)
 
     def sort(self, column: int | None) -> None:

@@ -22,8 +22,8 @@ from ..inspector.render.table import Cell
 from ..inspector.render.table import Row as CellRow
 from ..inspector.render.tables.comparison import collectives_by_cause
 from ..inspector.units import format_bytes, format_seconds, plural
-from .painted import content, data
-from .row_table import Row, RowTable
+from .painted import Row, data
+from .row_table import RowTable
 
 
 class SideBySide(ModalScreen[None]):
@@ -91,7 +91,7 @@ def _rows(number: int, row: CellRow) -> Iterator[Row]:
     """One row for each line of the cells."""
     lines = zip_longest(*(_lines(cell) for cell in row.cells), fillvalue="")
     for line, cells in enumerate(lines):
-        yield Row((number, line), tuple(content(cell, {}) for cell in cells))
+        yield Row((number, line), cells)
 
 
 def _lines(cell: Cell) -> Sequence[Cell]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -16,7 +17,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from ..inspector.capture.model import Capture
 from ..inspector.ir.program import Program
-from ..inspector.render.tables import TABLES
+from ..inspector.render.table import Table
 from ..inspector.report import Report
 from ..inspector.selection.selection import Selection
 from ..parsers.source import Source
@@ -29,25 +30,18 @@ from .palette import axis_hues
 from .row_table import RowTable
 from .shardings_pane import ShardingsPane
 from .tab_strip import Tab
+from .tab_tables import EMPTY, OWN, tab_tables
 from .text_view import TextView
-
-NOTHING = Report(Program(Capture()))
 
 HEADED = ("live", "timeline", "passes")
 """The tables under their heading."""
 
-PANES = ("collectives", "shardings", *HEADED)
+PANES = (*OWN, *HEADED)
 """The tables that have more than rows."""
-
-ON_SCREEN = {
-    table.id: (make, table)
-    for make, table in sorted(((make, make(NOTHING)) for make in TABLES), key=lambda each: each[1].key)
-    if table.key
-}
 
 TABS = {
     "overview": ("Overview", "1"),
-    **{name: (table.title, table.key) for name, (_, table) in ON_SCREEN.items()},
+    **{name: (table.title, table.key) for name, table in EMPTY.items()},
     "log": ("Log", "0"),
 }
 """What the tabs are called, and the keys that choose them: a digit, or a letter for what few programs have."""
@@ -60,6 +54,8 @@ class TablesPane(Vertical):
 
     capture: reactive[Capture] = reactive(Capture())
     report: reactive[Report | None] = reactive(None)
+    tables: reactive[Mapping[str, Table]] = reactive({})
+    """Those of a report, as they were made in the time of another thread."""
     waiting: reactive[str] = reactive("")
     """What is going on, of which more may come; until it is over, nothing is said not to be there."""
     linked: reactive[Selection | None] = reactive(None)
@@ -75,7 +71,7 @@ class TablesPane(Vertical):
 
     def __init__(self) -> None:
         super().__init__()
-        self._tables = {name: table for name, (_, table) in ON_SCREEN.items()}
+        self._tables = dict(EMPTY)
 
     def compose(self) -> ComposeResult:
         with ContentSwitcher(initial="overview"):
@@ -86,7 +82,7 @@ class TablesPane(Vertical):
                 with Vertical(id=name, classes="headed"):
                     yield Static(id=f"{name}-summary", classes="summary")
                     yield RowTable((), id=f"{name}-table")
-            for name in ON_SCREEN:
+            for name in EMPTY:
                 if name not in PANES:
                     yield RowTable((), id=name)
             yield TextView(id="log")
@@ -115,34 +111,34 @@ class TablesPane(Vertical):
         self._row_table(name).go_to_key([n for n, row in enumerate(table.rows) if table.selection(row.value) == what])
 
     def watch_capture(self, before: Capture, capture: Capture) -> None:
-        self._show_tables(early=True)
+        self._show_tables(tab_tables(self._latest, early=True))
         if (capture.stdout, capture.stderr) != (before.stdout, before.stderr):
             parts = [f"{name}\n{text.rstrip()}\n" for name, text in self._printed(capture) if text.strip()]
             self.query_one("#log", TextView).show(Source("log", "\n".join(parts).encode("utf-8", "replace")))
         self._count()
 
-    def watch_report(self, report: Report | None) -> None:
-        if report is not None:
-            self._show_tables(early=False)
+    def watch_tables(self, tables: Mapping[str, Table]) -> None:
+        """Show them; what needs no analysis is shown of the capture already, if that has grown meanwhile."""
+        if self.report is not None:
+            is_latest = self.report.capture is self.capture
+            self._show_tables({name: table for name, table in tables.items() if is_latest or not table.early})
         self._count()
 
     def watch_waiting(self) -> None:
         """Say why tables have no rows; not while some may still come."""
         for name, table in self._tables.items():
-            if name not in ("collectives", "shardings"):
+            if name not in OWN:
                 self._row_table(name).nothing = f"{self.waiting} …" if self.waiting else table.empty_text
 
-    def _show_tables(self, *, early: bool) -> None:
-        """Fill the tables of what is known; only the early ones while the capture is not analysed."""
-        report = self._latest
-        for name, (make, table) in ON_SCREEN.items():
-            if name not in ("collectives", "shardings") and (table.early or not early):
-                self._tables[name] = shown = make(report)
-                rows = self._row_table(name)
-                rows.columns = columns_of(shown)
-                rows.show(rows_of(shown, axis_hues(report.meshes)))
-        for name in HEADED:
-            self.query_one(f"#{name}-summary", Static).update(Content(self._tables[name].heading))
+    def _show_tables(self, tables: Mapping[str, Table]) -> None:
+        hues = axis_hues(() if self.report is None else self.report.meshes)
+        for name, table in tables.items():
+            self._tables[name] = table
+            rows = self._row_table(name)
+            rows.columns = columns_of(table)
+            rows.show(rows_of(table, hues))
+            if name in HEADED:
+                self.query_one(f"#{name}-summary", Static).update(Content(table.heading))
         self.watch_waiting()
 
     @property

@@ -9,11 +9,13 @@ from dataclasses import replace
 import pytest
 from shardscope.inspector.capture.file import load
 from shardscope.inspector.capture.model import Capture, Progress
+from shardscope.inspector.diff import passes
+from shardscope.inspector.ir.program import Program
 from shardscope.tui import analyst
 from shardscope.tui.arrivals import analysed
 
 from .conftest import Opened
-from .test_looks import KEPT
+from .test_looks import KEPT, kept, with_everything
 
 pytestmark = pytest.mark.once
 
@@ -81,3 +83,19 @@ async def test_nothing_is_denied_before_it_is_known(
         await driver.until(lambda: "requested shardings hold" in driver.text)
     # What was known once is never taken back.
     assert list(map(bool, counts)) == [False, False, True, True, True]
+
+
+async def test_keys_wait_for_no_table(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables that take long are made in the analyst's thread, also those shown before the report."""
+    monkeypatch.setattr(analyst, "LARGE", 0)
+    compared, on_the_screens = passes.pass_changes, []
+
+    def noted(program: Program) -> tuple[passes.PassChange, ...]:
+        on_the_screens.append(threading.current_thread() is threading.main_thread())
+        return compared(program)
+
+    monkeypatch.setattr(passes, "pass_changes", noted)
+    async with opened(with_everything(kept()), size=(120, 40)) as driver:
+        await driver.ready()
+        assert on_the_screens
+        assert not any(on_the_screens)
