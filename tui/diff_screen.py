@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from ..inspector.diff.diff import Change, Diff
@@ -23,6 +23,7 @@ from ..inspector.render.tables.comparison import screen_tables
 from ..inspector.units import plural
 from .help import Help
 from .highlight import of_dialect
+from .key_footer import KeyFooter
 from .painted import Row, columns_of, data
 from .prompt import Prompt, PromptedScreen
 from .row_table import RowTable
@@ -106,7 +107,7 @@ class DiffScreen(PromptedScreen):
             yield Static(self._summary(), classes="summary")
             yield RowTable(diff_columns(self._found), id="diff-table")
         yield Prompt()
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         for side, outline in zip(SIDES, (self._found.before, self._found.after), strict=True):

@@ -11,7 +11,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.reactive import reactive
 from textual.widget import Widget
-from textual.widgets import Footer
 
 from ..inspector.capture.model import Capture
 from ..inspector.diff.passes import PassChange
@@ -27,6 +26,7 @@ from .edit_screen import EditScreen
 from .entry_details import Selected
 from .feed import Feed
 from .inspect_pane import InspectPane
+from .key_footer import KeyFooter
 from .navigation import NavigationScreen
 from .overview_pane import OverviewPane
 from .palette import axis_hues
@@ -93,7 +93,7 @@ class MainScreen(NavigationScreen):
             yield SourcePane()
             yield StagePane().data_bind(MainScreen.capture, MainScreen.stage, linked=EditScreen.linked)
         yield Prompt()
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         self._analyst.start()

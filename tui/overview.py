@@ -18,7 +18,7 @@ from ..inspector.render.tables.findings import matters
 from ..inspector.report import Finding, Report, StrategyTotal
 from .columns import grid_of
 from .entry_details import Selected
-from .painted import columns_of, content, data, folded, title
+from .painted import columns_of, content, data, folded, rows_of, title
 from .palette import axis_hues
 
 INDENT = 2
@@ -89,12 +89,12 @@ def _communication(report: Report, waiting: str, width: int) -> Iterator[Part]:
         return
     yield _heading(table.heading)
     columns = columns_of(table)
-    rows = [tuple(content(cell, hues) for cell in row.cells) for row in table.rows]
-    grid = grid_of(columns, rows)
+    rows = rows_of(table, hues)
+    grid = grid_of(columns, [row.texts for row in rows])
     head = [Content.styled(column.title, "$aside") for column in columns]
     yield Part((_moved(grid.line(head, width - INDENT)),))
-    for row, cells in zip(table.rows, rows, strict=True):
-        yield Part((_moved(grid.line(cells, width - INDENT)),), _largest(row.value))
+    for row, drawn in zip(table.rows, rows, strict=True):
+        yield Part((_moved(grid.line(drawn.cells, width - INDENT)),), _largest(row.value))
 
 
 def _in_full(table: Table, report: Report, width: int) -> Iterator[Part]:

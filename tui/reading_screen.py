@@ -10,11 +10,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from ..inspector.findings.fixes.apply import diff_of
 from ..inspector.report import Finding, Report
 from .entry_details import entry_details
+from .key_footer import KeyFooter
 from .painted import data
 
 MAX_WIDTH = 120
@@ -48,7 +49,7 @@ class ReadingScreen(Screen[str]):
         yield Static(id="reading-title", classes="pane-title")
         with VerticalScroll(id="reading"):
             yield Static(id="reading-text")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         self._draw()

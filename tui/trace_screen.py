@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from ..inspector.capture.model import Capture
 from ..inspector.findings.policy import EVERYTHING, Policy
@@ -20,6 +20,7 @@ from ..inspector.render.text.trace import headline
 from ..inspector.traces.trace import Program, Trace
 from .feed import Feed
 from .help import Help
+from .key_footer import KeyFooter
 from .main_screen import MainScreen
 from .painted import columns_of, content, data, rows_of
 from .prompt import Prompt, PromptedScreen
@@ -72,7 +73,7 @@ class TraceScreen(PromptedScreen):
         yield Static(id="trace-details", classes="summary")
         yield Static(self._notes(), id="trace-notes", classes="summary")
         yield Prompt()
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         table = self.query_one(RowTable)
