@@ -35,6 +35,14 @@ def axes_text(collective: Collective) -> str:
     return join_axes(collective.axes) or "none"
 
 
+def over_text(collective: Collective) -> str:
+    """The same within a sentence: `data and model`, or `groups of 4 devices`."""
+    if collective.axes:
+        return join_axes(collective.axes)
+    sizes = " or ".join(map(str, sorted({len(group) for group in collective.groups})))
+    return f"groups of {sizes} devices" if sizes else "its devices"
+
+
 def mesh_of(collective: Collective, report: Report) -> MeshSyntax:
     """The mesh on which it is drawn: one that has its axes, else any of that many devices, else just the devices."""
     named = {axis.name for axis in collective.axes or ()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ....parsers.sharding_syntax.mesh import join_axes
+from ...collectives.spelled import over_text
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import ArrayType
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
@@ -60,7 +60,7 @@ def check(report: Report) -> Iterator[Finding]:
 def _unformed(report: Report, group: tuple[Unformed, ...], source: SourcePosition, saves: Saving) -> Finding:
     first = group[0].collective
     axes = first.axes or ()
-    over = join_axes(axes) or "?"
+    over = over_text(first)
     used, summed = (sum(map(len, every)) for every in ([g.used for g in group], [_results(g) for g in group]))
     is_cpu = platform_of(report) == "cpu"
     said = f"{used} of {summed} sums over {over} are" if summed > 1 else f"the sum over {over} is"

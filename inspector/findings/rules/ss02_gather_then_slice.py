@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ....parsers.sharding_syntax.mesh import join_axes
+from ...collectives.spelled import over_text
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ...shardings.collective_causes import causes_of
@@ -119,7 +119,7 @@ def _compiled(report: Report, found: Unformed) -> Finding:
     return finding(
         RULE,
         place_in_hlo(collective),
-        f"all-gather over {join_axes(axes) or '?'}, of which each device uses only one block"
+        f"all-gather over {over_text(collective)}, of which each device uses only one block"
         + {None: "", "nothing": ": its own"}.get(enough, f": {enough} is enough"),
         confidence="proved",
         axes=axes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....parsers.sharding_syntax.mesh import join_axes
+from ...collectives.spelled import over_text
 from ...ir.types import types_text
 from ...report import Collective, Finding, Report
 from ...units import format_bytes, plural
@@ -28,7 +28,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _found(report: Report, group: list[Collective]) -> Finding:
     first, axes = group[0], group[0].axes or ()
-    along, trips = join_axes(axes) or "?", first.executions
+    along, trips = over_text(first), first.executions
     once = sum(each.wire_bytes or 0 for each in group)
     return finding(
         RULE,
@@ -47,13 +47,13 @@ def _found(report: Report, group: list[Collective]) -> Finding:
 
 
 def _fix(collective: Collective) -> str:
-    axis = str(next(iter(collective.axes or ("?",))))
-    after = f"lax.psum(total, {axis!r}) once after the loop"
+    axis = repr(str(collective.axes[0])) if collective.axes else "axis"
+    after = f"lax.psum(total, {axis}) once after the loop"
     if collective.origin == "autodiff":
-        return f"let each device call the parameters its own, lax.pcast(params, {axis!r}, to='varying'), and {after}"
+        return f"let each device call the parameters its own, lax.pcast(params, {axis}, to='varying'), and {after}"
     if collective.origin == "user":
         return f"add up without reducing, and {after}"
-    return f"put the loop in a shard_map over {axis!r}, in which each device adds up its own, and {after}"
+    return f"put the loop in a shard_map over {axis}, in which each device adds up its own, and {after}"
 
 
 RULE = Rule(

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from ....parsers.hlo import Instruction
-from ....parsers.sharding_syntax.mesh import join_axes
 from ...catalog.spellings import functions_of
+from ...collectives.spelled import over_text
 from ...ir.types import types_text
 from ...report import WRITTEN, Collective, Finding, Fix, Report
 from ...units import format_bytes, plural
@@ -48,7 +48,7 @@ def _repeated(report: Report, found: Collective) -> Finding:
     return finding(
         RULE,
         place_in_hlo(found),
-        f"each iteration repeats the same {found.kind} over {join_axes(found.axes or ())}: its operand does not change",
+        f"each iteration repeats the same {found.kind} over {over_text(found)}: its operand does not change",
         confidence="proved",
         axes=found.axes or (),
         evidence=(
@@ -65,7 +65,7 @@ def _hoisted(found: Collective) -> Finding:
     return finding(
         RULE,
         place_in_hlo(found),
-        f"{found.kind} over {join_axes(found.axes or ())} was moved before its loop: its"
+        f"{found.kind} over {over_text(found)} was moved before its loop: its"
         f" {format_bytes(found.bytes_out)} stay allocated throughout",
         severity="info",
         confidence="proved",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ....parsers.sharding_syntax.mesh import join_axes
+from ...collectives.spelled import over_text
 from ...report import (
     Collective,
     CollectiveCause,
@@ -62,7 +62,7 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
     along = ", ".join(axes)
     call = call_at(report.program, cause.place, FUNCTIONS)
     here = "the reshape" if call is None else ast.unparse(call[1])
-    kinds = (f"{each.kind} over {'?' if each.axes is None else join_axes(each.axes)}" for each, _ in group[:6])
+    kinds = (f"{each.kind} over {over_text(each)}" for each, _ in group[:6])
     return finding(
         RULE,
         FindingPlace(str(cause.operation), cause.place, collective.stage, collective.span),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....parsers.sharding_syntax.mesh import join_axes
+from ...collectives.spelled import over_text
 from ...report import Collective, CollectiveCause, Effect, Finding, Report
 from ...units import format_bytes, plural
 from ..fixes.constraints import inserted_detours
@@ -79,7 +79,7 @@ def _found(group: list[Inserted]) -> Finding:
     return finding(
         RULE,
         place_in_hlo(first),
-        f"{plural(len(group), first.kind)} over {join_axes(axes) or '?'} inserted by the partitioner,"
+        f"{plural(len(group), first.kind)} over {over_text(first)} inserted by the partitioner,"
         f" {format_bytes(total)} sent per device",
         confidence="proved",
         axes=axes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ....parsers.sharding_syntax.mesh import join_axes
+from ...collectives.spelled import over_text
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...ir.types import types_text
@@ -40,7 +40,7 @@ def _found(report: Report, group: list[Collective]) -> Finding:
     return finding(
         RULE,
         place_in_hlo(first),
-        f"a loop only stacks what it reduces over {join_axes(first.axes or ()) or '?'}: reduce once, after the loop",
+        f"a loop only stacks what it reduces over {over_text(first)}: reduce once, after the loop",
         confidence="proved",
         axes=first.axes or (),
         evidence=(

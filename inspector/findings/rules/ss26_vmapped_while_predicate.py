@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....parsers.hlo import Instruction
-from ....parsers.sharding_syntax.mesh import join_axes
+from ...collectives.spelled import over_text
 from ...report import Collective, Finding, Report
 from ..rule import Rule, advice, finding
 from ..support.compiled import compiled_collectives, place_in_hlo
@@ -33,8 +33,8 @@ def _reduction(loop: Loop) -> Instruction | None:
 
 
 def _found(there: Collective) -> Finding:
-    over = join_axes(there.axes or ()) or "?"
-    axes = ", ".join(repr(axis.name) for axis in there.axes or ())
+    over = over_text(there)
+    axes = ", ".join(repr(axis.name) for axis in there.axes or ()) or "the axis of the batch"
     return finding(
         RULE,
         place_in_hlo(there),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....parsers.hlo import Instruction
-from ....parsers.sharding_syntax.mesh import join_axes
+from ...collectives.spelled import over_text
 from ...ir.types import types_text
 from ...report import Collective, Finding, Report
 from ..rule import Rule, advice, finding
@@ -40,8 +40,7 @@ def _found(there: list[Collective]) -> Finding:
     return finding(
         RULE,
         place_in_hlo(first),
-        f"nothing uses the last of {trips} permutations over {join_axes(first.axes or ()) or '?'}:"
-        f" {trips - 1} are enough",
+        f"nothing uses the last of {trips} permutations over {over_text(first)}: {trips - 1} are enough",
         confidence="proved",
         axes=first.axes or (),
         evidence=(

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from ....parsers.sharding_syntax.mesh import join_axes
 from ...catalog.spellings import KIND_OF
+from ...collectives.spelled import over_text
 from ...ir.types import ArrayType
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Report, SourcePosition
 from ..rule import Rule, Saving, advice, finding
@@ -117,7 +117,7 @@ def _of_two(report: Report, first: _Sum, second: _Sum) -> Finding:
     return finding(
         RULE,
         second.place,
-        f"two sums over {join_axes(collective.axes or ())} are added to each other: add first, and sum once",
+        f"two sums over {over_text(collective)} are added to each other: add first, and sum once",
         severity="info" if report.capture.subject is not None and report.capture.subject.platform == "cpu" else None,
         confidence="proved",
         axes=collective.axes or (),
@@ -137,7 +137,7 @@ def _of_sums(report: Report, first: _Sum, again: Collective) -> Finding:
     return finding(
         RULE,
         place_in_hlo(again),
-        f"a sum over {join_axes(first.collective.axes or ())} is summed over {join_axes(again.axes or ())}:"
+        f"a sum over {over_text(first.collective)} is summed over {over_text(again)}:"
         " one sum over all of them is enough",
         confidence="proved",
         axes=axes,
