@@ -68,7 +68,9 @@ def has_the_peak_of_xla(found: Timeline, report: Report) -> None:
     moments = [start for start, _ in found.memory]
     assert all(before < after for before, after in pairwise(moments))
     assert 0 <= moments[0] <= moments[-1] <= found.total
-    assert "█" in str(timeline_table(report).rows[0].cells)
+    table = timeline_table(report)
+    assert "█" in str(table.rows[0].cells)
+    assert None not in [table.selection(row.value) for row in table.rows]
     counted = [
         each["args"]["bytes"] for each in json.loads(report_to_perfetto(report))["traceEvents"] if each["ph"] == "C"
     ]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Collective
 from shardscope.tui.row_table import RowTable
 from shardscope.tui.stage_pane import StagePane
+from shardscope.tui.tab_tables import tab_tables
 
 from .conftest import Opened
-from .test_looks import kept
+from .test_looks import kept, with_everything
 from .test_targets import on_tpus
 
 
@@ -39,3 +43,10 @@ async def test_no_tab_without_figures(opened: Opened) -> None:
         assert "Time line" not in driver.text
         await driver.press("i")
         await driver.until(lambda: "compile for a target" in driver.text)
+
+
+@pytest.mark.parametrize("shown", [with_everything(kept()), on_tpus(kept())], ids=["everything", "target"])
+def test_every_row_selects_something(shown: Capture) -> None:
+    """Beside the row of the cursor there is never what was selected before."""
+    for table in tab_tables(inspect(shown)).values():
+        assert None not in [table.selection(row.value) for row in table.rows], table.id

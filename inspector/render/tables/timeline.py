@@ -11,6 +11,7 @@ from ...pipeline import timeline
 from ...report import Report
 from ...report.cost import FunctionCost
 from ...report.timeline import Activity, Timeline
+from ...selection.selection import StagePlace
 from ...units import format_bytes, format_seconds, plural
 from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell, time_cell
 
@@ -65,7 +66,7 @@ def timeline_table(report: Report) -> Table:
         heading=_heading(found, report.cost) if found is not None and stretches else "",
         empty_text=EMPTY if found is None else "The program takes no time.",
         most=60,
-        selection=lambda value: _collective(value),
+        selection=_selected,
     )
 
 
@@ -88,7 +89,10 @@ def _memory(found: Timeline) -> Sequence[Row]:
         for part in range(first, last + 1):
             most[part] = max(most[part], size)
     drawn = "".join(LEVELS[max(size * len(LEVELS) - 1, 0) // found.peak] for size in most)
-    return [Row(("", "", "", Piece(drawn, "aside"), f"live values, peak {format_bytes(found.peak)}", "", ""))]
+    at = next(moment for moment, size in found.memory if size == found.peak)
+    alive = next((each for each in found.activities if at < each.end), found.activities[-1])
+    what = f"live values, peak {format_bytes(found.peak)}"
+    return [Row(("", "", "", Piece(drawn, "aside"), what, "", ""), Stretch((alive,), at, 0))]
 
 
 def _stretches(activities: Sequence[Activity], entered: float, depth: int) -> Iterator[Stretch]:
@@ -150,7 +154,9 @@ def _bar(stretch: Stretch, total: float) -> Piece:
     return Piece(f"{' ' * begin}{'█' * length}{' ' * (WIDTH - begin - length)}", role)
 
 
-def _collective(value: object) -> object:
-    """What the screen selects: the collective of a transfer."""
-    collectives = value.activities[0].collectives if isinstance(value, Stretch) else ()
-    return collectives[0] if collectives else None
+def _selected(value: object) -> object:
+    """What the screen selects: the collective of a transfer, or the instruction that begins then."""
+    if not isinstance(value, Stretch):
+        return None
+    first = value.activities[0]
+    return first.collectives[0] if first.collectives else StagePlace("hlo", first.instruction.span.start)
