@@ -36,7 +36,7 @@ Commands = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
 
 REPORTS: Commands = {
     "manual": (("open", "manual.capture", *ALL), ("text", "json", "html", "markdown", "sarif", "github")),
-    "target": (("open", "target.capture", *ALL), ("text", "json", "html", "markdown", "perfetto")),
+    "target": (("open", "target.capture", *ALL), ("text", "json", "markdown", "perfetto")),
     "counted": (("open", "counted.capture", *ALL), ("text", "markdown", "sarif", "github")),
     "broken": (("open", "broken.capture", *ALL), ("text", "json", "markdown", "html")),
     "exchange": (("open", "exchange.capture", *ALL), ("text", "json")),
@@ -45,6 +45,9 @@ REPORTS: Commands = {
     "gathered_twice": (("open", "gathered_twice.capture", *ALL, "--strict"), ("text", "markdown")),
     "only_hlo": (("open", "only.hlo", *ALL), ("text",)),
     "only_stablehlo": (("open", "only.mlir", *ALL), ("text",)),
+    "rounds": (("open", "rounds.capture", *ALL), ("text",)),
+    "rare": (("open", "rare.capture", *ALL), ("text",)),
+    "counted_on_chips": (("open", "counted_on_chips.capture", *ALL), ("text", "html")),
     "short": (("open", "manual.capture"), ("text",)),
     "unwritten": (("open", "target.capture", "--strict"), ("text", "github")),
     "trace": (("open", "ranks"), ("text", "json")),
@@ -54,6 +57,7 @@ REPORTS: Commands = {
 COMPARISONS: Commands = {
     "diff": (("diff", "manual.capture", "revised.capture"), ("text", "json", "markdown", "html")),
     "larger": (("diff", "counted.capture", "target.capture", "--around", "1"), ("text", "markdown")),
+    "chips": (("diff", "counted.capture", "counted_on_chips.capture"), ("text",)),
     "same": (("diff", "manual.capture", "manual.capture"), ("text", "json", "markdown", "html")),
     "passed": (("check", "revised.capture", *CHECK[:2]), ("text", "json", "markdown", "html")),
     "failed": (("check", "manual.capture", *CHECK), ("text", "json", "markdown", "html")),

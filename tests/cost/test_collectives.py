@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -265,6 +266,55 @@ def test_every_number_says_where_it_is_from() -> None:
             assert len(symbols) == len(found.terms)
             assert all(term.meaning for term in found.terms)
             assert any(term.unit == "B/s" and term.source for term in found.terms)
+
+
+def by_formula(found: Estimate) -> float:
+    """The figure that the formula beside it has with the terms beside it: symbols side by side are multiplied."""
+    values = {term.symbol: term.value for term in found.terms}
+
+    def product(match: re.Match[str]) -> str:
+        factors = (f"{values[symbol]!r}{'**2' if square else ''}" for symbol, square in SYMBOL.findall(match[0]))
+        return f"({'*'.join((match[1] or '1', *factors))})"
+
+    text = found.formula.rpartition(":")[2]
+    text = re.sub(r"\bmax\(", "MAX(", text)
+    text = re.sub(r"(?<![A-Za-z])(?!MAX)(\d?)[A-Za-z]²?(?: ?[A-Za-z]²?)*", product, text)
+    return float(eval(re.sub(r"(\d) ?(?=[(M])", r"\1*", text), {"MAX": max}))
+
+
+SYMBOL = re.compile(r"([A-Za-z])(²?)")
+
+MACHINES = [
+    (torus("v5p", 4, 4, 4), {0}),
+    (torus("v5p", 4, 4, 4), {0, 2}),
+    (torus("v5p", 2, 4, 1), {0, 1}),
+    (torus("v5p", 3, 1, 1), {0}),
+    (torus("v5e", 8, 4, 1), {1}),
+    (torus("v3", 2, 2, 1, cores=2), {0}),
+    (nodes("h100", 8), {0, 1}),
+    (nodes("b200", 8, 4), set()),
+]
+
+
+@pytest.mark.parametrize("case", range(len(MACHINES)))
+@pytest.mark.parametrize("whole", [1 << 10, 3 << 20, 1 << 31])
+@pytest.mark.parametrize("kind", [*KINDS, "collective-permute"])
+def test_the_formula_gives_the_figure(case: int, whole: int, kind: Kind) -> None:
+    machine, axes = MACHINES[case]
+    groups = along(machine, *axes) if machine.devices[0].slice == machine.devices[-1].slice else [range(32)]
+    pairs = [(one[place], one[(place + 1) % len(one)]) for one in groups for place in range(len(one))]
+    found = estimate(collective(kind, groups, whole, pairs if kind == "collective-permute" else ()), machine)
+    assert found is not None
+    assert by_formula(found) == pytest.approx(found.seconds, rel=1e-9)
+
+
+def test_the_formula_of_a_ring_that_is_no_box() -> None:
+    machine = torus("v5p", 4, 4, 4)
+    for members in ([0, 5, 10], [0, 1, 4, 21], [0, 3, 12, 63, 30, 9]):
+        for kind in KINDS:
+            found = estimate(collective(kind, [members], 1 << 26), machine)
+            assert found is not None
+            assert by_formula(found) == pytest.approx(found.seconds, rel=1e-9)
 
 
 def test_what_cannot_be_known() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from shardscope.inspector.units import bytes_of, format_bytes, format_seconds
+from shardscope.inspector.units import bytes_of, format_bytes, format_count, format_seconds, plural
 
 NUMPY = {
     "bool": np.bool_, "i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16, "i32": np.int32,
@@ -53,3 +53,37 @@ def test_format_bytes(count: int | None, text: str) -> None:
 )
 def test_format_seconds(seconds: float | None, text: str) -> None:
     assert format_seconds(seconds) == text
+
+
+SCALES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9, "ps": 1e-12}
+
+
+@pytest.mark.parametrize("power", range(-12, 3))
+@pytest.mark.parametrize("factor", [1.0, 1.004, 1.234567, 4.5678, 9.94, 9.9])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_what_is_shown_is_the_number_to_three_digits(power: int, factor: float, sign: int) -> None:
+    """Read back it differs by half of the third digit; the unit is the largest in which the number is not below 1."""
+    number = sign * factor * 10.0**power
+    shown, unit = format_seconds(number).split()
+    assert float(shown) * SCALES[unit] == pytest.approx(number, rel=0.0051)
+    assert 1 <= abs(float(shown)) < 1000 or unit == "s"
+    scale = 10.0 ** (power + 12)
+    count, _, prefix = format_count(sign * factor * scale).partition(" ")
+    assert float(count) * 1000.0 ** " kMGTP".index(prefix or " ") == pytest.approx(sign * factor * scale, rel=0.0051)
+    assert prefix == "P" or abs(float(count)) < 1000 or float(count) == 1000
+
+
+@pytest.mark.parametrize("power", range(1, 17))
+@pytest.mark.parametrize("sign", [1, -1])
+def test_bytes_are_powers_of_1024(power: int, sign: int) -> None:
+    for count in (sign * 10**power, sign * (10**power - 1), sign * 7 * 10**power):
+        number, unit = format_bytes(count).split()
+        scale = 1024 ** ["B", "KiB", "MiB", "GiB", "TiB"].index(unit)
+        assert float(number) * scale == pytest.approx(count, rel=0.0051)
+        assert abs(count) < 1000 * scale or unit == "TiB"
+        assert scale == 1 or abs(count) >= 1000 * scale / 1024
+
+
+def test_small_and_many() -> None:
+    assert (format_seconds(1e-20), format_seconds(1.5e-14)) == ("1e-20 s", "0.01 ps")
+    assert [plural(count, "run") for count in (0, 1, 2, 1000)] == ["0 runs", "1 run", "2 runs", "1,000 runs"]

@@ -90,6 +90,8 @@ def _faults(node: ast.AST) -> Iterator[tuple[Any, Any]]:
             yield node, changed.operand
         case ast.Return(value=ast.Constant(value=False)):
             pass  # where that is a condition, None is the same; True is another fault
+        case ast.Return(value=ast.Constant(value="")):
+            yield node, ast.Return(ast.Constant("mutant"))  # where texts are filtered, None is the same
         case ast.Constant(value=bool() as value):
             yield node, ast.Constant(not value)
         case ast.Constant(value=int() as value):
