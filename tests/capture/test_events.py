@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shardscope.inspector.capture import events
 from shardscope.inspector.capture.events import decode, events_of, fold
 from shardscope.inspector.capture.model import (
     STAGES,
@@ -142,6 +144,47 @@ def test_phases_are_timed() -> None:
     assert ended.timings == {"import": 3.0, "trace": 0.5}
     assert ended.complete
     assert ended.progress is None
+
+
+@pytest.mark.parametrize("phases", [("trace",), ("trace", "trace", "lower"), ("run", "trace", "run")])
+def test_what_fails_ends_its_phase(phases: tuple[str, ...]) -> None:
+    capture = Capture()
+    for number, phase in enumerate(phases):
+        capture = take(capture, Frame({"event": "progress", "phase": phase, "since": 2.0 * number}))
+    failure = {"event": "failure", "kind": "function", "message": "m", "phase": phases[-1]}
+    failed = take(capture, Frame(failure | {"since": 2.0 * len(phases)}))
+    assert failed.timings == {phase: 2.0 * phases.count(phase) for phase in phases}
+    assert take(failed, Frame({"event": "end", "since": 99.0})).timings == failed.timings
+    backwards = take(capture, Frame({"event": "end", "since": -5.0}))
+    assert all(seconds >= 0 for seconds in backwards.timings.values())
+
+
+def test_messages_and_probes_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    probe = next(event for event in events.events_of(FULL) if isinstance(event, Probe))
+    message = Message("info", "x", "run")
+    monkeypatch.setattr(events, "MAX_MESSAGES", 3)
+    monkeypatch.setattr(events, "MAX_PROBES", 2)
+    capture = Capture()
+    for count in range(1, 6):
+        capture = events.fold(events.fold(capture, probe), message)
+        assert (len(capture.probes), len(capture.messages)) == (min(count, 2), min(count, 3))
+
+
+@pytest.mark.parametrize("sizes", [(), (1,), (2, 3), (0,), (-1, -6)])
+@pytest.mark.parametrize("devices", [0, 1, 6])
+def test_a_mesh_has_as_many_places_as_devices(sizes: tuple[int, ...], devices: int) -> None:
+    mesh = {
+        "axes": [{"name": f"a{number}", "size": size} for number, size in enumerate(sizes)],
+        "device_ids": list(range(devices)),
+    }
+    subject = {"function": "f", "script": None, "target": "cpu", "platform": "cpu", "device_count": 1, "meshes": [mesh]}
+    fits = all(size > 0 for size in sizes) and math.prod(sizes) == devices
+    frame = Frame({"event": "subject", **subject})
+    if fits:
+        assert take(Capture(), frame).subject is not None
+    else:
+        with pytest.raises(CaptureError):
+            take(Capture(), frame)
 
 
 def test_unknown_events_are_passed_over() -> None:

@@ -134,3 +134,95 @@ def test_steps_of_hlo(stepped: str, step: int, start: int, direction: str, bound
         Capture(stages=(Stage("hlo", "hlo", Source("loop", swapped.encode())),), complete=True)
     ).collectives
     assert found.executions == rounds
+
+
+ADDED = """
+%inc (p: s32[], q: s32[]) -> s32[] {
+  %p = s32[] parameter(0)
+  %q = s32[] parameter(1)
+  %one = s32[] constant(1)
+  %more = s32[] add(%p, %one)
+  ROOT %sum = s32[] add(%more, %one)
+}
+
+%below (p: s32[], q: s32[]) -> pred[] {
+  %p = s32[] parameter(0)
+  %q = s32[] parameter(1)
+  ROOT %less = pred[] compare(%q, %p), direction=LT
+}
+
+%body"""
+
+REWRITTEN: dict[str, tuple[tuple[str, str], int | None]] = {
+    "as it is": (("", ""), 4),
+    "a fusion steps": (("s32[] add(%i, %step)", "s32[] fusion(%i, %step), kind=kLoop, calls=%inc"), 4),
+    "a call steps": (("s32[] add(%i, %step)", "s32[] call(%i, %step), to_apply=%inc"), 4),
+    "a fusion steps from something else": (
+        ("s32[] add(%i, %step)", "s32[] fusion(%step, %i), kind=kLoop, calls=%inc"),
+        None,
+    ),
+    "a fusion of nothing": (("s32[] add(%i, %step)", "s32[] fusion(%i), kind=kLoop, calls=%nowhere"), None),
+    "a fusion compares": (
+        ("pred[] compare(%i, %bound), direction=LT", "pred[] fusion(%bound, %i), kind=kLoop, calls=%below"),
+        4,
+    ),
+    "a call compares": (("pred[] compare(%i, %bound), direction=LT", "pred[] call(%bound, %i), to_apply=%below"), 4),
+    "copies": (("%next = s32[] add(%i, %step)", "%k = s32[] copy(%i)\n  %next = s32[] add(%k, %step)"), 4),
+    "a copied start": (("tuple(%start, %p)", "tuple(%again, %p)"), 4),
+    "an offset": (
+        ("ROOT %c = pred[] compare(%i,", "%j = s32[] add(%bound, %i)\n  ROOT %c = pred[] compare(%j,"),
+        0,
+    ),
+    "steps that add up": (
+        ("%next = s32[] add(%i, %step)", "%k = s32[] add(%i, %step)\n  %next = s32[] add(%k, %step)"),
+        2,
+    ),
+    "a product": (("add(%i, %step)", "multiply(%i, %step)"), None),
+    "the bound is carried": (("compare(%i, %bound)", "compare(%i, %i)"), None),
+    "nothing is carried": (("compare(%i, %bound)", "compare(%bound, %bound)"), None),
+    "it steps by itself": (("add(%i, %step)", "add(%i, %i)"), None),
+    "another element": (("tuple(%next, %r)", "tuple(%step, %r)"), None),
+    "the start is unknown": (("%start = s32[] constant(0)", "%start = s32[] partition-id()"), None),
+}
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_loops_of_hlo_that_are_written_otherwise(name: str) -> None:
+    """They start at 0 and go on below 7, by 2."""
+    text = HLO_LOOP
+    for word, value in {"START": 0, "BOUND": 7, "DIRECTION": "LT", "STEPPED": "add(%i, %step)"}.items():
+        text = text.replace(word, str(value))
+    (before, after), rounds = REWRITTEN[name]
+    text = text.replace("\n%body", ADDED, 1).replace("  %init", "  %again = s32[] copy(%start)\n  %init")
+    assert before in text
+    text = text.replace(before, after) if before else text
+    (found,) = inspect(Capture(stages=(Stage("hlo", "hlo", Source("loop", text.encode())),), complete=True)).collectives
+    assert found.executions == rounds or (found.executions is None and rounds == 0)
+
+
+OUTSIDE: dict[str, tuple[tuple[tuple[str, str], ...], int | None]] = {
+    "the bound is outside": ((("%i, %bound", "%i, %start"), ("LT", "LE")), 1),
+    "mirrored": ((("LT, %i, %bound", "GT, %bound, %i"),), 4),
+    "mirrored, outside": ((("LT, %i, %bound", "GE, %start, %i"),), 1),
+    "the start is an argument": ((("%i = %start", "%i = %arg1"), ("%arg0:", "%arg1: tensor<i32>, %arg0:")), None),
+    "the bound is an argument": ((("%i, %bound", "%i, %arg1"), ("%arg0:", "%arg1: tensor<i32>, %arg0:")), None),
+    "the step is an argument": ((("%i, %step", "%i, %arg1"), ("%arg0:", "%arg1: tensor<i32>, %arg0:")), None),
+    "it steps by itself": ((("add %i, %step", "add %i, %i"),), None),
+    "a product": ((("add %i, %step", "multiply %i, %step"),), None),
+    "another value goes on": ((("return %2, %1", "return %step, %1"),), None),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_loops_of_stablehlo_that_are_written_otherwise(name: str) -> None:
+    text = LOOP
+    words = {"START": 0, "BOUND": 7, "DIRECTION": "LT", "STEPPED": "add %i, %step", "STEP": 2}
+    for word, value in words.items():
+        text = text.replace(word, str(value))
+    changes, rounds = OUTSIDE[name]
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    stage = Stage("stablehlo", STAGES["stablehlo"].dialect, Source("stablehlo", text.encode()))
+    (found,) = inspect(Capture(stages=(stage,), complete=True)).collectives
+    assert found.executions == rounds
