@@ -4,9 +4,9 @@
 
 A mutant changes one comparison, operator, constant, `not`, `and`/`or`, condition or `return`. They are taken at random,
 as many of each folder. All tests run once, and note which of the lines each of them reaches, also in the processes that
-capture. Each mutant is then tried with the quickest of its tests, of every one first one parameter, in a fork of a
-process that has imported them, in a mount namespace where nothing but a temporary folder can be written. What survives
-is listed: a test is missing, or the change means nothing.
+capture. Each mutant is then tried with the quickest of its tests, first those that reach other lines of its file, in
+a fork of a process that has imported them, in a mount namespace where nothing but a temporary folder can be written.
+What survives is listed: a test is missing, or the change means nothing.
 """
 
 from __future__ import annotations
@@ -60,15 +60,24 @@ def _fields(file: Path) -> Iterator[list[str]]:
 
 
 def tests_of(mutant: Mutant, found: Mapping[str, Mapping[str, float]], seconds: float) -> dict[str, float]:
-    """The quickest tests that reach a mutant, as many as take so long together, with their seconds.
+    """Tests that reach a mutant, as many as take so long together, with their seconds.
 
-    Of a piece of several lines, the first counts that any test reaches. Of each test one parameter comes before others.
+    Of a piece of several lines, the first counts that any test reaches. The quickest come first that together reach all
+    that they do of the file: what a line does often shows further on. Then come others, of each test one parameter
+    first.
     """
     tests = next((tests for line in mutant.lines if (tests := found.get(f"{mutant.file}:{line}"))), {})
+    quickest = sorted(tests, key=lambda name: tests[name])
+    further: dict[str, set[str]] = defaultdict(set)
+    for line in [line for line in found if line.startswith(f"{mutant.file}:")] if len(tests) > 1 else ():
+        for test in found[line].keys() & tests.keys():
+            further[test].add(line)
+    seen: set[str] = set()
     turns: Counter[str] = Counter()
-    ranks: dict[str, tuple[int, float]] = {}
-    for test in sorted(tests, key=lambda name: tests[name]):
-        ranks[test] = (turns[name := test.partition("[")[0]], tests[test])
+    ranks: dict[str, tuple[int, int, float]] = {}
+    for test in quickest:
+        ranks[test] = (further[test] <= seen and bool(seen), turns[name := test.partition("[")[0]], tests[test])
+        seen |= further[test]
         turns[name] += 1
     chosen: dict[str, float] = {}
     for test in sorted(ranks, key=lambda name: ranks[name])[:MAX_TESTS]:
