@@ -21,6 +21,9 @@ BITS: dict[str, int] = {
 }
 """Bits per element, by JAX's short names of dtypes; eight-bit and smaller floats are read off their names."""
 
+ROUNDED_UP = 0.9995
+"""From where on three digits of a number round to 1000."""
+
 _SMALL_FLOAT = re.compile(r"f(?P<bits>[468])e\d+m\d+\w*")
 
 
@@ -43,7 +46,7 @@ def format_bytes(count: int | None) -> str:
         return "?"
     size = float(count)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(size) < 1000 or unit == "TiB":
+        if abs(size) < 1000 * ROUNDED_UP or unit == "TiB":
             return f"{count} B" if unit == "B" else f"{_three_digits(size)} {unit}"
         size /= 1024
     raise AssertionError("unreachable")
@@ -57,7 +60,7 @@ def plural(count: int, word: str) -> str:
 def format_count(count: float) -> str:
     """`1.5 G`: three significant digits, powers of 1000; nothing behind the number below 1000."""
     for unit, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if abs(count) >= scale:
+        if abs(count) >= scale * ROUNDED_UP:
             return f"{_three_digits(count / scale)} {unit}"
     return f"{_three_digits(count)} "
 
@@ -67,7 +70,7 @@ def format_seconds(seconds: float | None) -> str:
     if seconds is None:
         return "?"
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
-        if abs(seconds) >= scale:
+        if abs(seconds) >= scale * ROUNDED_UP:
             return f"{_three_digits(seconds / scale)} {unit}"
     picoseconds = seconds / 1e-12
     return f"{_three_digits(picoseconds)} ps" if abs(picoseconds) >= 0.01 else f"{seconds:.2g} s" if seconds else "0 ns"

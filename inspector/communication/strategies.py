@@ -35,6 +35,9 @@ ROLLED = frozenset({"concatenate", "pad", "roll", "dynamic_update_slice"})
 MADE = ("contraction", "other")
 """The kinds of sources that are no arguments."""
 
+PRODUCTS = frozenset({"dot_general", "ragged_dot_general", "conv_general_dilated"})
+"""JAX's primitives that contract dimensions: of small ones XLA makes sums of products."""
+
 REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or", "reduce"})
 """JAX's primitives that reduce dimensions of one operand."""
 
@@ -105,6 +108,10 @@ def _purposes(program: Program, listed: Sequence[Collective]) -> Sequence[Purpos
     return found
 
 
+def _primitives(instruction: Instruction) -> tuple[str, ...]:
+    return last_components(instruction.op_name or "")
+
+
 def _is_scalar(collective: Collective) -> bool:
     return KIND_OF[collective.kind].reduces and all(each.elements == 1 for each in collective.operand_types)
 
@@ -163,7 +170,7 @@ class _Judge:
             found = set[bool]()
             for source in self.flow.sources(operand, self._reduced):
                 if source.kind in MADE:
-                    found.add(REDUCTIONS.issuperset(last_components(source.instruction.op_name or "")))
+                    found.add(REDUCTIONS.issuperset(_primitives(source.instruction)))
                 found |= self._reduced.get(source.instruction, set())
             known = self._reduced[operand.instruction] = frozenset(found)
         return known
@@ -180,8 +187,10 @@ class _Judge:
         results = [Place(instruction, index if len(operands) > 1 else None) for index in range(len(operands))]
         names = merged_parts(collective.op_name or "")
         for index, (operand, result) in enumerate(zip(operands, results, strict=True)):
-            directions = self._directions_of_part(collective, names, index, operand)
-            strategy = self._of_a_part(collective, operand, result, directions)
+            strategy: Strategy = "scalar reductions"
+            if index >= len(types) or types[index].elements != 1:
+                directions = self._directions_of_part(collective, names, index, operand)
+                strategy = self._of_a_part(collective, operand, result, directions)
             sizes[strategy] += (types[index].bytes or 0) if index < len(types) else 0
             counts[strategy] += 1
         if not sizes:
@@ -208,6 +217,8 @@ class _Judge:
 
     def _of_a_part(self, collective: Collective, operand: Place, result: Place, directions: set[Pass]) -> Strategy:
         """A gradient is summed for an output or the optimizer; partial sums of other products go on from there."""
+        if self.flow.is_placed(operand):
+            return "resharding"
         if "backward" in directions:
             takers: set[Pass] = set()
             for each in self.flow.ends(result):
@@ -223,7 +234,9 @@ class _Judge:
         """Whether a value is made of a product, but for what is done element by element."""
         if operand.instruction not in self._is_product:
             self._is_product[operand.instruction] = any(
-                source.kind == "contraction" or self._is_product.get(source.instruction, False)
+                source.kind == "contraction"
+                or self._is_product.get(source.instruction, False)
+                or (source.kind == "other" and not PRODUCTS.isdisjoint(_primitives(source.instruction)))
                 for source in self.flow.sources(operand, self._is_product)
             )
         return self._is_product[operand.instruction]

@@ -36,6 +36,12 @@ ELEMENTWISE = HLO_ELEMENTWISE | {"map", "rng-bit-generator"}
 CARRYING = frozenset({"copy", "copy-start", "copy-done", "bitcast", "reshape", "transpose", "convert"})
 """Opcodes that hand on all elements, and nothing else."""
 
+BY_OPERAND = frozenset({"all-reduce", "all-reduce-start", "all-gather", "reduce-scatter", "tuple"})
+"""Opcodes of whose result an element is that of one operand, where they have several."""
+
+WHOLE = frozenset({"opt-barrier", "all-reduce-done"})
+"""Opcodes that hand on a tuple as it is."""
+
 ZERO = re.compile(r"[{} ]*-?0(?:\.0*)?(?:e[+-]?0+)?[{} ]*")
 
 CONTRACTIONS = frozenset({"dot", "ragged-dot", "convolution"})
@@ -244,7 +250,9 @@ class ValueFlow:
         match instruction.opcode:
             case "get-tuple-element":
                 return [Place(each.instruction, instruction.element) for each in operands]
-            case "tuple" if place.element is not None:
+            case opcode if opcode in WHOLE:
+                return [Place(each.instruction, place.element) for each in operands]
+            case opcode if opcode in BY_OPERAND and place.element is not None and len(operands) > 1:
                 return operands[place.element : place.element + 1]
             case "while":
                 body = self.graph.called(instruction, "body")
@@ -283,7 +291,9 @@ class ValueFlow:
         for user, position in self._uses_of(place):
             if user.opcode == "get-tuple-element":
                 yield Place(user)
-            elif user.opcode == "tuple":
+            elif user.opcode in WHOLE:
+                yield Place(user, place.element)
+            elif user.opcode in BY_OPERAND and (user.opcode == "tuple" or len(user.operands) > 1):
                 yield Place(user, position)
             elif user.opcode == "while":
                 body = self.graph.called(user, "body")

@@ -69,7 +69,8 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
     for row in rows[:MAX_OPERATIONS]:
         cause = CollectiveContext(program, flow, row, collective, confidence).cause()
         if cause.effect == "own":
-            elsewhere = _at_a_user(program, flow, flow.results(row), collective, confidence)
+            elsewhere = _at_others_of_it(program, stage, flow, row, collective, confidence)
+            elsewhere = elsewhere or _at_a_user(program, flow, flow.results(row), collective, confidence)
             elsewhere = elsewhere or _at_an_output(flow, text, collective)
             elsewhere = elsewhere or (
                 _at_a_source(program, flow, row, collective, confidence) if cause.moved is None else None
@@ -141,6 +142,18 @@ def _hands_on(module: HloModule, instruction: Instruction) -> bool:
     called = [module.computation(name) for name in instruction.callees.get("calls", ())]
     inside = [each.opcode for body in called if body is not None for each in body.instructions]
     return {instruction.opcode} <= HANDED_ON or (bool(inside) and {*inside} - {"parameter"} <= HANDED_ON)
+
+
+def _at_others_of_it(
+    program: Program, stage: ParsedStage, flow: Dataflow, row: int, collective: Collective, confidence: Confidence
+) -> CollectiveCause | None:
+    """The cause at another of the operations that one of JAX's became, as a tile does a broadcast and reshapes."""
+    tag = tag_of_location(stage, flow.rows[row].location)
+    for other in () if tag is None else _rows_by_tag(flow, stage).get(tag, ())[1:MAX_OPERATIONS]:
+        cause = CollectiveContext(program, flow, other, collective, confidence).cause()
+        if cause.effect != "own":
+            return cause
+    return None
 
 
 def _at_a_user(

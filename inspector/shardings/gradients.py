@@ -41,8 +41,11 @@ def _made(flow: Dataflow, value: Node, user: int) -> Sequence[Node]:
     if loop is not None:
         results = zip(flow.operands(user), flow.results(loop), strict=False)
         return [result for operand, result in results if operand == value]
-    if flow.rows[user].name.endswith("dynamic_update_slice"):
-        return flow.results(user) if value in flow.operands(user)[:2] else ()
+    operands, name = flow.operands(user), flow.rows[user].name
+    if name.endswith(("dynamic_update_slice", "scatter")):
+        # A scatter adds updates to its first operands: XLA adds the gradient of a lookup to another one so.
+        kept = 2 if name.endswith("slice") else (len(operands) - 1) // 2
+        return flow.results(user) if value in operands[:kept] else ()
     return flow.results(user) if _keeps_elements(flow, user) else ()
 
 

@@ -250,6 +250,20 @@ def test_mesh_of_the_context(captured: Captured, around: str, options: dict[str,
     assert f'["x"={sizes[0]}, "y"={sizes[1]}]'.encode() in lowered.source.data
 
 
+def test_pjit_finds_the_mesh_of_the_context(captured: Captured) -> None:
+    """It looks for that of `with mesh:` alone."""
+    text = (
+        UNDER_MESH.format(around="if True:")
+        + """
+    from jax.experimental.pjit import pjit
+    fn = pjit(fn, in_shardings=P("x"))
+    """
+    )
+    capture = captured(text, live=False, context="mesh")
+    assert capture.failure is None, capture.failure
+    assert [value.spec for value in capture.arguments] == ["P('x')"]
+
+
 def test_a_mesh_that_is_nowhere_is_asked_for(captured: Captured) -> None:
     capture = captured(UNDER_MESH.format(around="with open('f'):"), live=False)
     assert capture.failure is not None

@@ -148,6 +148,51 @@ def test_what_reductions_leave_is_no_tensor_parallelism(tmp_path: Path) -> None:
     assert strategies["gradient sync"].gradients == 3 == is_loss.count(False)
 
 
+TIED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((2, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+put = lambda shape, *spec, type="f4": jax.ShapeDtypeStruct(shape, type, sharding=NamedSharding(mesh, P(*spec)))
+manual = {"in_specs": (P("data"), P(None, None, "model"), P("data")), "out_specs": P("data"), "check_vma": False}
+
+@jax.shard_map(mesh=mesh, **manual)
+def experts(h, w, chosen):
+    every = jnp.einsum("mk,bkn->bmn", h, w)
+    return jax.lax.psum(jnp.tanh(jnp.einsum("mb,bmn->mn", chosen, every) @ w[0].T), "model")
+
+@jax.jit
+def step(embedding, w, tokens, chosen):
+    def loss(embedding):
+        h = experts(jnp.tile(embedding[tokens][:, None], (1, 2, 1)).reshape(-1, 32), w, chosen)
+        return jnp.square(jnp.tanh(h) @ embedding.T).mean()
+    return embedding - 0.1 * jax.grad(loss)(embedding)
+
+embedding, w = put((64, 32), None, "model"), put((4, 32, 64), None, None, "model")
+step_inputs = embedding, w, put((128,), "data", type="i4"), put((256, 4), "data")
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_lookups_and_products_that_a_target_writes_otherwise(tmp_path: Path, target: str) -> None:
+    """Both uses of the embedding have a gradient, each a sum over `data`, which XLA may combine with another sum.
+
+    TPUs add one to the scatter of the other; of a small product they make a sum. The gathers are those of the tile's
+    operand, in both passes, as the shard_map wants them.
+    """
+    script = tmp_path / "program.py"
+    script.write_text(TIED)
+    *_, final = capture(Request(f"{script}:step", target=target, live=False))
+    report = inspect(final)
+    found = {(each.strategy, *map(str, each.axes or ())) for each in report.communication}
+    assert found == {("gradient sync", "data"), ("tensor parallelism", "model"), ("resharding", "model")}
+    (synced,) = (each for each in report.communication if each.strategy == "gradient sync")
+    assert synced.gradients == 2
+    gathers = [each for each in report.collectives if (each.stage, each.kind) == ("hlo", "all-gather")]
+    effects = {cause.effect for each in gathers for cause in causes_of(report.program, each)}
+    assert effects == {"reshard"}
+
+
 TRADES = """
 import jax, jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P

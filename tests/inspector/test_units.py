@@ -33,7 +33,16 @@ def test_scalars_empty_arrays_and_unknown_types() -> None:
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "0.98 KiB"), (1536, "1.5 KiB"), (3 << 30, "3 GiB"), (None, "?")],
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "0.98 KiB"),
+        (1536, "1.5 KiB"),
+        (3 << 30, "3 GiB"),
+        (1_023_700, "0.98 MiB"),
+        (1_023_400, "999 KiB"),
+        (None, "?"),
+    ],
 )
 def test_format_bytes(count: int | None, text: str) -> None:
     assert format_bytes(count) == text
@@ -46,6 +55,7 @@ def test_format_bytes(count: int | None, text: str) -> None:
         (0.0123, "12.3 ms"),
         (4.2e-6, "4.2 µs"),
         (5e-9, "5 ns"),
+        (999.7e-9, "1 µs"),
         (3e-12, "3 ps"),
         (0.0, "0 ns"),
         (None, "?"),

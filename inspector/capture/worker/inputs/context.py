@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -42,7 +43,7 @@ def enter_context(request: Request, found: Resolved, stack: ExitStack, channel: 
 
 def _manager(name: str, value: Any) -> AbstractContextManager[Any]:
     if isinstance(value, Mesh):
-        return set_mesh(value)
+        return _as_both(value)
     if isinstance(value, AbstractMesh):
         return jax.sharding.use_abstract_mesh(value)  # type: ignore[no-any-return]
     if isinstance(value, AbstractContextManager) or hasattr(value, "__enter__"):
@@ -53,6 +54,17 @@ def _manager(name: str, value: Any) -> AbstractContextManager[Any]:
         f"--context {name} is of type {type(value).__name__}",
         "name a mesh of the script, a context manager, or a function that returns one of them",
     )
+
+
+@contextmanager
+def _as_both(mesh: Mesh) -> Iterator[None]:
+    """The context in which `pjit` finds a mesh, too, which looks for that of `with mesh:` alone."""
+    with ExitStack() as stack:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            stack.enter_context(mesh)
+        stack.enter_context(set_mesh(mesh))
+        yield
 
 
 def set_mesh(mesh: Any) -> AbstractContextManager[Any]:
