@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
 
@@ -108,6 +109,11 @@ def run_processes(
 def output_file(folder: Path, rank: int) -> Path:
     """What a process other than the first has printed."""
     return folder / f"output-{rank}.txt"
+
+
+def is_output_file(name: str) -> bool:
+    """Whether a file has such a name."""
+    return fnmatchcase(name, "output-*.txt")
 
 
 @dataclass

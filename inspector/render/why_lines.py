@@ -59,7 +59,7 @@ def remedy_line(cause: CollectiveCause, report: Report) -> str:
     """How to avoid it, or that it is needed."""
     cut = _asked_by(cause.origins, report)
     if cause.needed:
-        return f"needed: each device has the gradient of its part of the batch, to be summed ({cut})"
+        return f"needed: each device has the gradient of its part of the data, to be summed ({cut})"
     match cause.effect:
         case "reshard" if cause.rule is None:
             return f"to avoid it, request {cause.before} there, or keep that dimension unsharded: {cut}"

@@ -105,7 +105,7 @@ class CollectiveCause:
     `before`, and the operation needs it as `after` (None for a sum and where that is not one sharding). `origins` are
     why it is cut along the collective's axes, `against` why another value of the operation is cut otherwise.
     `confidence` is how the operation was found. `needed` is true of the gradients of weights: each device has that of
-    its part of the batch. `elements` is how many of the value are on one device, None where that is not known.
+    its part of the data. `elements` is how many of the value are on one device, None where that is not known.
     `is_merged` is true of a dimension that the operation puts behind another one, in one dimension of its result.
     """
 

@@ -16,7 +16,8 @@ import argparse
 import sys
 
 from shardscope.commands.output import FAILED, add_output_options, chosen_format, write_rendered
-from shardscope.commands.tracing import command_of, folder_of, traced_as_processes
+from shardscope.commands.trace_folder import folder_of
+from shardscope.commands.tracing import command_of, traced_as_processes
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import TraceOptions
@@ -36,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-run", action="store_true", help="end the script before its first call")
     parser.add_argument("--timeout", type=float, metavar="S", help="compare what was recorded after S seconds")
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
-    parser.add_argument("--save", metavar="FOLDER", help="keep what is recorded, for `shardscope open`")
+    parser.add_argument("--save", dest="folder", metavar="FOLDER", help="keep what is recorded, for `shardscope open`")
     add_output_options(parser, "ranks", screen=False)
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="a module, as python -m")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py [ARGS]", help="or -- a command")
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     recorded = TraceOptions(options.match, options.steps, not options.no_run, "cpu", shallow=True)
     format = chosen_format(options)
     stdout = sys.stderr.buffer if format != "text" and options.output in (None, "-") else None
-    with folder_of(options.save) as folder:
+    with folder_of(options.folder) as folder:
         trace = traced_as_processes(
             command, folder, recorded, options, stdout, skew=SKEW_S, at_rest=False, timeout=options.timeout
         )

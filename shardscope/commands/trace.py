@@ -22,8 +22,9 @@ from pathlib import Path
 from threading import Event
 
 from shardscope.commands.output import add_finding_options, add_output_options, chosen_format
+from shardscope.commands.trace_folder import folder_of
 from shardscope.commands.trace_view import Again, show
-from shardscope.commands.tracing import command_of, folder_of, traced_as_processes, traced_with_enough_devices
+from shardscope.commands.tracing import command_of, traced_as_processes, traced_with_enough_devices
 from shardscope.inspector.capture.environment import user_devices
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import TraceOptions
@@ -44,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--abstract", action="store_true", help="allocate no large arrays, and do not compute with them"
     )
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
-    parser.add_argument("--save", metavar="FOLDER", help="keep what is recorded, for `shardscope open`")
+    parser.add_argument("--save", dest="folder", metavar="FOLDER", help="keep what is recorded, for `shardscope open`")
     add_output_options(parser, "report", "reports", "trace")
     add_finding_options(parser)
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="a module, as python -m")
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     target = options.target or ("local" if is_local else "cpu")
     recorded = TraceOptions(options.match, options.steps, not options.no_run, target, abstract=options.abstract)
     is_document = chosen_format(options) not in ("text", "tui") and options.output in (None, "-")
-    with folder_of(options.save) as folder:
+    with folder_of(options.folder) as folder:
         stdout = sys.stderr.buffer if is_document else None
         if options.processes is not None:
             trace = traced_as_processes(command, folder, recorded, options, stdout)

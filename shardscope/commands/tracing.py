@@ -6,8 +6,7 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -17,7 +16,6 @@ from shardscope.configuration import configuration_above
 from shardscope.inspector.capture.environment import user_devices
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, TraceOptions
-from shardscope.inspector.capture.scratch import Scratch
 from shardscope.inspector.capture.several import devices_of_each, output_file, run_processes
 from shardscope.inspector.capture.tracing import run_traced
 from shardscope.inspector.render.printable import printable
@@ -107,25 +105,3 @@ def command_of(options: argparse.Namespace) -> Sequence[str]:
     if not os.path.isfile(first):
         raise CaptureError(f"there is no file {first}; a command comes after --, a module after -m")
     return (python, first, *rest)
-
-
-@contextmanager
-def folder_of(saved: str | None) -> Iterator[Path]:
-    """The folder to record into: a new one of that name, or one that is removed afterwards.
-
-    A new one is removed as well if the command fails before anything is recorded.
-    """
-    if saved is not None:
-        path = Path(saved)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise CaptureError(f"{saved} exists: --save takes the name of a new folder")
-        is_new, path = not path.exists(), path.absolute()
-        try:
-            yield path
-        except BaseException:
-            if is_new and not any(path.glob(f"*/{EVENTS_FILE}")):
-                shutil.rmtree(path, ignore_errors=True)
-            raise
-        return
-    with Scratch() as path:
-        yield path
