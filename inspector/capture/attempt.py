@@ -145,7 +145,9 @@ class Attempt:
                 self._stablehlo, self._pending = text, True
         self._growing = fold(self._growing, event)
         if self.request.passes and isinstance(event, Stage) and event.name == "hlo":
-            self._growing = replace(self._growing, passes=in_workspace(self._workspace / DUMP))
+            found = in_workspace(self._workspace / DUMP, every=self.request.passes == "all")
+            messages = (*self._growing.messages, *found.messages)
+            self._growing = replace(self._growing, passes=found.kept, messages=messages)
 
     def _peek(self) -> None:
         """Take in what the compiler has written while it goes on: the stages that did not grow since the last look."""

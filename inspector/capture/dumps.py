@@ -147,10 +147,11 @@ def capture_of(modules: Modules, wanted: str | None, where: str) -> Capture:
     if not stages:
         last = max(passes)[1].read()
         stages = [(stage_of(last.data), last)]
+    found = snapshots((name, partial(_bytes, text)) for name, text in passes)
     return Capture(
         stages=tuple(Stage(name, STAGES[name].dialect, text) for name, text in stages),
-        passes=snapshots((name, partial(_bytes, text)) for name, text in passes),
-        messages=(Message("info", note, "start"),) if note else (),
+        passes=found.kept,
+        messages=(*((Message("info", note, "start"),) if note else ()), *found.messages),
         complete=True,
         foreign=True,
     )

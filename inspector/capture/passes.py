@@ -1,15 +1,17 @@
-"""Which passes of XLA's change communication: by the files that XLA writes between passes."""
+"""Which passes of XLA's change communication, or anything: by the files that XLA writes between passes."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..catalog.spellings import FUSED, HLO_OPCODES, STARTS
+from ..units import format_bytes, plural
 from .events import pass_snapshot
-from .model import PassSnapshot
+from .model import Message, PassSnapshot
 
 MAX_BYTES = 1 << 28
 """Bytes of the texts that are kept of one module."""
@@ -44,34 +46,57 @@ def place_of(file: str) -> tuple[str, str, str] | None:
     return None if found is None else (found[2], found[3], found[4] or "")
 
 
-def in_workspace(folder: Path) -> tuple[PassSnapshot, ...]:
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """The module after each pass that makes a change, and right before it; how many changes there was no room for."""
+
+    kept: tuple[PassSnapshot, ...]
+    left_out: int
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What the report says of it."""
+        if not self.left_out:
+            return ()
+        text = f"{plural(self.left_out, 'pass')} not shown: the texts before have {format_bytes(MAX_BYTES)}"
+        return (Message("warning", text, "compile"),)
+
+
+def in_workspace(folder: Path, *, every: bool) -> Snapshots:
     """What the compiler wrote of the largest module."""
     files: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("*.txt")):
         if (found := _match(path.name)) is not None:
             files.setdefault(found[1], []).append(path)
     largest = max(files.values(), key=lambda paths: sum(path.stat().st_size for path in paths), default=[])
-    return snapshots((path.name, path.read_bytes) for path in largest)
+    return snapshots(((path.name, path.read_bytes) for path in largest), every=every)
 
 
-def snapshots(files: Iterable[PassFile]) -> tuple[PassSnapshot, ...]:
-    """The module after each pass that changes communication, and right before it."""
-    kept = []
-    size = 0
-    for snapshot in _around_changes(files):
+def snapshots(files: Iterable[PassFile], *, every: bool = False) -> Snapshots:
+    """Those of the passes that change communication; of `every` pass that changes anything, if that is wanted."""
+    kept: list[PassSnapshot] = []
+    size = left_out = 0
+    for snapshot in _around_changes(files, _itself if every else communication):
         size += len(snapshot.stage.source.data)
-        kept += [snapshot] if size <= MAX_BYTES else []
-    return tuple(kept)
+        if size <= MAX_BYTES:
+            kept.append(snapshot)
+        else:
+            left_out += snapshot.changes
+    return Snapshots(tuple(kept), left_out)
 
 
-def _around_changes(files: Iterable[PassFile]) -> Iterator[PassSnapshot]:
+def _itself(data: bytes) -> object:
+    return data
+
+
+def _around_changes(files: Iterable[PassFile], signature_of: Callable[[bytes], object]) -> Iterator[PassSnapshot]:
     named = [(place, read) for name, read in _in_order(files) if (place := place_of(name)) is not None]
     places = [place for place, _ in named]
     before: PassSnapshot | None = None
-    signature: Counter[tuple[bytes, ...]] | None = None
+    signature: object = None
     for number, (_, read) in enumerate(named):
         data = read()
-        found = communication(data)
+        found = signature_of(data)
         changes = signature is not None and found != signature
         snapshot = pass_snapshot(*_pass_before(places, number), changes, data)
         if changes:

@@ -62,4 +62,5 @@ def _outline(program: Program, snapshot: PassSnapshot) -> Fingerprint:
     inside = Program(replace(program.capture, stages=(*others, snapshot.stage)), program.stages)
     report = Report(inside, meshes=program.meshes, partitions=program.partitions)
     stage = inside.stages[-1]
-    return replace(outline(report, stage), title=f"after {snapshot.name}", insides=(), sizes={})
+    counts = {} if stage.module is None else dict(stage.module.opcode_counts())
+    return replace(outline(report, stage), title=f"after {snapshot.name}", insides=(), sizes={}, opcodes=counts)

@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> ExitCode:
 
 def _of_pass(options: argparse.Namespace) -> ExitCode:
     """What one pass changes in A."""
-    request = replace(_request(options, options.before, "a"), passes=True, live=False)
+    request = replace(_request(options, options.before, "a"), passes="communication", live=False)
     one = capture_side(options.before, request, quiet=options.quiet)
     if (failed := exit_code(one)) != ExitCode.DONE:
         return complain("A", one, failed)

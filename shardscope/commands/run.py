@@ -83,7 +83,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="compare the gradients that the function takes with differences of values, in float64",
     )
     parser.add_argument(
-        "--passes", action="store_true", help="record which of XLA's passes change communication, and what they change"
+        "--passes",
+        action="store_const",
+        const="communication",
+        default="",
+        help="record which of XLA's passes change communication, and what they change",
+    )
+    parser.add_argument(
+        "--all-passes",
+        dest="passes",
+        action="store_const",
+        const="all",
+        help="record every pass that changes the program",
     )
     parser.add_argument(
         "--verify",

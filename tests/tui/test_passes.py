@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shardscope.inspector.capture import passes
 from shardscope.inspector.capture.file import load, save
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.request import Request
@@ -41,7 +43,7 @@ inputs = shape((64, 128), "fsdp", "tp"), shape((32, 64), "fsdp")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("passes")
     (folder / "script.py").write_text(SCRIPT)
-    request = Request(f"{folder}/script.py:step", devices=8, live=False, passes=True)
+    request = Request(f"{folder}/script.py:step", devices=8, live=False, passes="communication")
     *_, last = capture(request)
     assert last.complete
     save(last, folder / "kept.shardscope")
@@ -71,6 +73,13 @@ def test_the_counts_are_those_of_the_texts(kept: Path) -> None:
             for transfer, count in side.transfers:
                 listed[transfer.work.kind] += count
             assert listed == kinds(side.text.source.text())
+        one, other = (
+            side.text.source.text() for side in (change.diff.before, change.diff.after) if side.text is not None
+        )
+        assert change.diff.opcodes
+        for amount in change.diff.opcodes:
+            counts = [len(re.findall(rf"^ .* = .*? {amount.name}\(", text, re.M)) for text in (one, other)]
+            assert counts == [amount.before, amount.after], amount.name
     last = changes[-1].diff.after.text
     assert last is not None
     assert kinds(last.source.text()) == kinds(texts(captured, "hlo")) != Counter()
@@ -99,3 +108,33 @@ async def test_on_the_screen(kept: Path, opened: Opened) -> None:
         await driver.press("enter")
         await driver.until(lambda: isinstance(driver.app.screen, DiffScreen))
         await driver.until(lambda: "after spmd-partitioning" in driver.text)
+
+
+def module(*operations: str) -> bytes:
+    lines = (f"  %x.{number} = f32[8]{{0}} {each}" for number, each in enumerate(operations))
+    return "\n".join(("HloModule m", "", "ENTRY %main () -> f32[8] {", *lines, "}", "")).encode()
+
+
+WRITTEN = [
+    ("module_0001.m.0001.p.before_a.txt", module("parameter(0)")),
+    ("module_0001.m.0002.p.after_a.before_b.txt", module("parameter(0)")),
+    ("module_0001.m.0003.p.after_b.before_c.txt", module("parameter(0)", "negate(%x.0)")),
+    ("module_0001.m.0004.p.after_c.before_d.txt", module("parameter(0)", "all-reduce(%x.0), replica_groups={}")),
+    ("module_0001.m.0005.p.after_d.txt", module("parameter(0)", "all-reduce(%x.0), replica_groups={}")),
+]
+
+
+def read(data: bytes) -> Callable[[], bytes]:
+    return lambda: data
+
+
+def test_passes_that_change_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those whose text differs from the text before; and what there is no room for is said."""
+    files = [(name, read(data)) for name, data in WRITTEN]
+    assert [each.name for each in passes.snapshots(files).kept if each.changes] == ["c"]
+    every = passes.snapshots(files, every=True)
+    assert [each.name for each in every.kept if each.changes] == ["b", "c"]
+    assert every.messages == ()
+    monkeypatch.setattr(passes, "MAX_BYTES", len(WRITTEN[1][1]) + len(WRITTEN[2][1]))
+    (message,) = passes.snapshots(files, every=True).messages
+    assert message.text.startswith("1 pass not shown")

@@ -41,7 +41,7 @@ class Request:
         replaced: pairs of a file that may be imported and of another one, which holds the text to import in its place.
         only_trace: whether it ends with the jaxpr.
         fingerprints: whether outputs are described so closely that two runs can be compared.
-        passes: whether the module is kept around each of XLA's passes that changes communication.
+        passes: around which of XLA's passes the module is kept: those that change `communication`, or `all`.
         overrides: what is changed of the program from outside, as `read_overrides` reads it.
     """
 
@@ -66,7 +66,7 @@ class Request:
     replaced: tuple[tuple[str, str], ...] = ()
     only_trace: bool = False
     fingerprints: bool = False
-    passes: bool = False
+    passes: str = ""
     overrides: tuple[str, ...] = ()
 
     def encode(self) -> str:

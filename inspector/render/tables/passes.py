@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...report import Report
-from ..table import Column, Detail, Row, Table
+from ..table import Column, Detail, Piece, Row, Table
 
 if TYPE_CHECKING:
     from ...diff.passes import PassChange
+
+MAX_OPCODES = 4
+"""Kinds of operations whose numbers are shown of a pass that changes no communication."""
 
 EMPTY = "Not recorded: --passes records which passes change communication."
 
@@ -32,19 +35,32 @@ def passes(report: Report) -> Table:
             Column("changes", 30, 10),
         ),
         rows=tuple(_row(change) for change in changes),
-        heading="Passes of XLA that change communication" if changes else "",
+        heading=_heading(changes),
         empty_text=EMPTY,
         unit="pass",
         details=_details,
     )
 
 
+def _heading(changes: Sequence[PassChange]) -> str:
+    if not changes:
+        return ""
+    communicating = sum(bool(change.diff.changes) for change in changes)
+    if communicating == len(changes):
+        return "Passes of XLA that change communication"
+    return f"Passes of XLA that change the program: {len(changes)}, communication: {communicating}"
+
+
 def _row(change: PassChange) -> Row:
     from ...diff.headline import headline
+    from ...diff.wording import opcode_words
 
     before, after = change.diff.before.count, change.diff.after.count
     counts = f"{before} → {after}" if before != after else str(after)
-    return Row((change.name, change.pipeline, counts, headline(change.diff)), change)
+    if change.diff.changes:
+        return Row((change.name, change.pipeline, counts, headline(change.diff)), change)
+    operations = opcode_words(change.diff.opcodes, MAX_OPCODES) or "as many operations of each kind"
+    return Row((change.name, change.pipeline, counts, Piece(operations, "aside")), change)
 
 
 def _details(value: object) -> Sequence[Detail]:
