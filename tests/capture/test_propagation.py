@@ -10,6 +10,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import jax
 import pytest
 from shardscope.inspector.capture import propagation
 from shardscope.inspector.capture.propagation import Propagated, Propagation
@@ -28,7 +29,7 @@ FUNCTIONS = [
     "rematerialized",
     "indivisible",
     "called_twice",
-    "special",
+    *(["special"] if jax.__version_info__ >= (0, 8) else []),  # Shardy of JAX 0.7 aborts
 ]
 
 
@@ -46,6 +47,7 @@ def sdy(program: Captured, function: str, **options: str) -> str:
     return stage.source.text()
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="jaxlib 0.7 does not show what is in an HLO computation")
 def test_shardings_agree_with_xlas_own(program: Captured) -> None:
     """The same operations have the same shardings in the text that XLA dumps after its own propagation."""
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}

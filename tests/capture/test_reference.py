@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -88,6 +89,7 @@ def test_blocks(spec: tuple[object, ...]) -> None:
     assert np.array_equal(assemble(jnp.asarray(blocks), spec, ("x", "y")), value)
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 takes no such product")
 def test_partial_sums_as_arguments_results_and_on_the_way(captured: Captured) -> None:
     """Compared with NumPy: each device has a summand, and together they are the value."""
     found = captured(

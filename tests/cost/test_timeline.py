@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.output_file import OutputError
@@ -36,6 +37,7 @@ def on_tpu(capture: Capture) -> Report:
     return inspect(replace(capture, subject=replace(capture.subject, device_kind="TPU v5", devices=places)))
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="XLA of JAX 0.7 does not say what is alive")
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_of_samples(sample: SampleCapture, function: str) -> None:
     report = on_tpu(sample(function))

@@ -306,6 +306,7 @@ step_inputs = (jax.ShapeDtypeStruct((8,), "float32"),)
 """
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 gives the sum the line of the gradient")
 def test_a_backward_function_keeps_its_own_lines(tmp_path: Path) -> None:
     """JAX gives what it does the lines of the call in the forward pass."""
     script = tmp_path / "ring.py"

@@ -302,6 +302,7 @@ def test_weights_are_gathered_again_in_the_backward_pass_of_a_scan(scanned: Repo
     }
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="XLA of JAX 0.7 does not combine these sums")
 def test_gradients_that_a_loop_stacks_are_needed(scanned: Report) -> None:
     (summed,) = (each for each in scanned.collectives if (each.stage, each.kind) == ("hlo", "all-reduce"))
     causes = causes_of(scanned.program, summed)
@@ -323,6 +324,7 @@ def test_causes_name_the_dimension_that_the_argument_is_sharded_in(scanned: Repo
     assert {name: specs[name][dim] for name, dim in named if dim is not None} == dict.fromkeys(specs, "data")
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="XLA of JAX 0.7 does not combine these sums")
 def test_loops_that_are_executed_differently_often_are_added_up(scanned: Report) -> None:
     table = communication(scanned)
     assert {str(row.cells[3]) for row in table.rows} == {"4 all-gathers × 3", "1 all-reduce × 3"}

@@ -25,6 +25,8 @@ from shardscope.inspector.traces.read import read_trace
 
 from .conftest import HERE, LAYERS, Recorded
 
+FILE = re.compile(r'(?:^\d+ |source_file=)"(/[^"]*)"', re.MULTILINE)
+
 
 def test_the_script_runs_as_it_is(training: Recorded) -> None:
     assert training.trace.status == 0
@@ -77,7 +79,7 @@ def test_no_program_has_our_frames(training: Recorded) -> None:
     """What is outside of jit is traced when it is lowered, which our own functions are called for."""
     paths = [program.path for program in training.trace.programs if program.path and program.collectives]
     stages = [stage for path in paths if (stage := file.load(path).stage("hlo")) is not None]
-    files = {name for each in stages for name in re.findall(r'^\d+ "(/.*)"$', each.source.text(), re.MULTILINE)}
+    files = {name for each in stages for name in FILE.findall(each.source.text())}
     assert {name for name in files if "site-packages" not in name} == {str(HERE / "training.py")}
 
 
@@ -183,6 +185,7 @@ train_step(jnp.ones((count, 4, 4)), jnp.ones((count, 2, 4)), 0.1)
 """
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 does not say which function it maps")
 def test_a_mapped_function_has_its_own_name(tmp_path: Path) -> None:
     """JAX jits one of its own around it."""
     script = tmp_path / "mapped.py"

@@ -101,6 +101,7 @@ async def test_why_a_function_does_not_trace(tmp_path: Path) -> None:
             assert words in driver.text
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="SS28 is right, too, with JAX 0.7")
 async def test_a_change_that_was_tried(opened: Opened) -> None:
     path = next(sample.path for sample in samples() if sample.name == "psum_of_invariant")
     request = Request(f"{path}:faulty", live=False)

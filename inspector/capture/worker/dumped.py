@@ -78,7 +78,9 @@ def _located(module: ir.Module, locations: Sequence[Located]) -> ir.Module:
             else:
                 value.location = location
         return module
-    texts = {str(value.location): str(location) for value, location in locations}
+    # What is in an operation that is printed in one line has the same location: what is known of any counts.
+    ordered = sorted(locations, key=lambda each: each[1] != ir.Location.unknown())
+    texts = {str(value.location): str(location) for value, location in ordered}
     text = module.operation.get_asm(enable_debug_info=True)
     return ir.Module.parse(PARSED.sub(lambda match: texts.get(match[0], match[0]), text))
 

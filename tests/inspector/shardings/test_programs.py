@@ -142,8 +142,10 @@ def test_every_value_is_sharded_as_it_should(name: str, report: dict[str, Report
 
 
 def test_asked_and_got(report: dict[str, Report]) -> None:
-    (found,) = (each for each in report["guide.py:open_dimension"].shardings if each.role == "constraint")
-    assert (found.requested, found.spec, found.agrees) == ("P('data', P.UNCONSTRAINED)", "P('data', None)", True)
+    if jax.__version_info__ >= (0, 8):  # whose XLA keeps it
+        (found,) = (each for each in report["guide.py:open_dimension"].shardings if each.role == "constraint")
+        assert (found.requested, found.spec) == ("P('data', P.UNCONSTRAINED)", "P('data', None)")
+        assert found.agrees
     (found,) = (each for each in report["guide.py:gathered"].shardings if each.role == "shard_map input")
     assert (found.requested, found.spec, found.agrees) == ("P('data', 'model')", "P(None, 'model')", False)
     outputs = {each.name: each for each in report["guide.py:in_out"].shardings if each.role == "output"}
@@ -161,6 +163,7 @@ def test_collectives_are_over_the_axes_of_the_programs_own_mesh(name: str, repor
     assert found == COLLECTIVES[name]
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="jaxlib 0.7 does not show what is in an HLO computation")
 def test_shardings_are_those_of_jaxlibs_own_propagation() -> None:
     """The same operations have the same shardings in the text that XLA dumps after its own propagation."""
     compared: Counter[str] = Counter()
