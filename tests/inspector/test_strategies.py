@@ -143,8 +143,9 @@ def test_what_reductions_leave_is_no_tensor_parallelism(tmp_path: Path) -> None:
             assert all(name.startswith(named[total.strategy]) for name in names)
     strategies = {total.strategy: total for total in report.communication}
     assert named.keys() <= strategies.keys()
-    (synced,) = strategies["gradient sync"].collectives
-    is_loss = [each.elements == 1 for each in synced.operand_types]
+    synced = strategies["gradient sync"].collectives
+    assert len(synced) == 1 or jax.__version_info__ < (0, 8)  # whose XLA does not combine them
+    is_loss = [type.elements == 1 for each in synced for type in each.operand_types]
     assert strategies["gradient sync"].gradients == 3 == is_loss.count(False)
 
 

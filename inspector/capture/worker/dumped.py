@@ -36,6 +36,12 @@ PARSED = re.compile(r'loc\("-":\d+:\d+\)')
 """The location that the parser gives to what has none."""
 
 
+SEPARATOR = "@in@"
+WRITTEN = re.compile(r'op_name="(?P<name>[^"]*)" source_file="(?P<file>[^"]*)" source_line=(?P<line>\d+)')
+LINE = re.compile(rf'("[^"]*?){SEPARATOR}([^"]*){SEPARATOR}(\d+)"')
+"""Lines of source, beside names in HLO and in those of locations: the conversion of JAX 0.7 keeps names alone."""
+
+
 class Dump(NamedTuple):
     """The HLO that Shardy is given, and the module in front of propagation and after it."""
 
@@ -60,7 +66,8 @@ def _sources(module: ir.Module, hlo: str) -> Iterator[Located]:
     """The operations with their locations in the HLO; blocks have arguments without any."""
     unknown = ir.Location.unknown()
     nameless = {f'loc("{match["name"]}")' for match in NAMELESS.finditer(hlo)}
-    earlier = ir.Module.parse(_stablehlo_of(hlo))  # its operations live as long as it does
+    given = hlo if SETS_LOCATIONS else WRITTEN.sub(_with_line, hlo)
+    earlier = ir.Module.parse(_stablehlo_of(given))  # its operations live as long as it does
     found = located.sources(module, earlier)
     for operation in modules.find(module.operation, lambda _: True):
         source = found.get(operation)
@@ -80,9 +87,14 @@ def _located(module: ir.Module, locations: Sequence[Located]) -> ir.Module:
         return module
     # What is in an operation that is printed in one line has the same location: what is known of any counts.
     ordered = sorted(locations, key=lambda each: each[1] != ir.Location.unknown())
-    texts = {str(value.location): str(location) for value, location in ordered}
+    texts = {str(value.location): LINE.sub(r'\1"("\2":\3:0)', str(location)) for value, location in ordered}
     text = module.operation.get_asm(enable_debug_info=True)
     return ir.Module.parse(PARSED.sub(lambda match: texts.get(match[0], match[0]), text))
+
+
+def _with_line(match: re.Match[str]) -> str:
+    """Its line as a part of the name, as the conversion leaves out lines."""
+    return f'op_name="{match["name"]}{SEPARATOR}{match["file"]}{SEPARATOR}{match["line"]}"'
 
 
 def _stablehlo_of(hlo: str) -> bytes:
