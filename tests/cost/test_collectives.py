@@ -308,6 +308,21 @@ def test_the_formula_gives_the_figure(case: int, whole: int, kind: Kind) -> None
     assert by_formula(found) == pytest.approx(found.seconds, rel=1e-9)
 
 
+@pytest.mark.parametrize(("per_node", "count"), [(2, 1), (8, 1), (8, 2), (4, 8)])
+def test_what_stays_in_a_node_and_what_leaves_it(per_node: int, count: int) -> None:
+    """Counted: each GPU keeps its own part, and sends one to each of the others."""
+    machine = nodes("h100", per_node, count)
+    size, whole = per_node * count, 1 << 30
+    found = estimate(collective("all-to-all", [range(size)], whole), machine)
+    assert found is not None
+    values = {term.symbol: term.value for term in found.terms}
+    others = [device for device in machine.devices if device != machine.devices[0]]
+    near = sum(device.slice == machine.devices[0].slice for device in others)
+    assert values["g"] == pytest.approx(near / size)
+    assert values.get("f", 0) == pytest.approx((len(others) - near) / size)
+    assert found.link == ("node" if count == 1 else "network")
+
+
 def test_the_formula_of_a_ring_that_is_no_box() -> None:
     machine = torus("v5p", 4, 4, 4)
     for members in ([0, 5, 10], [0, 1, 4, 21], [0, 3, 12, 63, 30, 9]):

@@ -83,7 +83,7 @@ def tests_of(mutant: Mutant, found: Mapping[str, Mapping[str, float]], seconds: 
     for test in sorted(ranks, key=lambda name: ranks[name])[:MAX_TESTS]:
         if not chosen or sum(chosen.values()) + tests[test] <= seconds:
             chosen[test] = tests[test]
-    return chosen
+    return dict(sorted(chosen.items(), key=lambda each: each[1]))
 
 
 def tried(mutants: Sequence[tuple[Mutant, Mapping[str, float]]], temporary: Path) -> Iterator[bool | None]:
