@@ -198,7 +198,7 @@ class _Judge:
         strategy, size = sizes.most_common(1)[0]
         if size * 2 <= sizes.total():
             return Purpose()
-        return Purpose(strategy, gradients=counts[strategy] if strategy == "gradient sync" else 0)
+        return Purpose(strategy, gradients=counts["gradient sync"])
 
     def _directions_of_part(
         self, collective: Collective, names: Sequence[str], index: int, operand: Place

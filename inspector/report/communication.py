@@ -28,7 +28,8 @@ class StrategyTotal:
     """The collectives of one kind over the same `axes` that serve one strategy; `other` where that is not decided.
 
     `wire_bytes` and `seconds` are of one step on each device, None where those of a collective or its executions are
-    not known. `arguments` are the paths of what gathers move, `gradients` counts what gradient sync sums.
+    not known. `arguments` are the paths of what gathers move. `gradients` counts those of weights among
+    what is summed: most of what gradient sync sums, and what the compiler combined with other strategies' sums.
     """
 
     strategy: Strategy

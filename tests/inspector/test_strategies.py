@@ -149,6 +149,38 @@ def test_what_reductions_leave_is_no_tensor_parallelism(tmp_path: Path) -> None:
     assert strategies["gradient sync"].gradients == 3 == is_loss.count(False)
 
 
+ATTENTION = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((8,), ("model",), axis_types=(AxisType.Auto,))
+put = lambda shape, *spec: jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+
+def loss(weights, x):
+    query, key, value = (x @ weight for weight in weights)
+    scores = jax.nn.softmax(jnp.einsum("bqd,bkd->bqk", query, key), -1)
+    return jnp.tanh(jnp.einsum("bqk,bkd->bqd", scores, value)).sum()
+
+step, step_inputs = jax.jit(jax.grad(loss)), ((put((16, 16)),) * 3, put((4, 64, 16), None, "model"))
+"""
+
+
+def test_gradients_are_counted_wherever_the_compiler_sums_them(tmp_path: Path) -> None:
+    """It sums two of them together with products of the backward pass."""
+    script = tmp_path / "program.py"
+    script.write_text(ATTENTION)
+    *_, final = capture(Request(f"{script}:step", live=False))
+    report = inspect(final)
+    weights = {
+        total.strategy: sum(str(type) == "f32[16,16]" for each in total.collectives for type in each.operand_types)
+        for total in report.communication
+    }
+    assert weights["tensor parallelism"] == 2
+    assert {total.strategy: total.gradients for total in report.communication} == weights
+    assert sum(weights.values()) == 3
+    assert any(", with 2 gradients" in str(cell) for row in communication(report).rows for cell in row.cells)
+
+
 TIED = """
 import jax, jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P

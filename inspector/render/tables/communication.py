@@ -112,21 +112,27 @@ def _executed(collectives: Sequence[Collective]) -> str:
 
 
 def _where(total: StrategyTotal, script: str | None, layers: Collection[Path]) -> str:
+    counted = plural(total.gradients, "gradient") if total.gradients else ""
+    if total.strategy == "gradient sync":
+        return ": ".join(filter(None, (counted, _places(total, script, layers))))
+    return ", with ".join(filter(None, (_places(total, script, layers), counted)))
+
+
+def _places(total: StrategyTotal, script: str | None, layers: Collection[Path]) -> str:
     paths = [path for each in total.collectives for path in modules_of(each)]
-    gradients = [plural(total.gradients, "gradient")] if total.gradients else []
+    is_gradients = total.strategy == "gradient sync"
     if paths and all(path and path[0] != "*" for path in paths):
-        return ": ".join([*gradients, ", ".join(module_names(without_layers(paths, layers)))])
+        return ", ".join(module_names(without_layers(paths, layers)))
     if total.arguments:
         return _listed(folded_names(total.arguments))
     lines: dict[str, dict[str, None]] = {}
     for each in sorted(total.collectives, key=lambda each: -(each.wire_bytes or 0) * (each.executions or 1)):
-        if total.gradients and not each.parts and len(merged_parts(each.op_name or "")) > 1:
+        if is_gradients and not each.parts and len(merged_parts(each.op_name or "")) > 1:
             continue  # Its line is that of one of many.
         for part in each.parts or (each,):
-            place = part.source.own_text(script) or ("" if total.gradients else part.op_name or "")
+            place = part.source.own_text(script) or ("" if is_gradients else part.op_name or "")
             lines.setdefault(place, {})[SHORT_PASS[part.direction]] = None
-    placed = [_with_passes(place, [each for each in passes if each]) for place, passes in lines.items() if place]
-    return ": ".join(filter(None, (*gradients, _listed(placed))))
+    return _listed([_with_passes(place, [each for each in passes if each]) for place, passes in lines.items() if place])
 
 
 def _with_passes(place: str, passes: Sequence[str]) -> str:
