@@ -6,6 +6,7 @@ The standard library takes half a millisecond for each, most of it to compile th
 from __future__ import annotations
 
 import dataclasses
+import operator
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -19,36 +20,63 @@ else:
         return _slotted
 
 
-_COMPLETING = threading.RLock()
+_LOCK = threading.RLock()
 
 
 def _slotted(plain: type) -> type:
-    """The class with slots; its methods come from `plain`, which `dataclass` gives them when they are wanted."""
+    """The class with slots; `plain` becomes the dataclass that has its `fields`, when somebody wants them."""
     names = tuple(plain.__annotations__)
     own = {name: value for name, value in vars(plain).items() if name not in (*names, "__dict__", "__weakref__")}
-
-    def complete() -> None:
-        with _COMPLETING:
-            if made.__init__ is begin:
-                for name, value in vars(dataclasses.dataclass(frozen=True)(plain)).items():
-                    if name not in (*own, *names, "__dict__", "__weakref__"):
-                        setattr(made, name, value)
+    values = operator.attrgetter(*names)
 
     def begin(self: Any, *args: Any, **kwargs: Any) -> None:
-        complete()
+        made.__init__ = _init_of(plain, names)
         self.__init__(*args, **kwargs)
+
+    def is_equal(self: Any, other: Any) -> Any:
+        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+
+    def text(self: Any) -> str:
+        return f"{plain.__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     class Fields:
         def __get__(self, instance: Any, owner: type) -> Any:
-            complete()
-            return owner.__dataclass_fields__  # type: ignore[attr-defined]
+            return _dataclass_of(plain).__dataclass_fields__
 
     added = {
         "__qualname__": plain.__qualname__,
         "__slots__": names,
         "__match_args__": names,
         "__init__": begin,
+        "__setattr__": _refuse,
+        "__delattr__": _refuse,
+        "__eq__": is_equal,
+        "__hash__": lambda self: hash(values(self)),
+        "__repr__": text,
         "__dataclass_fields__": Fields(),
     }
     made: Any = type(plain.__name__, (), own | added)
     return made  # type: ignore[no-any-return]
+
+
+def _dataclass_of(plain: type) -> Any:
+    with _LOCK:
+        if not dataclasses.is_dataclass(plain):
+            dataclasses.dataclass(repr=False, eq=False, frozen=True)(plain)
+    return plain
+
+
+def _init_of(plain: type, names: tuple[str, ...]) -> Any:
+    """The `__init__` that `dataclass` would make, without what it makes around it."""
+    defaults = {name: vars(plain)[name] for name in names if name in vars(plain)}
+    if any(isinstance(value, dataclasses.Field) for value in defaults.values()) or dataclasses.is_dataclass(plain):
+        return _dataclass_of(plain).__init__
+    parameters = ", ".join(f"{name}=defaults[{name!r}]" if name in defaults else name for name in names)
+    body = "; ".join(f"set_(self, {name!r}, {name})" for name in names)
+    scope: dict[str, Any] = {"set_": object.__setattr__, "defaults": defaults}
+    exec(f"def __init__(self, {parameters}): {body}", scope)
+    return scope["__init__"]
+
+
+def _refuse(self: Any, name: str, *value: Any) -> None:
+    raise dataclasses.FrozenInstanceError(f"cannot {'assign to' if value else 'delete'} field {name!r}")

@@ -6,7 +6,6 @@ Sizes are in bytes, times in seconds. An event's `bytes` are the text of its fra
 from __future__ import annotations
 
 import re
-from dataclasses import fields, is_dataclass
 from typing import Any, Literal, get_args
 
 from ...records import dataclass
@@ -329,8 +328,9 @@ def frame_of(event: Event) -> Frame:
 
 
 def _plain(value: Any, left_out: str = "") -> Any:
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.name != left_out}
+    if value is None or isinstance(value, (str, int, float)):
+        return value
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
-    return value
+    names = getattr(type(value), "__match_args__", None)
+    return value if names is None else {name: _plain(getattr(value, name)) for name in names if name != left_out}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
@@ -149,7 +150,12 @@ def _jax_folders() -> Iterator[str]:
     for name in ("jax", "jaxlib"):
         path = getattr(sys.modules.get(name), "__file__", None)
         if path:
-            yield os.path.dirname(path) + os.sep
+            yield _folder_of(path)
+
+
+@functools.cache
+def _folder_of(path: str) -> str:
+    return os.path.dirname(path) + os.sep
 
 
 def _chain(exception: traceback.TracebackException | None, seen: set[int]) -> Iterator[traceback.TracebackException]:

@@ -110,7 +110,8 @@ def described_meshes(meshes: Iterable[Any], namespace: Mapping[str, Any]) -> lis
     for mesh in meshes:
         if mesh.axis_names:
             found = abstract if isinstance(mesh, AbstractMesh) else concrete
-            found.setdefault(_key(mesh), _described(mesh, names.get(_key(mesh))))
+            if (key := _key(mesh)) not in found:
+                found[key] = _described(mesh, names.get(key))
     known = {_axes_key(mesh) for mesh in concrete.values()}
     return [*concrete.values(), *(each for each in abstract.values() if _axes_key(each) not in known)]
 
