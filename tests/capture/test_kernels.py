@@ -8,9 +8,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.experimental import pallas as pl
-from shardscope.inspector.capture.worker import equation_numbers, tagging
+from shardscope.inspector.capture.protocol.workspace import without_constants
+from shardscope.inspector.capture.worker import equation_numbers, modules, tagging
 from shardscope.inspector.capture.worker.program.jaxpr_facts import Table
 
 try:
@@ -75,3 +77,23 @@ def test_kernels_keep_their_bytes(function: Any, platform: str) -> None:
         assert kernels(ours, platform) == kernels(theirs, platform)
     assert "~eq" not in ours
     assert numbers.encode(), "equations beside the kernel have their numbers"
+
+
+def test_large_constants_are_compiled_as_they_are() -> None:
+    """Their values are in no text that shardscope reads, which MLIR's own spelling says."""
+    large = np.random.default_rng(0).normal(size=(128, 128)).astype(np.float32)
+    x = np.ones((2, 128), np.float32)
+
+    def function(x: jax.Array) -> jax.Array:
+        return jnp.sin(x) @ large + np.float32(2)
+
+    lowered = jax.jit(function).lower(x)
+    assert tagging.tag(lowered.compiler_ir("stablehlo")) is None
+    assert "~op" in lowered.as_text(debug_info=True)
+    np.testing.assert_array_equal(lowered.compile()(x), jax.jit(function)(x))
+    text = modules.text_of(lowered.compiler_ir("stablehlo"))
+    assert text.count("dense_resource<__elided__>") == 1
+    assert "dense<2.000000e+00>" in text
+    whole = lowered.as_text(debug_info=True).encode()
+    assert len(whole) > 2 * large.nbytes > len(text)
+    assert without_constants(whole) == text.encode()

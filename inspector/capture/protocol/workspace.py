@@ -75,7 +75,7 @@ def keep_propagation(folder: str, capture: Path) -> None:
     for name, path in zip(KEPT, find_propagation(folder) or (), strict=False):
         kept = _beside(capture) / name
         kept.parent.mkdir(exist_ok=True)
-        kept.write_bytes(path.read_bytes())
+        kept.write_bytes(without_constants(path.read_bytes()))
 
 
 def kept_propagation(capture: Path) -> tuple[Path, Path, Path] | None:
@@ -90,7 +90,15 @@ def _beside(capture: Path) -> Path:
 
 def read_stages(folder: str) -> dict[str, bytes]:
     """The texts of the stages that were written."""
-    return {name: path.read_bytes() for name, path in find_stages(folder).items()}
+    return {name: without_constants(path.read_bytes()) for name, path in find_stages(folder).items()}
+
+
+_CONSTANT = re.compile(rb'dense<"0x[0-9A-Fa-f]{65536,}+">')
+
+
+def without_constants(text: bytes) -> bytes:
+    """A module of MLIR without the values of large constants, which XLA writes out in its dumps."""
+    return _CONSTANT.sub(b"dense_resource<__elided__>", text)
 
 
 def read_optimized(folder: str) -> str | None:

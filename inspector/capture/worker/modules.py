@@ -34,6 +34,34 @@ def run(module: ir.Module, *passes: str) -> None:
     manager.run(module.operation)
 
 
+MAX_ELEMENTS = 8192
+"""Elements of a constant whose values are written out in a text."""
+
+ELIDED = "dense_resource<__elided__>"
+"""What MLIR prints for the values of larger ones."""
+
+
+def text_of(module: ir.Module) -> str:
+    """A module with locations, without the values of large constants: text and parsing of these take 0.5 s for 1 MB."""
+    return str(module.operation.get_asm(enable_debug_info=True, large_elements_limit=MAX_ELEMENTS))
+
+
+def put_back_constants(elided: ir.Module, module: ir.Module) -> None:
+    """Give the operations that were read from a module's text the values that are left out there."""
+    alike = zip(*(find(each.operation, lambda _: True) for each in (elided, module)), strict=True)
+    for operation, whole in alike:
+        for name, attribute in attributes_of(operation).items():
+            if _is_elided(attribute):
+                operation.attributes[name] = whole.attributes[name]
+
+
+def _is_elided(attribute: ir.Attribute) -> bool:
+    try:
+        return str(ir.DenseResourceElementsAttr(attribute)).startswith(ELIDED)
+    except ValueError:
+        return False
+
+
 def pass_of(name: str, options: str = "") -> str:
     """How this jaxlib spells a pass: some moved from functions to modules, some had no options at first."""
     plain = name

@@ -28,6 +28,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from ..protocol.workspace import without_constants
 from . import modules
 from .channel import die_with_parent
 from .dumped import Dump, with_records
@@ -59,7 +60,7 @@ def main() -> None:
     job = sys.stdin.read()
     if job:
         source, destination, wish, *dumped = job.split("\n")
-        files = [Path(each).read_bytes() for each in dumped]
+        files = [without_constants(Path(each).read_bytes()) for each in dumped]
         Path(destination).write_bytes(propagate(Path(source).read_bytes(), wish, Dump(*files) if files else None))
 
 

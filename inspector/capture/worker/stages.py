@@ -20,7 +20,7 @@ from ..protocol.workspace import (
     read_peak,
     read_stages,
 )
-from . import equation_numbers, tagging
+from . import equation_numbers, modules, tagging
 from .channel import Channel
 from .program import jaxpr_facts
 from .program.compiled import TracedProgram, memory_of, send_actual
@@ -68,7 +68,7 @@ def send_compiled(
         )
         equations = equation_numbers.EquationNumbers()
         untaggable = tagging.tag(lowered.compiler_ir("stablehlo"), names, equations)
-        stablehlo = lowered.as_text(debug_info=True).encode()
+        stablehlo = modules.text_of(lowered.compiler_ir("stablehlo")).encode()
     channel.send(Stage("stablehlo", _since(started), stablehlo))
 
     channel.send(Equations(equations.encode()))

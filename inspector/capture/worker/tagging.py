@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
+from . import modules
 from .equation_numbers import EquationNumbers
 
 # MLIR's Python bindings make locations but do not read them. What they print is regular: an alias for each location.
@@ -32,10 +33,12 @@ def tag(module: Any, names: Names | None = None, equations: EquationNumbers | No
     take their places.
     """
     try:
-        text = module.operation.get_asm(enable_debug_info=True)
+        text = modules.text_of(module)
         text = text if names is None else named(text, names)
         with module.context, ir.Location.unknown():
             twin = ir.Module.parse(_numbered(text, equations or EquationNumbers()))
+            if modules.ELIDED in text:
+                modules.put_back_constants(twin, module)
         replaced = [operation.operation for operation in module.body.operations]
         for operation in list(twin.body.operations):
             operation.operation.move_before(replaced[0])
