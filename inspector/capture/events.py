@@ -105,10 +105,10 @@ def fold(capture: Capture, event: Event | None) -> Capture:
         case sent.Message() if len(capture.messages) >= MAX_MESSAGES:
             return capture
         case Probe():
-            return replace(capture, probes=(*capture.probes, event)[:MAX_PROBES])
+            return replace(capture, probes=(*capture.probes, event))
         case sent.Message():
             message = replace(event, text=plain(event.text))
-            return replace(capture, messages=(*capture.messages, message)[:MAX_MESSAGES])
+            return replace(capture, messages=(*capture.messages, message))
         case sent.Stdout(text):
             return replace(capture, stdout=text.decode("utf-8", "replace"))
         case sent.Stderr(text):

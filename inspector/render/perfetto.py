@@ -76,19 +76,19 @@ def _events(found: Timeline, report: Report) -> Iterator[dict[str, Any]]:
             yield _complete("waits", WAITING, end - activity.exposed, activity.exposed, {"for": _title(activity)})
     for second, size in found.memory:
         counted = {"bytes": size}
-        yield {"ph": "C", "name": "live values", "pid": 1, "ts": round(second * 1e6, 4), "args": counted}
+        yield {"ph": "C", "name": "live values", "ts": round(second * 1e6, 4), "args": counted}
     for thread, name in threads.items():
         yield _named("thread_name", name, thread)
-        yield {"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": thread, "args": {"sort_index": thread}}
+        yield {"ph": "M", "name": "thread_sort_index", "tid": thread, "args": {"sort_index": thread}}
 
 
 def _complete(name: str, thread: int, start: float, seconds: float, facts: dict[str, Any]) -> dict[str, Any]:
     times = {"ts": round(start * 1e6, 4), "dur": round(seconds * 1e6, 4)}
-    return {"ph": "X", "name": name, "pid": 1, "tid": thread, **times, "args": facts}
+    return {"ph": "X", "name": name, "tid": thread, **times, "args": facts}
 
 
 def _named(kind: str, name: str, thread: int = 0) -> dict[str, Any]:
-    return {"ph": "M", "name": kind, "pid": 1, "tid": thread, "args": {"name": name}}
+    return {"ph": "M", "name": kind, "tid": thread, "args": {"name": name}}
 
 
 def _title(activity: Activity) -> str:
