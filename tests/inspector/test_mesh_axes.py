@@ -8,7 +8,8 @@ import math
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from shardscope.inspector.ir.meshes import axes_of_groups, axes_of_pairs
+from shardscope.inspector.capture.model import Mesh, MeshAxis, Subject
+from shardscope.inspector.ir.meshes import axes_of_groups, axes_of_pairs, meshes_of, partition_count
 from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 
 
@@ -108,3 +109,20 @@ def test_pairs_move_along_the_axes_whose_coordinates_change(mesh: MeshSyntax, da
     moved = {axis for s, t in pairs for axis in range(array.ndim) if where[s][axis] != where[t][axis]}
     assert axes_of_pairs(pairs, mesh) == tuple(AxisRef(mesh.axes[axis][0]) for axis in sorted(moved))
     assert axes_of_pairs([(mesh.size + 99, 0)], mesh) is None
+
+
+@given(st.sampled_from([(4,), (2, 3), (2, 1, 2)]), st.data())
+def test_a_mesh_is_over_the_partitions_of_its_devices(sizes: tuple[int, ...], data: st.DataObject) -> None:
+    """The partition of a device is its place in the program's assignment."""
+    count = math.prod(sizes)
+    ids = data.draw(st.permutations(range(10, 10 + count)))
+    assignment = data.draw(st.sampled_from([tuple(ids), tuple(sorted(ids)), ()]))
+    mesh = Mesh(tuple(MeshAxis(f"a{n}", size) for n, size in enumerate(sizes)), tuple(ids))
+    elsewhere = Mesh((MeshAxis("b", 1),), (99,))
+    subject = Subject("f.py:f", None, "cpu", "cpu", 20, meshes=(elsewhere, mesh), device_assignment=assignment)
+    (found,) = (each for each in meshes_of(subject, ()) if each.axes[0][0] != "b")
+    expected = [assignment.index(each) if assignment else place for place, each in enumerate(ids)]
+    assert array_of(found).ravel().tolist() == expected
+    assert found.axes == tuple((f"a{n}", size) for n, size in enumerate(sizes))
+    assert len(meshes_of(subject, ())) == (1 if assignment else 2)
+    assert partition_count(subject, (), [found]) == count
