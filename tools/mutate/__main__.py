@@ -4,9 +4,9 @@
 
 A mutant changes one comparison, operator, constant, `not`, `and`/`or`, condition or `return`. They are taken at random,
 as many of each folder. All tests run once, and note which of the lines each of them reaches, also in the processes that
-capture. Each mutant is then tried with the quickest of its tests, first those that reach other lines of its file, in
-a fork of a process that has imported them, in a mount namespace where nothing but a temporary folder can be written.
-What survives is listed: a test is missing, or the change means nothing.
+capture. Each mutant is then tried with those of its tests that reach most of the product in a few seconds, in a fork of
+a process that has imported them, in a mount namespace where nothing but a temporary folder can be written. What
+survives is listed: a test is missing, or the change means nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -59,30 +59,34 @@ def _fields(file: Path) -> Iterator[list[str]]:
     return (line.rstrip("\n").split(" ", 1) for line in file.open())
 
 
-def tests_of(mutant: Mutant, found: Mapping[str, Mapping[str, float]], seconds: float) -> dict[str, float]:
-    """Tests that reach a mutant, as many as take so long together, with their seconds.
+def masks_of(found: Mapping[str, Mapping[str, float]]) -> dict[str, int]:
+    """For each test the lines that it reaches, a bit for each."""
+    masks: dict[str, int] = defaultdict(int)
+    for bit, tests in enumerate(found.values()):
+        for test in tests:
+            masks[test] |= 1 << bit
+    return masks
 
-    Of a piece of several lines, the first counts that any test reaches. The quickest come first that together reach all
-    that they do of the file: what a line does often shows further on. Then come others, of each test one parameter
-    first.
+
+def tests_of(
+    mutant: Mutant, found: Mapping[str, Mapping[str, float]], masks: Mapping[str, int], seconds: float
+) -> dict[str, float]:
+    """Tests that reach a mutant, as many as take so long together, with their seconds, the quickest first.
+
+    Of a piece of several lines, the first counts that any test reaches. Those are chosen that reach most of the product
+    in the time: what a line does shows further on, and the quickest tests of a line that all reach are much alike.
     """
     tests = next((tests for line in mutant.lines if (tests := found.get(f"{mutant.file}:{line}"))), {})
-    quickest = sorted(tests, key=lambda name: tests[name])
-    further: dict[str, set[str]] = defaultdict(set)
-    for line in [line for line in found if line.startswith(f"{mutant.file}:")] if len(tests) > 1 else ():
-        for test in found[line].keys() & tests.keys():
-            further[test].add(line)
-    seen: set[str] = set()
-    turns: Counter[str] = Counter()
-    ranks: dict[str, tuple[int, int, float]] = {}
-    for test in quickest:
-        ranks[test] = (further[test] <= seen and bool(seen), turns[name := test.partition("[")[0]], tests[test])
-        seen |= further[test]
-        turns[name] += 1
     chosen: dict[str, float] = {}
-    for test in sorted(ranks, key=lambda name: ranks[name])[:MAX_TESTS]:
-        if not chosen or sum(chosen.values()) + tests[test] <= seconds:
-            chosen[test] = tests[test]
+    seen = 0
+    while len(chosen) < MAX_TESTS:
+        left = seconds - sum(chosen.values())
+        others = [test for test in tests if test not in chosen and (tests[test] <= left or not chosen)]
+        if not others:
+            break
+        best = max(others, key=lambda test: ((masks[test] & ~seen).bit_count() or 0.1) / (tests[test] + 0.01))
+        chosen[best] = tests[best]
+        seen |= masks[best]
     return dict(sorted(chosen.items(), key=lambda each: each[1]))
 
 
@@ -144,8 +148,9 @@ def main() -> int:
         folder = options.reached or Path(temporary)
         folder.mkdir(exist_ok=True)
         found = reached(list(chain.from_iterable(candidates.values())), options.tests, folder)
+        masks = masks_of(found)
         queues = (
-            ((each, tests) for each in queue if (tests := tests_of(each, found, options.seconds)))
+            ((each, tests) for each in queue if (tests := tests_of(each, found, masks, options.seconds)))
             for queue in candidates.values()
         )
         taken = (each for each in chain.from_iterable(zip_longest(*queues)) if each is not None)
