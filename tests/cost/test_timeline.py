@@ -16,6 +16,7 @@ from shardscope.inspector.cost.memory_curve import alive_bytes
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect, timeline
 from shardscope.inspector.render.html import report_page
+from shardscope.inspector.render.html import timeline as drawn
 from shardscope.inspector.render.perfetto import report_to_perfetto
 from shardscope.inspector.render.tables.timeline import timeline_table
 from shardscope.inspector.report import Report
@@ -121,3 +122,20 @@ def test_devices_without_figures_have_none(sample: SampleCapture) -> None:
     with pytest.raises(OutputError, match="--target"):
         report_to_perfetto(report)
     assert "--target" in timeline_table(report).empty_text
+
+
+def test_bars_together_take_as_long_as_each(sample: SampleCapture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no room for each activity, a bar has no more time in it than they have."""
+    report = on_tpu(sample("transformer:train_step"))
+    found = timeline(report.program)
+    assert found is not None
+    bars = list(drawn._bars(found, report, {}))
+    for most in (10_000, 100):
+        monkeypatch.setattr(drawn, "MAX_BARS", most)
+        few = drawn._few(bars, found.total)
+        assert len(few) <= most
+        for lane in {bar.lane for bar in bars} - {"loops"}:
+            each, together = ([bar for bar in those if bar.lane == lane] for those in (bars, few))
+            assert sum(bar.busy for bar in together) == pytest.approx(sum(bar.end - bar.start for bar in each))
+            assert sum(bar.count for bar in together) == len(each)
+            assert all(bar.busy <= (bar.end - bar.start) * (1 + SLACK) for bar in together)

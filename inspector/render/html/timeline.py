@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ...collectives.spelled import transfer_text
 from ...pipeline import timeline
@@ -12,15 +12,19 @@ from ...report.timeline import Activity, Timeline
 from ...units import format_bytes, format_seconds, plural
 from .elements import element, section, text
 
-MAX_BARS = 1500
+MAX_BARS = 2500
 MAX_ACTIVITIES = 100_000
-FINEST = 1 / 20_000
-"""Of the whole step: what is shorter and follows something of its lane becomes part of that bar."""
+FINEST = (1 / 20_000, 1 / 5_000, 1 / 2_000, 1 / 1_000, 1 / 500, 1 / 250)
+"""Of the whole step: what is shorter and follows something of its lane becomes part of that bar. The first with which
+there are no more than `MAX_BARS`."""
+
+FAINTEST = 0.1
+"""Of a bar's colour, which shows how much of its time is taken."""
 
 
 @dataclass(slots=True)
 class Bar:
-    """Some activities of one lane that follow each other."""
+    """Some activities of one lane that follow each other; of more than one, `busy` are the seconds that they take."""
 
     lane: str
     style: str
@@ -30,6 +34,10 @@ class Bar:
     says: str
     count: int = 1
     link: str = ""
+    busy: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.busy = self.busy or self.end - self.start
 
 
 def timeline_section(report: Report, prefix: str, links: Mapping[Collective, str]) -> str:
@@ -38,7 +46,7 @@ def timeline_section(report: Report, prefix: str, links: Mapping[Collective, str
     if found is None or not found.activities or not found.total:
         return ""
     lanes: dict[str, list[Bar]] = {}
-    for bar in _merged(_bars(found, report, links), found.total):
+    for bar in _few(list(_bars(found, report, links)), found.total):
         lanes.setdefault(bar.lane, []).append(bar)
     order = ("loops", "compute", "waits", *sorted(name for name in lanes if name.startswith("transfers")), "copies")
     drawn = _memory(found) + "".join(_lane(name, lanes[name], found.total) for name in order if name in lanes)
@@ -94,16 +102,28 @@ def _title(activity: Activity) -> str:
     return activity.instruction.name
 
 
-def _merged(bars: Iterator[Bar], total: float) -> Iterator[Bar]:
+def _few(bars: Sequence[Bar], total: float) -> list[Bar]:
+    """At most `MAX_BARS`, as fine as that allows."""
+    merged: list[Bar] = []
+    for finest in FINEST:
+        merged = list(_merged(bars, total * finest))
+        if len(merged) < MAX_BARS:
+            break
+    return merged
+
+
+def _merged(bars: Iterable[Bar], finest: float) -> Iterator[Bar]:
     """Bars that are too short to be seen, together; beyond `MAX_BARS` no more are begun."""
     last: dict[str, Bar] = {}
     begun = 0
     for bar in bars:
         before = last.get(bar.lane)
-        if before is not None and bar.style != "loop" and (begun >= MAX_BARS or _joins(before, bar, total * FINEST)):
+        if before is not None and bar.style != "loop" and (begun >= MAX_BARS or _joins(before, bar, finest)):
             before.end = max(before.end, bar.end)
             before.count += 1
-            before.says = f"{plural(before.count, 'instruction')}, {format_seconds(before.end - before.start)}"
+            before.busy += bar.busy
+            span = format_seconds(before.end - before.start)
+            before.says = f"{plural(before.count, 'instruction')}, {format_seconds(before.busy)} of {span}"
             before.title = plural(before.count, "instruction")
             continue
         if begun >= MAX_BARS:
@@ -111,7 +131,7 @@ def _merged(bars: Iterator[Bar], total: float) -> Iterator[Bar]:
         begun += 1
         if before is not None:
             yield before
-        last[bar.lane] = bar
+        last[bar.lane] = replace(bar)
     yield from last.values()
 
 
@@ -127,7 +147,10 @@ def _lane(name: str, bars: list[Bar], total: float) -> str:
 
 def _drawn(bar: Bar, total: float) -> str:
     at = f"left:{bar.start / total:.4%};width:{(bar.end - bar.start) / total:.4%}"
-    title = text(bar.title) if bar.end - bar.start > total / 500 else ""
+    if bar.count > 1 and bar.style != "loop":
+        # As full as the time is: what computes a tenth of the time must not look busy.
+        at += f";opacity:{max(bar.busy / (bar.end - bar.start), FAINTEST):.2f}"
+    title = text(bar.title) if bar.end - bar.start > total / 100 else ""
     if bar.link:
         return element("a", title, f"bar {bar.style}", style=at, title=bar.says, href=f"#{bar.link}")
     return element("div", title, f"bar {bar.style}", style=at, title=bar.says)
