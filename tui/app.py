@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Any, ClassVar
 
 from textual import work
@@ -51,7 +52,7 @@ def show_live(
     feed = Feed(begun.captures, begun.cancellation.cancel)
     improve = partial(explained_or_verified, request=begun.request, policy=policy, verify=verify)
     try:
-        ShardscopeApp(feed, policy=policy, improve=improve, loop=EditLoop(begun.request, watch)).run()
+        ShardscopeApp(feed, policy=policy, improve=improve, loops=(EditLoop(begun.request, watch),)).run()
     finally:
         last = feed.stop()
     return last
@@ -60,7 +61,7 @@ def show_live(
 def show_targets(captures: Sequence[CaptureHandle], policy: Policy = EVERYTHING) -> tuple[Capture, ...]:
     """Show captures for several targets, one at a time or all side by side, as `show_live` does."""
     feeds = [Feed(begun.captures, begun.cancellation.cancel) for begun in captures]
-    app = ShardscopeApp(feeds[0], others=feeds[1:], policy=policy)
+    app = ShardscopeApp(feeds[0], others=feeds[1:], policy=policy, loops=[EditLoop(each.request) for each in captures])
     try:
         app.run()
     finally:
@@ -143,21 +144,24 @@ class ShardscopeApp(ThemedApp):
         others: Sequence[Feed] = (),
         policy: Policy = EVERYTHING,
         improve: Callable[[Report], Report] | None = None,
-        loop: EditLoop | None = None,
+        loops: Sequence[EditLoop] = (),
     ) -> None:
-        self._edit_loop = loop
+        """`loops` capture again what the feeds have, in their order; none where that cannot be."""
         self.feed = captures if isinstance(captures, Feed) else Feed(captures, cancel)
         self.feeds = (self.feed, *others)
         self._policy = policy
-        self._improve = improve
         self._shown = 0
+        self._screens = [
+            partial(MainScreen, feed, policy, None if others else improve, loop)
+            for feed, loop in zip_longest(self.feeds, loops)
+        ]
         super().__init__()
         if others:
-            for number, feed in enumerate(self.feeds):
-                self.add_mode(_mode(number), partial(MainScreen, feed, self._policy))
+            for number, screen in enumerate(self._screens):
+                self.add_mode(_mode(number), screen)
 
     def get_default_screen(self) -> Screen[None]:
-        return MainScreen(self.feed, self._policy, self._improve, self._edit_loop) if len(self.feeds) == 1 else Screen()
+        return self._screens[0]() if len(self.feeds) == 1 else Screen()
 
     async def on_mount(self) -> None:
         for feed in self.feeds[1:]:

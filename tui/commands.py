@@ -1,4 +1,4 @@
-"""What the palette finds: every key that does something, every tab and stage, findings, and lines of the texts."""
+"""What the palette finds: every key that does something, stages, findings, targets, and lines of the texts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.keys import format_key
 
+from ..inspector.targets.target import TargetError, parse_target
 from .text_view import TextView
 
 MAX_LINES = 20
@@ -62,6 +63,40 @@ class Places(Provider):
         for words, go in self.screen.places() if isinstance(self.screen, HasPlaces) else ():
             if (score := matcher.match(words)) > 0:
                 yield Hit(score, Content(words), go)
+
+
+@runtime_checkable
+class CapturesAgain(Protocol):
+    """A screen over a function that can be compiled for another target."""
+
+    def capture_for(self, target: str) -> None:
+        """Compile for it."""
+
+
+EXAMPLES = ("cpu", "tpu:v5p:2x2x2", "tpu:v6e:2x4", "gpu:h100:8")
+"""Targets that are offered; any other can be typed."""
+
+
+class Targets(Provider):
+    """Other targets to compile for."""
+
+    async def search(self, query: str) -> Hits:
+        screen, typed = self.screen, query.strip().lower()
+        if not isinstance(screen, CapturesAgain):
+            return
+        matcher = self.matcher(query)
+        for target in dict.fromkeys((*EXAMPLES, *filter(_is_target, (typed,)))):
+            words = f"compile for {target}"
+            if (score := 1.0 if target == typed else matcher.match(words)) > 0:
+                yield Hit(score, Content(words), partial(screen.capture_for, target), help="any target can be typed")
+
+
+def _is_target(text: str) -> bool:
+    try:
+        parse_target(text)
+    except TargetError:
+        return False
+    return True
 
 
 class Lines(Provider):

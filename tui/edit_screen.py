@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on, work
@@ -24,7 +25,7 @@ from .prompt import PromptedScreen
 from .reading_screen import ReadingScreen
 from .text_view import TextView
 
-NO_REQUEST = "This capture is of a file: `shardscope run` captures a function, and can capture it again."
+NO_REQUEST = "Only what `shardscope run` captures can be captured again."
 
 
 class EditScreen(PromptedScreen):
@@ -80,6 +81,12 @@ class EditScreen(PromptedScreen):
             self.changed, self.rerunning = None, "rerun: starting Python"
             self._feed.rerun(self._edit_loop.begin)
             self.settle()
+
+    def capture_for(self, target: str) -> None:
+        """Capture again, for another target."""
+        if self._edit_loop is not None and not self.rerunning:
+            self._edit_loop.request = replace(self._edit_loop.request, target=target)
+        self.action_rerun()
 
     @on(Feed.Rerunning)
     def _is_rerunning(self, event: Feed.Rerunning) -> None:

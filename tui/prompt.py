@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 
 from ..inspector.capture.file import save
 from ..inspector.capture.model import Capture, CaptureError
-from .commands import Actions, Lines, Places
+from .commands import Actions, Lines, Places, Targets
 from .search import Search, Searchable
 from .text_view import TextView
 
@@ -120,7 +120,7 @@ class Prompt(Horizontal):
 class PromptedScreen(Screen[None]):
     """A screen that has a Prompt at the bottom. `PANES` are what can be shown alone."""
 
-    COMMANDS = {*Screen.COMMANDS, Actions, Lines, Places}  # noqa: RUF012 (as Textual declares it)
+    COMMANDS = {*Screen.COMMANDS, Actions, Lines, Places, Targets}  # noqa: RUF012 (as Textual declares it)
 
     PANES: ClassVar[tuple[type[Widget], ...]] = ()
 

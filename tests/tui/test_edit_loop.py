@@ -58,7 +58,7 @@ async def over(pilot: Pilot[None], app: ShardscopeApp) -> Driver:
 async def test_what_is_shown_stays_until_another_run_has_ended(sample: SampleCapture, tmp_path: Path) -> None:
     faulty, repaired = (sample(f"missing_reduce_scatter:{name}") for name in ("faulty", "repaired"))
     loop = again(repaired, tmp_path / "script.py")
-    app = ShardscopeApp((faulty,), loop=loop)
+    app = ShardscopeApp((faulty,), loops=(loop,))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         driver = await over(pilot, app)
         await driver.press("3")
@@ -77,6 +77,27 @@ async def test_what_is_shown_stays_until_another_run_has_ended(sample: SampleCap
         assert isinstance(app.screen, MainScreen)
 
 
+async def test_another_target_from_the_palette(sample: SampleCapture, tmp_path: Path) -> None:
+    """What one types there is compiled for; what is no target is not offered."""
+    faulty, repaired = (sample(f"missing_reduce_scatter:{name}") for name in ("faulty", "repaired"))
+    loop = again(repaired, tmp_path / "script.py")
+    app = ShardscopeApp((faulty,), loops=(loop,))
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        driver = await over(pilot, app)
+        await driver.press("colon", *"tpu:v5p:2x2x9x9")
+        await pilot.pause(0.5)
+        assert "compile for tpu:v5p:2x2x9x9" not in driver.text
+        await driver.press(*["backspace"] * 4)
+        await driver.until(lambda: "compile for tpu:v5p:2x2x" in driver.text)
+        await driver.press("2")
+        await driver.until(lambda: "compile for tpu:v5p:2x2x2 " in driver.text)
+        await driver.press("enter")
+        await driver.until(lambda: "rerun: compiling" in driver.text)
+        assert loop.request.target == "tpu:v5p:2x2x2"
+        loop.go_on.set()
+        await driver.until(lambda: driver.screen.capture is repaired)
+
+
 async def test_a_file_that_was_saved_is_captured_again(
     sample: SampleCapture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,7 +107,7 @@ async def test_a_file_that_was_saved_is_captured_again(
     assert first.subject is not None
     first = replace(first, subject=replace(first.subject, script=str(script)))
     loop = again(first, script)
-    app = ShardscopeApp((first,), loop=loop)
+    app = ShardscopeApp((first,), loops=(loop,))
     async with app.run_test(size=(120, 40)) as pilot:
         driver = await over(pilot, app)
         assert "r reruns" not in driver.text
@@ -104,7 +125,7 @@ async def test_a_finding_is_read_copied_and_tried(
 ) -> None:
     faulty, repaired = (sample(f"missing_reduce_scatter:{name}") for name in ("faulty", "repaired"))
     monkeypatch.setattr(edit_loop, "captured_with", lambda program, request, edits: repaired)
-    app = ShardscopeApp((faulty,), loop=again(faulty, tmp_path / "script.py"))
+    app = ShardscopeApp((faulty,), loops=(again(faulty, tmp_path / "script.py"),))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         driver = await over(pilot, app)
         assert isinstance(driver.screen.selected, Finding)
