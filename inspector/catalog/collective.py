@@ -63,6 +63,7 @@ class CollectiveKind:
     computation of a fusion that has the effect of one (TPU); `custom_calls` what StableHLO calls by name; `partners`
     the opcodes at the other end; `transfers` what libtpu's runtime calls it between slices; `also` are
     other names of it. All of the data goes round `passes` times; `whole` where a device keeps no part of it at home.
+    `at_most` where only a run tells how much of the buffers is sent: any part, or all of it.
     """
 
     name: str
@@ -78,6 +79,7 @@ class CollectiveKind:
     pattern: Pattern = "ring"
     passes: int = 1
     whole: bool = False
+    at_most: bool = False
     reduces: bool = False
     primitives: tuple[CollectiveRule, ...] = ()
 

@@ -99,6 +99,7 @@ KINDS = (
     CollectiveKind("ragged-all-to-all",
         "blocks of sizes of their own, from each device to each other one",
         hlo=("ragged-all-to-all",), custom_calls=("ragged_all_to_all",), sides="apart", pattern="exchange",
+        whole=True, at_most=True,
         primitives=(
             CollectiveRule("ragged_all_to_all", ("ragged_all_to_all",),
                 "varying", "varying", "ragged_all_to_all", False,

@@ -51,7 +51,8 @@ def _kind_lines(kind: CollectiveKind) -> Iterator[str]:
     }
     yield from (f"  {language:<12} {', '.join(names)}" for language, names in spelled.items() if names)
     whole = kind.whole or kind.pattern == "pairs"
-    yield f"  sends        {'its whole operand' if whole else SENDS[kind.pattern, kind.passes]}"
+    sent = "its whole operand" if whole else SENDS[kind.pattern, kind.passes]
+    yield f"  sends        {'at most ' if kind.at_most else ''}{sent}"
     yield f"  goes         {'twice ' if kind.passes == 2 else ''}{PASSES[kind.pattern]}"
 
 

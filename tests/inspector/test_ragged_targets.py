@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.tables.communication import sent_text
+from shardscope.inspector.units import format_bytes
 
 SCRIPT = """
 import jax, jax.numpy as jnp
@@ -44,3 +47,9 @@ def test_it_is_read(tmp_path: Path, target: str) -> None:
     assert [list(group) for group in found.groups or ()] == [[0, 2, 4, 6], [1, 3, 5, 7]]
     (line,) = (number for number, text in enumerate(SCRIPT.splitlines(), 1) if "lax.ragged_all_to_all(" in text)
     assert found.source.line == line
+    # Its sizes are arguments: a device may send all that it has to others, and no more.
+    (operand,) = re.findall(r" ragged-all-to-all\(%([\w.-]+),", compiled.source.text())
+    (dims,) = re.findall(rf"^ *(?:ROOT )?%{re.escape(operand)} = f32\[([\d,]+)\]", compiled.source.text(), re.MULTILINE)
+    assert found.wire_bytes == 4 * math.prod(map(int, dims.split(",")))
+    report = inspect(final)
+    assert sent_text(report.communication, is_complete=True) == f"at most {format_bytes(found.wire_bytes)}"

@@ -12,6 +12,7 @@ from ...units import format_bytes, plural
 from ..collective_rows import CollectiveRow, rows_of, total_seconds, total_wire
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
 from ..why_lines import cause_line, remedy_line
+from .communication import bound_text
 
 UNPARTITIONED = ("stablehlo", "hlo-before")
 
@@ -111,8 +112,8 @@ def _heading(report: Report, stage: str | None, groups: Collection[CollectiveRow
     count = sum(group.count for group in groups)
     total = sum(group.total_wire or 0 for group in groups)
     is_known = report.could_be_read(stage) and all(group.total_wire is not None for group in groups)
-    at_least = "" if is_known else "at least "
-    return f"{STAGES[stage].title}: {count:,}, sent per device per step: {at_least}{format_bytes(total)}{others}"
+    bound = bound_text((each.kind for group in groups for each in group.collectives), is_complete=is_known)
+    return f"{STAGES[stage].title}: {count:,}, sent per device per step: {bound}{format_bytes(total)}{others}"
 
 
 def _empty(report: Report, stage: str | None) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from ...catalog.spellings import KIND_OF, Kind
 from ...collectives.origin import merged_parts
 from ...collectives.spelled import axes_text
 from ...report import Collective, Report, StrategyTotal, UncountedCommunication
@@ -76,10 +77,17 @@ def modules(report: Report) -> Table:
 
 
 def sent_text(totals: Collection[StrategyTotal], *, is_complete: bool) -> str:
-    """`128 KiB`; `at least` where some are not known."""
+    """`128 KiB`; `at least` where some are not known, `at most` where a run tells how much of a buffer is sent."""
     known = [each.wire_bytes for each in totals if each.wire_bytes is not None]
-    least = "" if is_complete and len(known) == len(totals) else "at least "
-    return f"{least}{format_bytes(sum(known))}"
+    is_complete = is_complete and len(known) == len(totals)
+    return f"{bound_text((each.kind for each in totals), is_complete=is_complete)}{format_bytes(sum(known))}"
+
+
+def bound_text(kinds: Iterable[Kind], *, is_complete: bool) -> str:
+    """What a total of bytes is, in front of it."""
+    if not any(KIND_OF[kind].at_most for kind in kinds):
+        return "" if is_complete else "at least "
+    return "at most " if is_complete else "about "
 
 
 def _heading(report: Report) -> str:
