@@ -125,10 +125,11 @@ class ShardingsPane(Vertical):
         """The value that a row is about."""
         return self._values[key] if isinstance(key, int) and key < len(self._values) else None
 
-    def watch_report(self) -> None:
-        if self.report is not None:
-            self._values = self.report.shardings
-            report = self.report
+    def watch_report(self, before: Report | None, report: Report | None) -> None:
+        if report is not None:
+            # What was read of the same text stays until it has been read again.
+            others = self._values[len(before.shardings) :] if before is not None and _alike(before, report) else ()
+            self._values = (*report.shardings, *others)
             self._reads_steps, self._met = False, None
             if self._replay is not None and propagated(report.program)[1] is not self._replay.flow:
                 self._replay = None
@@ -244,6 +245,11 @@ class ShardingsPane(Vertical):
             for move in replay.moves[step]
         ]
         return f"after step {step} of {replay.steps[-1]}: {'; '.join(moves)}"
+
+
+def _alike(before: Report, after: Report) -> bool:
+    """Whether the values of both are read from the same texts."""
+    return before.program.stage("sdy") is after.program.stage("sdy") is not None
 
 
 def _last_ways(report: Report, found: tuple[ShardedValue, ...]) -> tuple[Why, ...]:

@@ -34,7 +34,7 @@ PHASES: dict[Phase, str] = {
     "compile": "compiling",
     "propagation": "tracing shardings to their origins",
     "run": "running",
-    "probe": "looking at values",
+    "probe": "recording per-device values",
 }
 """What a capture goes through, in order, and how to say it."""
 

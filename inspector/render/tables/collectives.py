@@ -69,7 +69,7 @@ def collectives(report: Report, program: str | None = None, unfolded: Collection
             Column("wire", 8, 2, "right"),
             Column("runs", 4, 7, "right"),
             *([Column("est.", 6, 8, "right")] if estimated else []),
-            Column("by", 4, 3),
+            Column("by", 11, 3),
             Column("pass", 4, 2),
             Column("from", 12, 7),
         ),
