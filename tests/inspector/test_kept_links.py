@@ -12,7 +12,7 @@ from shardscope.inspector.capture.file import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.why_lines import cause_line, why_line
 from shardscope.inspector.report import Report
-from shardscope.inspector.selection.selection import Place, ProbePlace, SourceLine, StagePlace, linked
+from shardscope.inspector.selection.selection import Place, ProbePlace, SourceLine, StagePlace, counterparts, linked
 from shardscope.parsers.sharding_syntax.mesh import join_axes
 
 KEPT = Path(__file__).parents[1] / "command" / "approved"
@@ -26,6 +26,21 @@ def test_links(name: str, request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--snapshot-update"):
         path.write_text(text)
     assert text.splitlines() == path.read_text().splitlines()
+
+
+@pytest.mark.parametrize("name", ["embedded", "exchange", "rounds", "typed"])
+def test_counterparts_are_of_one_kind_and_line(name: str) -> None:
+    report = inspect(load(KEPT / f"{name}.capture"))
+    pairs = 0
+    for stage in report.program.stages:
+        for one in report.collectives:
+            for other in counterparts(report, one, stage):
+                pairs += 1
+                assert (other.stage, other.kind) == (stage.name, one.kind)
+                frames = [(frame.file, frame.line) for frame in other.source.stack]
+                assert one.source.frame is not None
+                assert other == one or (one.source.frame.file, one.source.frame.line) in frames
+    assert pairs > len(report.collectives)
 
 
 def links(report: Report) -> Iterator[str]:

@@ -12,9 +12,10 @@ from pathlib import Path
 import jax
 import pytest
 from rich.console import Console
-from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.model import Capture, Value
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.collectives.origin import merged_parts
+from shardscope.inspector.communication.strategies import _weights
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.modules import layers_in, module_names, without_layers
 from shardscope.inspector.render.tables.communication import communication
@@ -426,3 +427,22 @@ def test_the_short_report_fits_a_page(sample: SampleCapture, function: str) -> N
         assert any(line.startswith("No collectives") for line in lines)
     facts = [line for line in lines if line.strip()]
     assert len(facts) == len(set(facts))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "outputs", "weights"),
+    [
+        (["params['w']: f32[8]", "x: f32[8]"], ["result['w']: f32[8]"], ["params['w']"]),
+        (["params['w']: f32[8]"], ["result['w']: f32[4]"], []),
+        (["params['w']: f32[8]"], ["result['v']: f32[8]"], []),
+        (["w: f32[8]", "x: f32[4]"], ["result: f32[8]"], ["w"]),
+        (["w: f32[8]", "x: f32[8]"], ["result: f32[8]"], []),
+        (["state[0]['w']: f32[8]", "state[1]['w']: f32[8]"], ["result[0]['w']: f32[8]"], ["state[0]['w']"]),
+        (["w: f32[8]"], [], []),
+    ],
+)
+def test_weights_come_back_with_their_path_and_type(
+    arguments: list[str], outputs: list[str], weights: list[str]
+) -> None:
+    given, taken = ([Value(*text.split(": ")) for text in texts] for texts in (arguments, outputs))
+    assert list(_weights(given, taken)) == weights
