@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, PartitionSpec
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.capture.protocol.request import UsageError
+from shardscope.inspector.capture.protocol.request import UsageError, is_file, split_function
 from shardscope.inspector.capture.spawn import Request
 from shardscope.inspector.capture.worker.inputs.arg_spec import read_argument
 
@@ -308,3 +308,24 @@ def test_layouts_that_are_asked_for(captured: Captured) -> None:
     assert compiled is not None
     entry = compiled.source.text().partition("entry_computation_layout={")[2].partition("\n")[0]
     assert entry.startswith("(f32[2,32]{0,1}, f32[2,32]{1,0})->(f32[2,32]{1,0}, f32[32,2]{0,1})")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "name"),
+    [
+        ("a.py:fn", "a.py", "fn"),
+        ("a.py", "a.py", ""),
+        ("a.b:C.fn", "a.b", "C.fn"),
+        ("C:\\x.py", "C:\\x.py", ""),
+        ("C:/x.py", "C:/x.py", ""),
+        ("C:\\x.py:fn", "C:\\x.py", "fn"),
+        ("a/b.py:fn", "a/b.py", "fn"),
+        ("", "", ""),
+    ],
+)
+def test_colons(text: str, place: str, name: str) -> None:
+    assert split_function(text) == (place, name)
+
+
+def test_places_that_are_files() -> None:
+    assert [is_file(place) for place in ("a.py", "a/b", "a\\b", "./a", "a.b", "a")] == [True] * 4 + [False] * 2
