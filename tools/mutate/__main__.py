@@ -73,8 +73,9 @@ def tests_of(
 ) -> dict[str, float]:
     """Tests that reach a mutant, as many as take so long together, with their seconds, the quickest first.
 
-    Of a piece of several lines, the first counts that any test reaches. Those are chosen that reach most of the product
-    in the time: what a line does shows further on, and the quickest tests of a line that all reach are much alike.
+    Of a piece of several lines, the first counts that any test reaches. Of a line that all reach, the quickest are all
+    alike: taken in turn are the test that reaches most of the product in its time, since what a line does shows
+    further on, and the one that reaches least, since it may be about that line.
     """
     tests = next((tests for line in mutant.lines if (tests := found.get(f"{mutant.file}:{line}"))), {})
     chosen: dict[str, float] = {}
@@ -84,7 +85,10 @@ def tests_of(
         others = [test for test in tests if test not in chosen and (tests[test] <= left or not chosen)]
         if not others:
             break
-        best = max(others, key=lambda test: ((masks[test] & ~seen).bit_count() or 0.1) / (tests[test] + 0.01))
+        if len(chosen) % 2:
+            best = min(others, key=lambda test: masks[test].bit_count())
+        else:
+            best = max(others, key=lambda test: ((masks[test] & ~seen).bit_count() or 0.1) / (tests[test] + 0.01))
         chosen[best] = tests[best]
         seen |= masks[best]
     return dict(sorted(chosen.items(), key=lambda each: each[1]))
