@@ -12,7 +12,7 @@ from textual.containers import Container
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ..inspector.capture.model import Capture
+from ..inspector.capture.model import Capture, Failure
 from ..inspector.diff.passes import PassChange
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.render.table import Table
@@ -210,7 +210,7 @@ class MainScreen(NavigationScreen):
                 self.action_stage("jaxpr")
             case Finding(place=FindingPlace(stage=str(stage))):
                 self.action_stage(stage)
-            case Finding():
+            case Finding() | Failure():
                 self.action_source()
             case PlacedMessage(source=source) if source.frame is not None:
                 self.select(SourceLine(source.frame.file, source.frame.line))

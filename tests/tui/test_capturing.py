@@ -11,6 +11,7 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Cancellation, Request, capture
 from shardscope.parsers.source import Source
 from shardscope.tui.app import ShardscopeApp
+from shardscope.tui.source_pane import SourcePane
 from shardscope.tui.stage_pane import StagePane
 
 from ..conftest import SampleCapture
@@ -96,6 +97,8 @@ async def test_a_failure_before_the_first_stage(opened: Opened, tmp_path: Path) 
     async with opened(capture(Request(f"{script}:fn"))) as driver:
         await driver.until(lambda: "Stopped while importing the script" in driver.text)
         await driver.until(lambda: "no �[31mcolour" in driver.text)
+        await driver.press("enter")  # to the line that raised it
+        await driver.until(lambda: driver.screen.query_one(SourcePane).view.has_focus)
         for key in "1234567890":
             await driver.press(key)
 
