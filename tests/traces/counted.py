@@ -2,6 +2,7 @@
 
 import functools
 import os
+import sys
 import threading
 
 import jax
@@ -81,6 +82,14 @@ for _ in range(2):
 compiled = jax.jit(lambda x: x + 1).lower(x).compile()
 for _ in range(3):
     compiled(x)
+jnp.sin(x) + x
+entered = []
+sys.setprofile(lambda frame, event, _: entered.append(frame.f_code.co_filename) if event == "call" else None)
+for _ in range(10):
+    jnp.sin(x) + x
+sys.setprofile(None)
+assert entered
+assert not [file for file in entered if "/worker/" in file], "operations outside of jit pay for what counts calls"
 for _ in range(2):
     two_before_the_fork(x)
 jax.effects_barrier()
