@@ -56,7 +56,12 @@ class Graph:
         computation = instruction.computation
         if computation not in self._users:
             self._users[computation] = self._users_in(computation)
-        return self._users[computation].get(instruction, NOWHERE)
+        known = self._users[computation]
+        if instruction in known:
+            return known[instruction]
+        # Searches in the text, as `with_opcode`, make other objects of it than its computation has.
+        own = computation.instruction_at(instruction.start)
+        return NOWHERE if own is None else known.get(own, NOWHERE)
 
     def callees(self, instruction: Instruction) -> Mapping[str, tuple[str, ...]]:
         """The names of the computations that an instruction calls, by attribute."""

@@ -113,3 +113,12 @@ def test_walks(language: tuple[DefUse, Callable[[object], str]], first: object) 
     assert {each for each in beside if each in EDGES} == {"sine", "tanh", "add"}
     assert beside[0] == "sine"
     assert len(near(graph, sine, 9, 2)) == 2
+
+
+def test_an_instruction_found_by_its_opcode_has_its_uses() -> None:
+    module = hlo.parse(HLO)
+    (found,) = module.with_opcode("negate")
+    takers, _ = module.graph.users(found)
+    assert [(user.name, position) for user, position in takers] == [("add", 1), ("multiply", 1)]
+    (result,) = module.with_opcode("multiply")
+    assert module.graph.users(result) == ((), {})

@@ -5,7 +5,7 @@ There nothing is fused yet, and what the partitioner inserted stands beside what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -49,6 +49,7 @@ class Loop:
 
     def __init__(self, module: HloModule, instruction: Instruction, body: Computation) -> None:
         self.module = module
+        self.graph = module.graph
         self.instruction = instruction
         self.body = body
         is_tuple = body.root is not None and body.root.opcode == "tuple"
@@ -61,20 +62,14 @@ class Loop:
 
     def operands(self, instruction: Instruction) -> tuple[Value, ...]:
         """The values that an instruction takes; those that are not in the text are left out."""
-        found = ((self.body.instruction(each.name), each.index) for each in instruction.references)
-        return tuple(Value(maker, element) for maker, element in found if maker is not None)
-
-    @cached_property
-    def _users(self) -> Mapping[Value, list[Instruction]]:
-        found: dict[Value, list[Instruction]] = {}
-        for instruction in self.body.instructions:
-            for value in dict.fromkeys(self.operands(instruction)):
-                found.setdefault(value, []).append(instruction)
-        return found
+        return tuple(Value(maker, index) for maker, index in self.graph.operands(instruction) if maker is not None)
 
     def users(self, value: Value) -> list[Instruction]:
-        """The instructions that take a value."""
-        return self._users.get(value, [])
+        """The instructions that take a value, in text order."""
+        takers, elements = self.graph.users(value.maker)
+        found = {user for user, position in takers if self.graph.operands(user)[position][1] == value.element}
+        found.update(*([] if value.element else elements.values()))
+        return sorted(found, key=lambda each: each.start)
 
     def carried(self, value: Value | None) -> int | None:
         """Which element of what the loop carries a value is at the beginning of an iteration."""
@@ -127,17 +122,16 @@ class Loop:
 
     def is_discarded(self, index: int) -> bool:
         """Whether nothing uses an element of what the loop gives at its end."""
-        loop, around = self.instruction, self.instruction.computation
-        users = [each for each in around.instructions if loop.name in (ref.name for ref in each.references)]
-        taken = [each for each in users if number(each.attributes.get("index")) == index]
-        is_taken_apart = all(each.opcode == "get-tuple-element" for each in users) and not loop.is_root
-        used = {ref.name for each in around.instructions for ref in each.references}
-        return is_taken_apart and not any(each.is_root or each.name in used for each in taken)
+        takers, elements = self.graph.users(self.instruction)
+        unused = not any(each.is_root or any(self.graph.users(each)) for each in elements.get(index, ()))
+        return not takers and not self.instruction.is_root and unused
 
     def _ends(self, collective: Instruction, end: Callable[[Instruction, Value], int | None]) -> Accumulator | None:
         """Where all that is made of a collective's result, one by one, ends."""
         waiting, seen = [Value(collective)], {collective.name}
-        waiting += [value for value in self._users if value.maker is collective and value.element]
+        takers, _ = self.graph.users(collective)
+        elements = {self.graph.operands(user)[position][1] for user, position in takers}
+        waiting += [Value(collective, element) for element in elements if element]
         added: list[Accumulator] = []
         while waiting:
             value = waiting.pop()
