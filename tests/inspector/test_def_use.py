@@ -116,7 +116,7 @@ def test_walks(language: tuple[DefUse, Callable[[object], str]], first: object) 
 
 
 def test_an_instruction_found_by_its_opcode_has_its_uses() -> None:
-    module = hlo.parse(HLO)
+    module = hlo.parse_module(Source("hlo", HLO.encode()))
     (found,) = module.with_opcode("negate")
     takers, _ = module.graph.users(found)
     assert [(user.name, position) for user, position in takers] == [("add", 1), ("multiply", 1)]
