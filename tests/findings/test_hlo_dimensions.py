@@ -78,6 +78,20 @@ def test_reshapes_and_bitcasts(before: tuple[int, ...], after: tuple[int, ...]) 
             check(before, [spelled(before, old[::-1])], line, result)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("f32[4,6]{0,0}", "f32[4,6]{1,0}"),
+        ("f32[4,6]{1,0}", "f32[4,6]{0}"),
+        ("token[]", "f32[4,6]{1,0}"),
+        ("f32[4,6]{1,0}", "(f32[4,6]{1,0})"),
+    ],
+)
+def test_of_layouts_and_types_that_say_nothing(before: str, after: str) -> None:
+    use = use_of(instruction_of([before], f"{after} bitcast(%p0)"))
+    assert dimension_before(use, 0, 2) is None
+
+
 @pytest.mark.parametrize("shape", [(4, 6), (2, 3, 4)])
 def test_transpositions(shape: tuple[int, ...]) -> None:
     numbers = np.arange(math.prod(shape)).reshape(shape)

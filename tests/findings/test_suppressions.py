@@ -145,3 +145,17 @@ def test_the_comment_is_read_from_the_capture(tmp_path: Path) -> None:
     known = captured(tmp_path, first="  # shardscope: ignore[SS04] meant")
     (tmp_path / "script.py").write_text("raise SystemExit('never run')")
     assert inspect(known).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "wanted"),
+    [
+        (Policy(), {"SS01", "SS02"}),
+        (Policy(rules=frozenset({"SS01"})), {"SS01"}),
+        (Policy(without=frozenset({"SS01"})), {"SS02"}),
+        (Policy(rules=frozenset({"SS01", "SS02"}), without=frozenset({"SS01"})), {"SS02"}),
+        (Policy(rules=frozenset()), set()),
+    ],
+)
+def test_rules_that_are_wanted(policy: Policy, wanted: set[str]) -> None:
+    assert {rule for rule in ("SS01", "SS02") if policy.wants(rule)} == wanted
