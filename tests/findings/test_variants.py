@@ -110,6 +110,15 @@ def test_fixes_are_in_the_users_names(name: str, fix: str) -> None:
     assert finding.fixes[0].title.startswith(fix)
 
 
+def test_a_mean_by_hand_goes_with_its_division() -> None:
+    """Without the sum alone, the value would be a quarter of what it was."""
+    ((finding,),) = (findings for function, findings in found_in("reductions").items() if function == "a_mean_by_hand")
+    assert finding.severity == "warning"
+    assert finding.message.endswith("its sum divided by 4 is the value itself")
+    (edit,) = finding.fixes[0].edits
+    assert edit.text == "(w + 3)"
+
+
 @everywhere
 @pytest.mark.parametrize("file", FILES)
 def test_no_fix_is_read_from_words(file: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:

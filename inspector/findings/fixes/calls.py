@@ -160,6 +160,15 @@ def _parents(source: SourceFile) -> dict[ast.AST, ast.AST]:
     return {child: node for node in ast.walk(tree_of(source)) for child in ast.iter_child_nodes(node)}
 
 
+def quotient_of(program: Program, call: Call | None, divisor: int | None) -> tuple[str, ast.expr] | None:
+    """The division of a call's value by this number, if it is written around the call."""
+    match next(around(program, call), None) if call is not None else None:
+        case ast.BinOp(left=left, op=ast.Div(), right=ast.Constant(value)) as found:
+            is_that = call is not None and left is call[1] and call[1].args and value == divisor
+            return (call[0], found) if call is not None and is_that else None
+    return None
+
+
 def nodes_of(program: Program, file: str) -> Iterator[ast.AST]:
     """The syntax of a file, node by node; nothing of one that is not known."""
     source = program.file(file)

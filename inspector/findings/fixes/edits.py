@@ -35,6 +35,11 @@ def rewritten(call: Call | None, text: str) -> Edits:
     return () if call is None or not call[1].args else instead(call, text)
 
 
+def parenthesized(expression: str) -> str:
+    """An expression that may be part of any other."""
+    return expression if isinstance(ast.parse(expression, mode="eval").body, BARE) else f"({expression})"
+
+
 def wrapped(placed: Placed, before: str, after: str) -> Edits:
     """An expression with a text before it and one after it."""
     file, node = placed

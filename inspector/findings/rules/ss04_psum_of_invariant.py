@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from ...catalog.spellings import functions_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
-from ..fixes.calls import call_at, call_to_leave_out, name_of, operand_text
-from ..fixes.edits import Edits, together, without_call
+from ..fixes.calls import call_at, call_to_leave_out, name_of, operand_text, quotient_of
+from ..fixes.edits import Edits, instead, parenthesized, together, without_call
 from ..fixes.invariance import made_to_vary
 from ..rule import Rule, finding
 from ..support.compiled import SCATTERS, SUMS, saving, sum_compiled_as
@@ -53,12 +53,16 @@ def _found(
     is_sum = is_scattered or (
         equation.primitive in SUMS and not (call is not None and name_of(call[1].func) == "pmean")
     )
+    rest = tuple(axis for axis in equation.axes or () if axis not in axes)
+    mean = quotient_of(report.program, call, times) if is_sum and not is_scattered and not rest else None
+    is_sum = is_sum and mean is None
     count = "their number" if times is None else str(times)
     message = f"all devices along {along} hold the same value: its sum is {count} times the value"
-    if not is_sum:
+    if mean is not None:
+        message = f"all devices along {along} hold the same value: its sum divided by {count} is the value itself"
+    elif not is_sum:
         message = f"all devices along {along} hold the same value: reducing it changes nothing"
     operand = operand_text(call, equation.inputs[number])
-    rest = tuple(axis for axis in equation.axes or () if axis not in axes)
     title, edits = f"use {operand} itself", Edits()
     if is_scattered:
         title = f"use this device's block of {operand}, by lax.axis_index"
@@ -68,6 +72,8 @@ def _found(
         left_out = call_to_leave_out(report.program, flow.source(place), functions)
         if has_others and left_out == call:  # of a tree, or of what several places give to a helper
             title = f"take this one out of what the line reduces, of which others differ along {along}"
+        elif mean is not None:
+            title, edits = f"{title}, without the division by {count}", instead(mean, parenthesized(operand))
         else:
             edits = without_call(report.program, left_out)
     spared = None if rest else sum_compiled_as(report, flow, place, number)

@@ -54,6 +54,12 @@ def one_of_two(w, a):
 
 @programs.found_by("SS04")
 @unchecked
+def a_mean_by_hand(w, a):
+    return a + (lax.psum(w + 3, "x")) / 4
+
+
+@programs.found_by("SS04")
+@unchecked
 def pair(w, a):
     total, extra = lax.psum((a, w * 3), "x")
     return a + total + extra
