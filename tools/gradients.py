@@ -39,45 +39,18 @@ SUMS = {
 }
 """What a mutated backward pass does to a cotangent, of which one is right."""
 
-HEAD = '''
+PROGRAMS = Path(__file__).parents[1] / "tests" / "findings" / "programs"
+
+HEAD = f'''
+import sys
+sys.path.insert(0, {str(PROGRAMS)!r})
 import jax, jax.numpy as jnp, numpy as np
+from gradients import columns, rows
 from jax import lax
 from jax.sharding import AxisType, PartitionSpec as P
 
 def mesh_of(shape):
     return jax.make_mesh(shape, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
-
-def columns(shape, for_x, for_w):
-    """A product by columns: the gradient of x is summed over model, that of w over data, by shard_map."""
-    @jax.custom_vjp
-    def product(x, w):
-        return jnp.tanh(x @ w)
-    def backward(kept, g):
-        x, w, y = kept
-        d = g * (1 - y * y)
-        return for_x(d @ w.T), for_w(x.T @ d)
-    product.defvjp(lambda x, w: (product(x, w), (x, w, product(x, w))), backward)
-    specs = (P("data"), P(None, "model"))
-    call = jax.shard_map(product, mesh=mesh_of(shape), in_specs=specs, out_specs=P("data", "model"), check_vma=False)
-    return lambda x, w: (call(x, w) ** 2).sum()
-
-def rows(shape, before, layers=1):
-    """A product that is summed over model: its cotangent is divided by shard_map, and has to be summed."""
-    @jax.custom_vjp
-    def product(x, w):
-        return lax.psum(x @ w, "model")
-    def backward(kept, g):
-        x, w = kept
-        g = before(g)
-        return g @ w.T, x.T @ g
-    product.defvjp(lambda x, w: (product(x, w), (x, w)), backward)
-    specs = (P("data", "model"), P("model"))
-    call = jax.shard_map(product, mesh=mesh_of(shape), in_specs=specs, out_specs=P("data"), check_vma=False)
-    def loss(x, w):
-        for _ in range(layers):
-            x = jnp.tanh(call(x, w)) + x
-        return (x ** 2).sum()
-    return loss
 
 def primal(shape, change, check):
     """What is mutated is the function itself: JAX derives its gradient, which has to be right."""
@@ -132,9 +105,9 @@ def mutations(shape: str) -> Iterator[tuple[str, str]]:
     for for_x, for_w in itertools.product(SUMS, SUMS):
         if "same" in (for_x, for_w):
             what = for_x if for_w == "same" else for_w
-            yield f"columns: {what}", f"columns({shape}, {change(for_x, 'model')}, {change(for_w, 'data')})"
+            yield f"columns: {what}", f"columns({change(for_x, 'model')}, {change(for_w, 'data')}, mesh_of({shape}))"
     for before, layers in itertools.product(SUMS, (1, 2, 3)):
-        yield f"rows: {before}", f"rows({shape}, {change(before, 'model')}, {layers})"
+        yield f"rows: {before}", f"rows({change(before, 'model')}, mesh_of({shape}), {layers})"
     for name, axis, check in itertools.product(SUMS, ("data", "model"), (True, False)):
         if name != "pmax":  # which JAX does not differentiate
             yield f"primal: {name}", f"primal({shape}, {change(name, axis)}, {check})"

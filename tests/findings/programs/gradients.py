@@ -23,11 +23,11 @@ def factors(**expected):
     return taken_in
 
 
-def mapped(body, specs, out, **options):
-    return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=out, **options)
+def mapped(body, specs, out, on=mesh, **options):
+    return jax.shard_map(body, mesh=on, in_specs=specs, out_specs=out, **options)
 
 
-def columns(for_x, for_w):
+def columns(for_x, for_w, on=mesh):
     """A product by columns, whose own backward pass does something more to each gradient."""
 
     @jax.custom_vjp
@@ -45,10 +45,10 @@ def columns(for_x, for_w):
 
     product.defvjp(forward, backward)
     specs = (P("data"), P(None, "model"))
-    return lambda x, w: (mapped(product, specs, P("data", "model"), check_vma=False)(x, w) ** 2).sum()
+    return lambda x, w: (mapped(product, specs, P("data", "model"), on, check_vma=False)(x, w) ** 2).sum()
 
 
-def rows(before):
+def rows(before, on=mesh, layers=1):
     """A product that is summed over `model`, whose own backward pass does something to the cotangent first."""
 
     @jax.custom_vjp
@@ -61,8 +61,14 @@ def rows(before):
         return g @ w.T, x.T @ g
 
     product.defvjp(lambda x, w: (product(x, w), (x, w)), backward)
-    specs = (P("data", "model"), P("model"))
-    return lambda x, w: (mapped(product, specs, P("data"), check_vma=False)(x, w) ** 2).sum()
+    call = mapped(product, (P("data", "model"), P("model")), P("data"), on, check_vma=False)
+
+    def loss(x, w):
+        for _ in range(layers - 1):
+            x = jnp.tanh(call(x, w)) + x
+        return (call(x, w) ** 2).sum()
+
+    return loss
 
 
 def same(value):
