@@ -111,33 +111,27 @@ class Dataflow:
         return self.noted(("operation", row), lambda: self.records.operation(self.rows[row]))
 
     @cached_property
-    def _names(self) -> Mapping[str, Sequence[tuple[int, Node]]]:
-        """The values of each name with the region that it is known in; -1 for the function's own."""
-        found: dict[str, list[tuple[int, Node]]] = {}
+    def _names(self) -> Mapping[str, Mapping[int, Node]]:
+        """The values of each name by the region that it is known in; -1 for the function's own."""
+        found: dict[str, dict[int, Node]] = {}
         with collection_paused():
             for name, index in self.arguments.items():
-                found.setdefault(name, []).append((-1, Node("argument", -1, index)))
+                found.setdefault(name, {}).setdefault(-1, Node("argument", -1, index))
             for number, row in enumerate(self.rows):
                 for index, name in enumerate(row.results):
-                    found.setdefault(name, []).append((row.regions[-1], Node("result", number, index)))
+                    found.setdefault(name, {}).setdefault(row.regions[-1], Node("result", number, index))
                 for region, block in enumerate(self._blocks(number)):
                     for index, name in enumerate(block):
                         # What a loop carries is one value: its result, and the argument of its condition and body.
                         carried = Node("result", number, index)
                         inside = carried if row.name.endswith("while") else Node("block", number, index, region)
-                        found.setdefault(name, []).append((row.inside[region], inside))
+                        found.setdefault(name, {}).setdefault(row.inside[region], inside)
         return found
 
     def node(self, name: str, row: int) -> Node | None:
         """What a name means in the operation of a row."""
-        known = self._names.get(name, ())
-        around = self.rows[row].regions
-        found, depth = None, -2
-        for region, node in known:
-            here = -1 if region < 0 else around.index(region) if region in around else -2
-            if here > depth:
-                found, depth = node, here
-        return found
+        known = self._names.get(name, {})
+        return next((known[region] for region in (*reversed(self.rows[row].regions), -1) if region in known), None)
 
     @cached_property
     def _owners(self) -> Mapping[int, tuple[int, bool]]:

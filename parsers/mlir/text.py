@@ -164,7 +164,8 @@ def nests_holding(text: MlirText, offset: int) -> list[Nest]:
     around = []
     regions: tuple[RegionNode | Span, ...] = (text.outline[0],)
     while regions:
-        items = [item for region in regions for block in text.region(region).blocks for item in block.items]
+        begun = (block.items for region in regions for block in text.region(region).blocks)
+        items = next((each for each in reversed([*begun]) if each and each[0].span.start <= offset), ())
         place = bisect_right(items, offset, key=lambda item: item.span.start) - 1
         item = items[place] if place >= 0 else None
         regions = ()

@@ -51,7 +51,7 @@ def wrong(status: int, output: str, errors: str, left: Iterable[str], killed: bo
     if (
         not killed
         and status
-        and not (errors.strip() or '"failure"' in output)
+        and not (errors.strip() or '"failure"' in output or "\nStopped while " in output)
         and status not in (1, 3)
         and status < 128
     ):

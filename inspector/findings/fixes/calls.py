@@ -74,7 +74,7 @@ def other_calls(program: Program, fix: Fix, stacks: Iterable[tuple[Frame, ...]])
     for (name, body), changed_file in changed.items():
         is_method = isinstance(next(around(program, (changed_file, body)), None), ast.ClassDef)
         calls = [(file, call) for file in files for call in _calls_of(program, file, name, is_method=is_method)]
-        outside = [(file, call) for file, call in calls if not any(node is call for node in ast.walk(body))]
+        outside = [(file, call) for file, call in calls if file != changed_file or not holds(body, call)]
         others = [call for file, call in outside if (file, call.lineno, call.col_offset) not in known]
         told += [f"; that changes {plural(len(others), 'other call')} of {name}"] if others else []
     return "".join(told)
@@ -97,16 +97,32 @@ def _lines(node: Body | ast.Call) -> range:
     return range(min(each.lineno for each in (node, *decorators)), (node.end_lineno or node.lineno) + 1)
 
 
+def holds(body: Body, call: ast.Call) -> bool:
+    """Whether a call is in a function of the same file, or in its decorators."""
+    decorators = body.decorator_list if isinstance(body, ast.FunctionDef) else []
+    start = min((each.lineno, each.col_offset) for each in (body, *decorators))
+    end = (body.end_lineno or body.lineno, body.end_col_offset or body.col_offset)
+    return start <= (call.lineno, call.col_offset) < end
+
+
+@derived
+def _calls_by_name(source: SourceFile) -> dict[str, list[ast.Call]]:
+    found: dict[str, list[ast.Call]] = {}
+    for call in chain.from_iterable(_calls(source).values()):
+        found.setdefault(name_of(call.func), []).append(call)
+    return found
+
+
 def _calls_of(program: Program, file: str, name: str, *, is_method: bool) -> Iterator[ast.Call]:
     """The calls in a file of what may be a function, or a method, of that name."""
     source = program.file(file)
     if source is None:
         return
-    for call in chain.from_iterable(_calls(source).values()):
+    for call in _calls_by_name(source).get(name, ()):
         match call.func:
-            case ast.Name(id=called) if called == name and not is_method:
+            case ast.Name() if not is_method:
                 yield call
-            case ast.Attribute(attr=called, value=owner) if called == name:
+            case ast.Attribute(value=owner):
                 if is_method is not (isinstance(owner, ast.Name) and imports(source, owner.id)):
                     yield call
 
