@@ -41,8 +41,11 @@ PRODUCTS = frozenset({"dot_general", "ragged_dot_general", "conv_general_dilated
 REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or", "reduce"})
 """JAX's primitives that reduce dimensions of one operand."""
 
-_ROOT = re.compile(r"\w*")
-"""The parameter of the function in the path of an argument: `params` of `params['w']`."""
+_ROOT = re.compile(r"""\w*(?:(?:\[\d+\])+(?=\.|\[['"]))?""")
+"""The function's parameter, and indices, in front of a path: `params` of `params['w']`, `x[1][0]` of `x[1][0].w`.
+
+A wrapper of `jax.jit` has one tuple of all that it hands on.
+"""
 
 _STEP = re.compile(r"[.\[]")
 """Where a step of a path begins."""

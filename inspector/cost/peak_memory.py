@@ -7,9 +7,12 @@ XLA writes it beside the optimized program, one value a line: `    copy-start{0}
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cache, partial
 
 from ...parsers.hlo import HloModule, HloType, Instruction, TupleShape
 from ..capture.model import Memory
+from ..collectives.context import context_of
 from ..collectives.origin import direction_of
 from ..ir.derived import derived
 from ..ir.program import Program
@@ -33,7 +36,11 @@ def peak_memory(program: Program) -> PeakMemory | None:
     capture, stage = program.capture, program.stage("hlo")
     parts = capture.memory or Memory()
     listed = b"" if capture.peak is None else capture.peak.data
-    alive = _made_by(listed, None) if stage is None else _alive(stage, listed, is_tpu(program))
+    alive = (
+        _made_by(listed, None)
+        if stage is None
+        else _alive(stage, listed, is_tpu(program), context_of(program).differentiated)
+    )
     known = [parts.arguments, parts.outputs, parts.temporaries]
     taken = None if None in known else sum(size or 0 for size in (*known, parts.code)) - (parts.aliased or 0)
     if not taken and not parts.peak and not alive:
@@ -69,20 +76,23 @@ def is_tpu(program: Program) -> bool:
 
 
 @derived
-def _alive(stage: ParsedStage, listed: bytes, on_tpu: bool) -> tuple[LiveValue, ...]:
-    return _made_by(listed, stage.hlo if listed else None, on_tpu=on_tpu)
+def _alive(stage: ParsedStage, listed: bytes, on_tpu: bool, differentiated: bool) -> tuple[LiveValue, ...]:
+    return _made_by(listed, stage.hlo if listed else None, on_tpu=on_tpu, differentiated=differentiated)
 
 
-def _made_by(listed: bytes, module: HloModule | None, *, on_tpu: bool = False) -> tuple[LiveValue, ...]:
+def _made_by(
+    listed: bytes, module: HloModule | None, *, on_tpu: bool = False, differentiated: bool = False
+) -> tuple[LiveValue, ...]:
     known = {} if module is None else instructions_by_name(module)
     sized = [(int(match["size"]), match) for match in _VALUE.finditer(listed)]
-    directions: dict[str, Pass] = {}  # of names, which may be those of a thousand operands
+    # A name may be that of a thousand operands.
+    direction = cache(partial(direction_of, differentiated=differentiated))
     found = []
     for size, match in sorted(sized, key=lambda each: -each[0])[:MAX_VALUES]:
         name = match["name"].decode("utf-8", "replace")
         if size:
             made_by = known.get(name) or (None if module is None else _renamed(name, module))
-            found.append(_value(name, match["index"].decode(), size, made_by, directions, on_tpu=on_tpu))
+            found.append(_value(name, match["index"].decode(), size, made_by, direction, on_tpu=on_tpu))
     return tuple(found)
 
 
@@ -113,17 +123,21 @@ def part_of(made_by: Instruction, index: str) -> HloType:
 
 
 def _value(
-    name: str, index: str, size: int, made_by: Instruction | None, directions: dict[str, Pass], *, on_tpu: bool
+    name: str,
+    index: str,
+    size: int,
+    made_by: Instruction | None,
+    direction: Callable[[str | None], Pass],
+    *,
+    on_tpu: bool,
 ) -> LiveValue:
     if made_by is None:
         return LiveValue(name, size, None, "", "unknown", SourcePosition())
     own = part_of(made_by, index)
     op_name = made_by.op_name or ""
-    if op_name not in directions:
-        directions[op_name] = direction_of(op_name or None, differentiated="transpose(jvp" in op_name)
     is_argument = made_by.opcode == "parameter" and made_by.computation.is_entry
     return LiveValue(
-        name, size, array_type(own), op_name, directions[op_name],
+        name, size, array_type(own), op_name, direction(op_name or None),
         SourcePosition.exact(made_by.frames), "argument" if is_argument else made_by.opcode, is_on_host(own),
         on_tpu and memory_space(own) == VMEM,
     )  # fmt: skip

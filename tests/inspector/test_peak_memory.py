@@ -103,3 +103,14 @@ def test_what_is_on_the_host_is_copied_there_and_back(tmp_path: Path) -> None:
     assert peak.bytes == part + (parts.outputs or 0) + (parts.temporaries or 0) + (parts.code or 0)
     assert {value.on_host for value in peak.alive if value.op_name == "moments"} == {True}
     assert {value.on_host for value in peak.alive if value.op_name == "gradient"} == {False}
+
+
+def test_what_the_optimizer_makes_is_of_no_pass(sample: SampleCapture) -> None:
+    """JAX names transformations in the names of both passes, and in no others."""
+    peak = inspect(sample("transformer:train_step")).peak
+    assert peak is not None
+    named = [value for value in peak.alive if value.op_name.startswith("jit(") and value.opcode != "argument"]
+    others = {value.direction for value in named if "jvp(" not in value.op_name}
+    assert others <= {"unknown"}
+    assert {value.direction for value in named if "jvp(" in value.op_name} <= {"forward", "backward", "recompute"}
+    assert len(named) > 3

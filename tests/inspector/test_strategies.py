@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import re
 from ast import literal_eval
 from collections import Counter
 from dataclasses import replace
@@ -22,6 +23,7 @@ from shardscope.inspector.render.tables.communication import communication
 from shardscope.inspector.render.text import print_report
 from shardscope.inspector.report import BoundaryOrigin, Report
 from shardscope.inspector.shardings.collective_causes import causes_of
+from shardscope.parsers.source import Source
 from shardscope.samples.catalogue import samples
 
 from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
@@ -405,6 +407,31 @@ def test_weights_are_arguments_that_come_back(sample: SampleCapture, function: s
     assert gathered
     assert all(path.startswith(("params", "state[0]")) for path in gathered)
     assert {types[path] for path in gathered} <= {value.type for value in capture.outputs}
+
+
+def test_weights_in_the_tuple_of_a_wrapper(sample: SampleCapture) -> None:
+    """`eqx.filter_jit` and Haliax's hand on one tuple, whose elements are not those of the result: names of modules."""
+    final = sample("fsdp:grad")
+
+    def renamed(values: tuple[Value, ...], root: str) -> tuple[Value, ...]:
+        return tuple(replace(each, path=f"{root}.layer{re.sub(r'^[^[]*', '', each.path)}") for each in values)
+
+    arguments = renamed(final.arguments, "dynamic[1][0][0]")
+    inputs = [each for each in arguments if "params" not in final.arguments[arguments.index(each)].path]
+    arguments = tuple(replace(each, path="dynamic[2].x") if each in inputs else each for each in arguments)
+    wrapped = replace(final, arguments=arguments, outputs=renamed(final.outputs, "result[0]"))
+    names = {old.path.encode(): new.path.encode() for old, new in zip(final.arguments, arguments, strict=True)}
+    stages = []
+    for stage in final.stages:
+        data = stage.source.data
+        for old, new in names.items():
+            data = data.replace(
+                b'op_name="%s"' % old.replace(b"'", b"\\'"), b'op_name="%s"' % new.replace(b"'", b"\\'")
+            )
+        stages.append(replace(stage, source=Source(stage.source.name, data)))
+    report = inspect(replace(wrapped, stages=tuple(stages)))
+    assert {each.strategy for each in report.communication} == {each.strategy for each in inspect(final).communication}
+    assert "weight gathers" in {each.strategy for each in report.communication}
 
 
 def printed(report: Report) -> list[str]:

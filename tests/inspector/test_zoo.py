@@ -26,10 +26,13 @@ MODULES = {"orbax-checkpoint": "orbax"}
 WRITTEN = {
     "nnx-mlp": {("gradient sync", "data"), ("tensor parallelism", "model")},
     "nnx-attention": None,
+    "nnx-scan": {("gradient sync", "data"), ("tensor parallelism", "model")},
+    "linen-scan": None,
     "linen-mlp": {("gradient sync", "data"), ("tensor parallelism", "model")},
     "equinox-mlp": {("gradient sync", "batch")},
     "equinox-attention": None,
     "optax-zero": None,
+    "optax-accumulation": {("gradient sync", "batch")},
     "optax-muon": None,
     "orbax-restored": None,
     "moe-all-to-all": None,
