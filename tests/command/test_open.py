@@ -68,7 +68,7 @@ def test_one_stage_alone(shardscope: Shardscope, capture: Capture, tmp_path: Pat
         if stage.dialect != "jaxpr":
             assert shardscope("open", "kept.shardscope", "--stage", stage.name).stdout == stage.source.data
     assert b"shard_map" not in shardscope("open", "kept.shardscope", "--stage", "jaxpr", "-o", "kept.jaxpr").stdout
-    assert (tmp_path / "kept.jaxpr").read_bytes().startswith(b"{ lambda ;")
+    assert b"{ lambda ;" in (tmp_path / "kept.jaxpr").read_bytes()
     (tmp_path / "only.hlo").write_bytes(next(each.source.data for each in capture.stages if each.name == "hlo"))
     missing = shardscope("open", "only.hlo", "--stage", "sdy")
     assert (missing.returncode, missing.stdout) == (2, b"")
