@@ -21,7 +21,7 @@ from shardscope.samples.catalogue import samples
 
 from tests.conftest import SampleCapture
 from tests.findings.rewording import reword
-from tests.findings.test_variants import PROGRAMS
+from tests.findings.test_variants import PROGRAMS, libtpu
 
 
 def captured(request: Request) -> Capture:
@@ -210,6 +210,16 @@ def test_changes_that_work(script: Path, function: str, rule: str, line: str) ->
     # A reduce-scatter may sum in another order.
     assert found.trial.values in (("equal", "close") if rule == "SS01" else ("equal",))
     assert line in diff_of(report.program, found.proposal)
+
+
+@libtpu
+def test_numbers_for_another_target_are_compared_on_cpus(script: Path) -> None:
+    request = Request(f"{script}:extreme", target="tpu:v5p:2x2x1")
+    report = inspect(captured(request))
+    assert report.capture.execution is None  # there is no such device
+    found = finding(verified(report, request, inspect), "SS04")
+    assert found.trial is not None
+    assert (found.trial.verified, found.trial.values) == (True, "equal"), found.trial
 
 
 HELPERS = """
