@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -268,6 +269,38 @@ def test_a_mesh_that_is_nowhere_is_asked_for(captured: Captured) -> None:
     capture = captured(UNDER_MESH.format(around="with open('f'):"), live=False)
     assert capture.failure is not None
     assert "--context" in (capture.failure.hint or "")
+
+
+STEP_INSIDE = """
+    import jax, jax.numpy as jnp
+    from jax.sharding import NamedSharding, PartitionSpec as P
+    def main():
+        mesh = jax.make_mesh((4, 2), ("fsdp", "tp"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+        w = jax.device_put(jnp.ones((8, 8)), NamedSharding(mesh, P("fsdp", "tp")))
+        @jax.jit
+        def train_step(w):
+            return w - 0.1 * jax.grad(lambda w: (w @ w).sum())(w)
+        for _ in range(2):
+            w = train_step(w)
+    if __name__ == "__main__":
+        main()
+"""
+
+
+def test_a_step_that_is_local_to_main(captured: Captured, tmp_path: Path) -> None:
+    """`main` alone is dead code for jit, and its step has no name outside: the hint runs the script, and has it."""
+    whole = captured(STEP_INSIDE, function="main", live=False)
+    assert whole.failure is not None
+    assert "returns nothing" in whole.failure.message
+    assert "train_step" in (whole.failure.hint or "")
+    hint = captured(STEP_INSIDE, function="main.train_step").failure
+    assert hint is not None
+    *_, command = (hint.hint or "").partition("shardscope ")
+    arguments = [*command.split()[:-1], "--devices", "8", "--no-run", "--format", "json", str(tmp_path / "script.py")]
+    done = subprocess.run([sys.executable, "-m", "shardscope", *arguments], capture_output=True, check=False)
+    report = json.loads(done.stdout)
+    assert (report["complete"], report["subject"]["function"]) == (True, "train_step")
+    assert [axis["name"] for axis in report["subject"]["mesh"][0]["axes"]] == ["fsdp", "tp"]
 
 
 def test_inputs_from_another_file(captured: Captured, tmp_path: Path) -> None:
