@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import jax
 import pytest
+from shardscope.inspector.capture.file import load
 from shardscope.inspector.capture.model import Capture, Memory
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.cost.memory_curve import alive_bytes
 from shardscope.inspector.cost.peak_memory import peak_memory
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
@@ -114,3 +118,27 @@ def test_what_the_optimizer_makes_is_of_no_pass(sample: SampleCapture) -> None:
     assert others <= {"unknown"}
     assert {value.direction for value in named if "jvp(" in value.op_name} <= {"forward", "backward", "recompute"}
     assert len(named) > 3
+
+
+WIDTHS = {"pred": 1, "bf16": 2, "f32": 4, "s32": 4, "u32": 4}
+
+
+@pytest.mark.parametrize("name", ["manual", "exchange", "rounds"])
+def test_what_is_alive_at_each_instruction(name: str) -> None:
+    """Counted for each: a value lives from the first instruction of its range to the last, both included."""
+    report = inspect(load(Path(__file__).parents[1] / "command" / "approved" / f"{name}.capture"))
+    stage, peak = report.program.stage("hlo"), report.capture.peak
+    assert stage is not None
+    assert peak is not None
+    text, ranges = stage.source.data.decode(), peak.data.decode()
+    types = dict(re.findall(r"^\s+(?:ROOT )?%?(\S+) = (\(.*?\)|\S+) [\w-]+\(", text, re.MULTILINE))
+    count = len(re.findall(r"^ +\d+:\S+$", ranges, re.MULTILINE))
+    expected = [0] * count
+    for value, element, first, last in re.findall(r"^ +(\S+?)\{(\d*)\}:(\d+)-(\d+)$", ranges, re.MULTILINE):
+        arrays = re.findall(r"(\w+)\[([\d,]*)\]", types[value])
+        is_tuple = types[value].startswith("(")
+        sizes = [WIDTHS[kind] * math.prod(map(int, filter(None, dims.split(",")))) for kind, dims in arrays]
+        size = sizes[int(element or 0)] if element or not is_tuple else 8 * len(sizes)
+        for moment in range(int(first), min(int(last) + 1, count)):
+            expected[moment] += size
+    assert alive_bytes(stage, peak.data) == tuple(expected)
