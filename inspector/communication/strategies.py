@@ -41,11 +41,11 @@ PRODUCTS = frozenset({"dot_general", "ragged_dot_general", "conv_general_dilated
 REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or", "reduce"})
 """JAX's primitives that reduce dimensions of one operand."""
 
-_ROOT = re.compile(r"""\w*(?:(?:\[\d+\])+(?=\.|\[['"]))?""")
-"""The function's parameter, and indices, in front of a path: `params` of `params['w']`, `x[1][0]` of `x[1][0].w`.
+_ROOT = re.compile(r"\w*")
+"""The parameter of the function in the path of an argument: `params` of `params['w']`."""
 
-A wrapper of `jax.jit` has one tuple of all that it hands on.
-"""
+_WRAPPED = re.compile(r"""\w*(?:\[\d+\])+(?=\.|\[['"])""")
+"""The same with the indices of a wrapper's tuple, as Equinox and Haliax have them: `x[1][0]` of `x[1][0].w`."""
 
 _STEP = re.compile(r"[.\[]")
 """Where a step of a path begins."""
@@ -315,8 +315,16 @@ def _weights(arguments: Sequence[Value], outputs: Sequence[Value]) -> Iterable[s
     returned = {output.type for output in outputs}
     leaves = {(output.type, output.path[at.start() :]) for output in outputs for at in _STEP.finditer(output.path)}
     alike = Counter(argument.type for argument in arguments)
+    wrapped: dict[tuple[str, str], list[str]] = {}
+    found = set[tuple[str, str]]()
     for argument in arguments:
         leaf = _ROOT.sub("", argument.path, count=1)
+        inner = argument.type, _WRAPPED.sub("", argument.path, count=1)
         is_alone = not leaf and argument.type in returned and alike[argument.type] == 1
         if is_alone or (argument.type, leaf) in leaves:
+            found.add(inner)
             yield argument.path
+        elif inner in leaves:
+            wrapped.setdefault(inner, []).append(argument.path)
+    for inner, paths in wrapped.items():
+        yield from paths if inner not in found else ()

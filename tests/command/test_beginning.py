@@ -87,7 +87,7 @@ def test_what_the_compiler_has_written_is_analyzed_while_it_goes_on(
     begun = CaptureHandle(request, iter([*compiling, whole]), Cancellation())
     options = argparse.Namespace(
         select=None, ignore=None, strict=False, format="text", output=None, quiet=False, verify=False, save=None,
-        details=(), fail_on=None,
+        details=(), fail_on=None, stage=None,
     )  # fmt: skip
     assert show.one(begun, options, Found(Configuration())) == 0
     assert seen == [names[:1], names[:2], names[:3], names[:5], names]

@@ -253,7 +253,8 @@ def test_bytes_are_those_of_an_optimal_algorithm(kind: CollectiveKind) -> None:
         return
     whole = count * block
     around = (count - 1) * block  # each block but one passes each device on its way round the ring
-    sent = {"all-reduce": 2 * around, "collective-broadcast": whole}.get(kind.name, around)
+    # The blocks of a ragged one may all be for one other device.
+    sent = {"all-reduce": 2 * around, "collective-broadcast": whole, "ragged-all-to-all": whole}.get(kind.name, around)
     operand = block if kind.sides == "gathered" else whole
     result = block if kind.sides == "scattered" else whole
     assert kind.wire_bytes(count, operand, result) == sent
@@ -267,4 +268,4 @@ def test_a_custom_call_is_listed_from_stablehlo() -> None:
     (found,) = collectives_in_context(stage, AnalysisContext((), SIZE))
     assert (found.kind, found.groups) == ("ragged-all-to-all", ((0, 1, 2, 3),))
     four = (ArrayType("f32", (4,)),)
-    assert (found.operand_types, found.result_types, found.wire_bytes) == (four, four, 12)
+    assert (found.operand_types, found.result_types, found.wire_bytes) == (four, four, 16)

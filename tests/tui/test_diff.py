@@ -14,6 +14,8 @@ from tests.conftest import SampleCapture
 
 from .conftest import Driver
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="older JAX compiles the two otherwise")
 async def test_both_texts_follow_the_table_and_each_other(sample: SampleCapture) -> None:

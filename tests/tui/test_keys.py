@@ -17,6 +17,8 @@ from textual.widget import Widget
 from ..conftest import SampleCapture
 from .conftest import Opened
 
+pytestmark = pytest.mark.once
+
 
 async def test_search_in_a_text(sample: SampleCapture, opened: Opened) -> None:
     capture = sample("fsdp_tp:grad")

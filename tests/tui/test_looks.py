@@ -25,6 +25,8 @@ from shardscope.tui.main_screen import MainScreen
 
 from .conftest import Driver
 
+pytestmark = pytest.mark.once
+
 LOOKS = Path(__file__).parent / "looks"
 KEPT = LOOKS / "fsdp_tp.capture"
 

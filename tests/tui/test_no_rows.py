@@ -9,6 +9,8 @@ from shardscope.parsers.source import Source
 from tests.conftest import SampleCapture
 from tests.tui.conftest import Opened
 
+pytestmark = pytest.mark.once
+
 TEXT = "HloModule m\n\nENTRY %main (a: f32[]) -> f32[] {\n  ROOT %a = f32[] parameter(0)\n}\n"
 
 

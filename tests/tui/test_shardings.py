@@ -18,6 +18,8 @@ from textual.widgets import Static
 from ..conftest import SampleCapture
 from .conftest import Driver, Opened
 
+pytestmark = pytest.mark.once
+
 
 def table(driver: Driver) -> RowTable:
     return driver.screen.query_one("#shardings-table", RowTable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.feed import Feed
 from shardscope.tui.inspect_pane import InspectPane
@@ -13,6 +14,8 @@ from tests.conftest import SampleCapture
 
 from .conftest import Driver, Opened
 from .test_looks import on_tpus
+
+pytestmark = pytest.mark.once
 
 
 async def test_what_it_costs(opened: Opened, sample: SampleCapture) -> None:

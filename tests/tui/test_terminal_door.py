@@ -36,6 +36,8 @@ from shardscope.cli import main
 from tests.browser import CHROMIUM, browser
 from tests.inspector.test_html import Page, assert_ours
 
+pytestmark = pytest.mark.once
+
 HOSTILE = (
     "\x1b]52;c;SE9TVElMRQ==\x07",  # writes to the clipboard
     "\x1b]8;;http://hostile\x1b\\x\x1b]8;;\x1b\\",  # a link
