@@ -29,6 +29,8 @@ def sentences(finding: Finding) -> list[str]:
 def test_groups_stand_for_axes(sample: SampleCapture, name: str, rule: str) -> None:
     stage = sample(name).stage("hlo")
     assert stage is not None
+    if b"replica_groups=mesh[" in stage.source.data:
+        pytest.skip("this XLA writes the axes into the groups")
     bare = load_bytes("bare.hlo", SPANS_OF_SHARDINGS.sub(b"", stage.source.data))
     report = inspect(bare)
     assert all(each.axes is None for each in report.collectives), "nothing names an axis"
