@@ -106,14 +106,17 @@ def run_processes(
     return FinishedProcesses(ended, why, time.monotonic() - started)
 
 
+OUTPUT_FILE = "output-{}.txt"
+
+
 def output_file(folder: Path, rank: int) -> Path:
     """What a process other than the first has printed."""
-    return folder / f"output-{rank}.txt"
+    return folder / OUTPUT_FILE.format(rank)
 
 
 def is_output_file(name: str) -> bool:
     """Whether a file has such a name."""
-    return fnmatchcase(name, "output-*.txt")
+    return fnmatchcase(name, OUTPUT_FILE.format("*"))
 
 
 @dataclass

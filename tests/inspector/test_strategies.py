@@ -16,7 +16,7 @@ from rich.console import Console
 from shardscope.inspector.capture.model import Capture, Value
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.collectives.origin import merged_parts
-from shardscope.inspector.communication.strategies import _weights
+from shardscope.inspector.communication.purposes import weights_of
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.modules import layers_in, module_names, without_layers
 from shardscope.inspector.render.tables.communication import communication
@@ -473,4 +473,4 @@ def test_weights_come_back_with_their_path_and_type(
     arguments: list[str], outputs: list[str], weights: list[str]
 ) -> None:
     given, taken = ([Value(*text.split(": ")) for text in texts] for texts in (arguments, outputs))
-    assert list(_weights(given, taken)) == weights
+    assert list(weights_of(given, taken)) == weights

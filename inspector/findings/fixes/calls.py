@@ -70,14 +70,14 @@ def other_calls(program: Program, fix: Fix, stacks: Iterable[tuple[Frame, ...]])
     files = dict.fromkeys((*own_files(program), *(edit.file for edit in fix.edits)))
     known = {(frame.file, frame.line, frame.column) for stack in stacks for frame in stack}
     changed = {found: e.file for e in fix.edits if (found := function_around(program, e.file, e.line)) is not None}
-    told = []
+    changes = []
     for (name, body), changed_file in changed.items():
         is_method = isinstance(next(around(program, (changed_file, body)), None), ast.ClassDef)
         calls = [(file, call) for file in files for call in _calls_of(program, file, name, is_method=is_method)]
         outside = [(file, call) for file, call in calls if file != changed_file or not holds(body, call)]
         others = [call for file, call in outside if (file, call.lineno, call.col_offset) not in known]
-        told += [f"; that changes {plural(len(others), 'other call')} of {name}"] if others else []
-    return "".join(told)
+        changes += [f"; that changes {plural(len(others), 'other call')} of {name}"] if others else []
+    return "".join(changes)
 
 
 def function_around(program: Program, file: str, line: int) -> tuple[str, Body] | None:
@@ -92,15 +92,17 @@ def _functions(source: SourceFile) -> tuple[tuple[str, Body], ...]:
     return tuple(found for node in ast.walk(tree_of(source)) for found in _named_functions(node))
 
 
+def _with_decorators(node: Body | ast.Call) -> tuple[Body | ast.Call | ast.expr, ...]:
+    return (node, *(node.decorator_list if isinstance(node, ast.FunctionDef) else ()))
+
+
 def _lines(node: Body | ast.Call) -> range:
-    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
-    return range(min(each.lineno for each in (node, *decorators)), (node.end_lineno or node.lineno) + 1)
+    return range(min(each.lineno for each in _with_decorators(node)), (node.end_lineno or node.lineno) + 1)
 
 
 def holds(body: Body, call: ast.Call) -> bool:
     """Whether a call is in a function of the same file, or in its decorators."""
-    decorators = body.decorator_list if isinstance(body, ast.FunctionDef) else []
-    start = min((each.lineno, each.col_offset) for each in (body, *decorators))
+    start = min((each.lineno, each.col_offset) for each in _with_decorators(body))
     end = (body.end_lineno or body.lineno, body.end_col_offset or body.col_offset)
     return start <= (call.lineno, call.col_offset) < end
 

@@ -24,7 +24,7 @@ class Comparison(NamedTuple):
 
 
 def compared(before: Execution | None, after: Execution | None) -> Comparison:
-    """Whether two runs gave the same results, for all that can be told."""
+    """Whether two runs gave the same results, as far as what was kept of them shows."""
     if before is None or after is None:
         return Comparison("not compared")
     if len(before.outputs) != len(after.outputs):

@@ -1,0 +1,279 @@
+"""What each collective of a program is there for, decided by its kind, its operands, and what becomes of its result."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ...parsers.hlo import Instruction
+from ..capture.model import Value
+from ..catalog.spellings import KIND_OF
+from ..collectives.context import context_of
+from ..collectives.origin import direction_of, is_path, last_components, merged_parts
+from ..ir.program import Program
+from ..report import Collective, Pass
+from ..report.communication import Strategy
+from ..shardings.collective_causes import causes_of
+from .value_flow import Place, ValueFlow
+
+SUMS = (None, "sum")
+
+SENT = frozenset({"", "ppermute", "pshuffle", "collective_permute"})
+"""JAX's primitives of permutes, as names of instructions end; none where there are no names."""
+
+SLICES = frozenset({"slice", "dynamic_slice", "squeeze", "split"})
+"""Those whose results the partitioner sends to all devices as a sum."""
+
+ROLLED = frozenset({"concatenate", "pad", "roll", "dynamic_update_slice"})
+"""Those that the partitioner makes shifts of."""
+
+MADE = ("contraction", "other")
+"""The kinds of sources that are no arguments."""
+
+PRODUCTS = frozenset({"dot_general", "ragged_dot_general", "conv_general_dilated"})
+"""JAX's primitives that contract dimensions: of small ones XLA makes sums of products."""
+
+REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or", "reduce"})
+"""JAX's primitives that reduce dimensions of one operand."""
+
+_ROOT = re.compile(r"\w*")
+"""The parameter of the function in the path of an argument: `params` of `params['w']`."""
+
+_WRAPPED = re.compile(r"""\w*(?:\[\d+\])+(?=\.|\[['"])""")
+"""The same with the indices of a wrapper's tuple, as Equinox and Haliax have them: `x[1][0]` of `x[1][0].w`."""
+
+_STEP = re.compile(r"[.\[]")
+"""Where a step of a path begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """A collective's strategy, with the arguments that it gathers, or the number of gradients that it sums."""
+
+    strategy: Strategy = "other"
+    arguments: tuple[str, ...] = ()
+    gradients: int = 0
+
+
+def is_scalar(collective: Collective) -> bool:
+    """Whether it reduces single numbers."""
+    return KIND_OF[collective.kind].reduces and all(each.elements == 1 for each in collective.operand_types)
+
+
+def _primitives(instruction: Instruction) -> tuple[str, ...]:
+    return last_components(instruction.op_name or "")
+
+
+class Judge:
+    """Says what the collectives of one module are there for; what it finds out about one serves the others."""
+
+    def __init__(self, program: Program, flow: ValueFlow, listed: Sequence[Collective]) -> None:
+        self.program = program
+        self.flow = flow
+        self.is_differentiated = context_of(program).differentiated
+        known = program.capture.arguments, program.capture.outputs
+        self.weights = frozenset(weights_of(*known) if self.is_differentiated else ())
+        self._directions_of: dict[Instruction, frozenset[Pass]] = {}
+        # What was found out about what a collective takes ends the walks of those that take what is made of it.
+        self._is_product: dict[Instruction, bool] = {}
+        self._reduced: dict[Instruction, frozenset[bool]] = {}
+        self._computed: set[Instruction] = set()
+        self.permutes: dict[tuple[object, ...], set[Instruction]] = {}
+        for each in listed:
+            found = flow.module.instruction(each.computation, each.name) if each.kind == "collective-permute" else None
+            if found is not None:
+                self.permutes.setdefault((each.computation, each.pairs), set()).add(found)
+
+    def purpose(self, collective: Collective) -> Purpose:
+        """What a collective is there for."""
+        instruction = self.flow.module.instruction(collective.computation, collective.name)
+        if instruction is None:
+            return Purpose()
+        if is_scalar(collective):
+            return Purpose("scalar reductions")
+        if KIND_OF[collective.kind].reduces:
+            if collective.origin != "user" and SLICES.issuperset(last_components(collective.op_name or "")):
+                return Purpose("resharding")  # One device has the slice, the others add zeros to it.
+            return self._of_a_sum(collective, instruction) if collective.reduction in SUMS else Purpose()
+        if collective.kind == "all-gather" and (purpose := self._of_a_gather(instruction)) is not None:
+            return purpose
+        moved = collective.origin in ("partitioner", "explicit") and {
+            each.effect for each in causes_of(self.program, collective)
+        }
+        if collective.kind == "collective-permute":
+            if not self._is_shift(collective, instruction):
+                return Purpose("resharding")
+            if strategy := self._of_a_permute(collective, instruction):
+                return Purpose(strategy)
+        return Purpose("resharding" if moved and moved <= {"reshard", "move"} else "other")
+
+    def is_reduction(self, collective: Collective) -> bool:
+        """Whether it reduces what the program's reductions leave, as of norms and softmax: no products."""
+        instruction = self.flow.module.instruction(collective.computation, collective.name)
+        operands = [] if instruction is None else self.flow.operands(instruction)
+        return frozenset[bool]().union(*map(self._are_reductions, operands)) == {True}
+
+    def _are_reductions(self, operand: Place) -> frozenset[bool]:
+        """Of the operations that a value is made of, whether they are reductions."""
+        known = self._reduced.get(operand.instruction)
+        if known is None:
+            found = set[bool]()
+            for source in self.flow.sources(operand, self._reduced):
+                if source.kind in MADE:
+                    found.add(REDUCTIONS.issuperset(_primitives(source.instruction)))
+                found |= self._reduced.get(source.instruction, set())
+            known = self._reduced[operand.instruction] = frozenset(found)
+        return known
+
+    def _of_a_sum(self, collective: Collective, instruction: Instruction) -> Purpose:
+        """The strategy of most of the bytes that are summed, where several sums were combined."""
+        sizes: Counter[Strategy] = Counter()
+        counts: Counter[Strategy] = Counter()
+        operands = self.flow.operands(instruction)
+        # Parts that each device writes into zeros are gathered by their sum.
+        if all(map(self.flow.is_placed, operands)) and (purpose := self._of_a_gather(instruction)) is not None:
+            return purpose
+        types = collective.operand_types
+        results = [Place(instruction, index if len(operands) > 1 else None) for index in range(len(operands))]
+        names = merged_parts(collective.op_name or "")
+        for index, (operand, result) in enumerate(zip(operands, results, strict=True)):
+            strategy: Strategy = "scalar reductions"
+            if index >= len(types) or types[index].elements != 1:
+                directions = self._directions_of_part(collective, names, index, operand)
+                strategy = self._of_a_part(collective, operand, result, directions)
+            sizes[strategy] += (types[index].bytes or 0) if index < len(types) else 0
+            counts[strategy] += 1
+        if not sizes:
+            return Purpose()
+        strategy, size = sizes.most_common(1)[0]
+        if size * 2 <= sizes.total():
+            return Purpose()
+        return Purpose(strategy, gradients=counts["gradient sync"])
+
+    def _directions_of_part(
+        self, collective: Collective, names: Sequence[str], index: int, operand: Place
+    ) -> set[Pass]:
+        """The passes that one operand of a collective belongs to, by its name or what it is made of."""
+        count = len(collective.operand_types)
+        parts = collective.parts[index : index + 1] if len(collective.parts) == count else collective.parts
+        named = names[index : index + 1] if len(names) == count else names
+        found = {part.direction for part in parts} or {collective.direction}
+        found = found if found != {"unknown"} else {self._direction(name) for name in named}
+        if found != {"unknown"}:
+            return found
+        return found.union(
+            *(self._directions(each.instruction) for each in self.flow.sources(operand) if each.kind in MADE)
+        )
+
+    def _of_a_part(self, collective: Collective, operand: Place, result: Place, directions: set[Pass]) -> Strategy:
+        """A gradient is summed for an output or the optimizer; partial sums of other products go on from there."""
+        if self.flow.is_placed(operand):
+            return "resharding"
+        if "backward" in directions:
+            takers: set[Pass] = set()
+            for each in self.flow.ends(result):
+                takers |= {"unknown"} if each is None else self._directions(each)
+                if "unknown" in takers:
+                    return "gradient sync"
+            if self._is_needed(collective):
+                return "gradient sync"
+            return "tensor parallelism" if "backward" in takers and self._has_product(operand) else "other"
+        return "tensor parallelism" if "forward" in directions and self._has_product(operand) else "other"
+
+    def _has_product(self, operand: Place) -> bool:
+        """Whether a value is made of a product, but for what is done element by element."""
+        if operand.instruction not in self._is_product:
+            self._is_product[operand.instruction] = any(
+                source.kind == "contraction"
+                or self._is_product.get(source.instruction, False)
+                or (source.kind == "other" and not PRODUCTS.isdisjoint(_primitives(source.instruction)))
+                for source in self.flow.sources(operand, self._is_product)
+            )
+        return self._is_product[operand.instruction]
+
+    def _directions(self, instruction: Instruction) -> frozenset[Pass]:
+        """The passes of an instruction, or, where a fusion has no name, of what is fused in it."""
+        if instruction not in self._directions_of:
+            self._directions_of[instruction] = frozenset(self._named_directions(instruction))
+        return self._directions_of[instruction]
+
+    def _named_directions(self, instruction: Instruction) -> set[Pass]:
+        if instruction.op_name is not None:
+            return {self._direction(instruction.op_name)}
+        bodies = [self.flow.module.computation(each) for each in instruction.called]
+        names = {each.op_name for body in bodies if body is not None for each in body.instructions}
+        found = {self._direction(each) for each in names if each is not None and is_path(each)}
+        return found - {"unknown"} or found
+
+    def _is_needed(self, collective: Collective) -> bool:
+        """Whether the operations that it is there for make gradients of weights, as propagation has them."""
+        return {each.needed for each in causes_of(self.program, collective) if each.effect == "sum"} == {True}
+
+    def _direction(self, op_name: str | None) -> Pass:
+        return direction_of(op_name, differentiated=self.is_differentiated)
+
+    def _of_a_gather(self, instruction: Instruction) -> Purpose | None:
+        """The arguments that a gather moves, if it moves nothing else."""
+        sources = []
+        for operand in self.flow.operands(instruction):
+            for source in self.flow.sources(operand, self._computed):
+                if source.kind != "argument" or not source.is_moved:
+                    self._computed.add(operand.instruction)
+                    return None
+                sources.append(source)
+        if not sources:
+            return None
+        names = [source.instruction.op_name for source in sources]
+        paths = tuple(dict.fromkeys(filter(None, names)))
+        is_weight = bool(paths) and self.weights.issuperset(paths) and len(paths) == len(set(names))
+        return Purpose("weight gathers" if is_weight else "input gathers", paths)
+
+    def _is_shift(self, collective: Collective, instruction: Instruction) -> bool:
+        """Whether a permute is written, or what the partitioner makes of a roll of what a loop carries.
+
+        Its others exchange what is at the edges of parts, or, where axes trade places, whole parts. With JAX 0.12 XLA
+        leaves some without a name: then it is a shift if every device sends and receives.
+        """
+        names = set(last_components(collective.op_name or ""))
+        if collective.origin in ("user", "autodiff") or (collective.origin == "unknown" and names <= SENT):
+            return True
+        is_ring = {source for source, _ in collective.pairs} == {to for _, to in collective.pairs}
+        is_rolled = is_ring if collective.op_name is None else not names.isdisjoint(ROLLED)
+        is_rolled = is_rolled and all(source != to for source, to in collective.pairs)
+        return is_rolled and any(self.flow.depends(each, {instruction}) for each in self.flow.operands(instruction))
+
+    def _of_a_permute(self, collective: Collective, instruction: Instruction) -> Strategy | None:
+        """A stage of matmuls computes what is sent from what was received; a ring passes it on, or adds to it."""
+        alike = self.permutes.get((collective.computation, collective.pairs), ())
+        for operand in self.flow.operands(instruction):
+            sources = list(self.flow.sources(operand, alike))
+            received = [source.instruction for source in sources if source.kind == "stop"]
+            for source in sources:
+                # Of several values that go around, each may be multiplied into another one.
+                if source.kind == "contraction" and self.flow.depends(Place(source.instruction), received or alike):
+                    return "pipeline"
+            if received:
+                return "ring exchange"
+        return None
+
+
+def weights_of(arguments: Sequence[Value], outputs: Sequence[Value]) -> Iterable[str]:
+    """The arguments that come back updated, or whose gradients do: an output has their path and type."""
+    returned = {output.type for output in outputs}
+    leaves = {(output.type, output.path[at.start() :]) for output in outputs for at in _STEP.finditer(output.path)}
+    alike = Counter(argument.type for argument in arguments)
+    wrapped: dict[tuple[str, str], list[str]] = {}
+    found = set[tuple[str, str]]()
+    for argument in arguments:
+        leaf = _ROOT.sub("", argument.path, count=1)
+        inner = argument.type, _WRAPPED.sub("", argument.path, count=1)
+        is_alone = not leaf and argument.type in returned and alike[argument.type] == 1
+        if is_alone or (argument.type, leaf) in leaves:
+            found.add(inner)
+            yield argument.path
+        elif inner in leaves:
+            wrapped.setdefault(inner, []).append(argument.path)
+    for inner, paths in wrapped.items():
+        yield from paths if inner not in found else ()
