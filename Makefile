@@ -39,7 +39,7 @@ approve: $(VENV)/.checks
 	$(BIN)/python -m pytest -q tests/command/test_approved.py tests/inspector/test_kept_links.py tests/tui/test_looks.py --snapshot-update
 
 # The suite once more, with the newest of all dependencies, where the machine has an interpreter for it; but for long tests
-# of the screen, which no JAX changes.
+# that no JAX changes.
 newest:
 	@python=$$(tools/newest-python) && $(MAKE) test VENV=.venv-newest PYTHON="$$python" EXTRAS=dev SELECTED='-m "not once"' \
 	  || { test $$? -eq 3 && echo "no Python >= 3.12 here: skipped"; }

@@ -20,6 +20,8 @@ from tests.conftest import SampleCapture
 
 from .conftest import Shardscope
 
+pytestmark = pytest.mark.once
+
 MARK = "import pathlib; pathlib.Path(__file__).with_name('captured').touch()\n"
 
 

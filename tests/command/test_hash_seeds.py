@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from shardscope.inspector.capture.file import save
 
 from tests.conftest import SampleCapture
+
+pytestmark = pytest.mark.once
 
 COMMANDS = """
 import sys

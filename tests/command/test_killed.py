@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture import guarding
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for marks in /proc")
+pytestmark = [pytest.mark.once, pytest.mark.skipif(sys.platform != "linux", reason="looks for marks in /proc")]
 
 BUSY = """
 import os, subprocess, time

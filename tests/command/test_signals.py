@@ -18,7 +18,7 @@ from shardscope.inspector.capture.scratch import NOTE, PREFIX, Scratch
 
 from tests.capture.test_isolation import alive
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+pytestmark = [pytest.mark.once, pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")]
 
 BUSY = """
 import os, pathlib, subprocess, time

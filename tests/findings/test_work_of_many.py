@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
@@ -12,6 +13,8 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.text import print_report
 
 from tests.parsers.damage import calls
+
+pytestmark = pytest.mark.once
 
 HEAD = """
 import jax, jax.numpy as jnp

@@ -6,6 +6,7 @@ from io import StringIO
 from pathlib import Path
 from types import FrameType
 
+import pytest
 import shardscope.inspector
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.request import Request
@@ -14,6 +15,8 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json import to_json
 from shardscope.inspector.render.safe_console import SafeConsole
 from shardscope.inspector.render.text import print_report
+
+pytestmark = pytest.mark.once
 
 FEW, TIMES = 4, 4
 SLACK = 30

@@ -18,6 +18,8 @@ from shardscope.parsers.source import Source
 from tests.conftest import SampleCapture
 from tests.parsers.damage import damaged_texts
 
+pytestmark = pytest.mark.once
+
 DAMAGED = 25
 """Texts of each stage of each program."""
 

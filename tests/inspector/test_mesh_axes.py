@@ -6,11 +6,14 @@ import itertools
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.capture.model import Mesh, MeshAxis, Subject
 from shardscope.inspector.ir.meshes import axes_of_groups, axes_of_pairs, meshes_of, partition_count
 from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
+
+pytestmark = pytest.mark.once
 
 
 @st.composite

@@ -50,6 +50,7 @@ def saved(sample: SampleCapture, tmp_path_factory: pytest.TempPathFactory) -> Ca
     return frames
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", ["psum:psum", "fsdp_tp:grad"])
 def test_mutants(saved: Callable[[str], list[Frame]], name: str) -> None:
     frames = saved(name)

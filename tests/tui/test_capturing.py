@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Cancellation, Request, capture
 from shardscope.parsers.source import Source
@@ -16,6 +17,8 @@ from shardscope.tui.stage_pane import StagePane
 
 from ..conftest import SampleCapture
 from .conftest import Driver, Opened
+
+pytestmark = pytest.mark.once
 
 
 def words_that_stand_out(driver: Driver) -> set[str]:

@@ -13,6 +13,8 @@ from shardscope.tui.stage_pane import StagePane
 
 from .conftest import Opened
 
+pytestmark = pytest.mark.once
+
 
 def ran(function: str) -> Capture:
     name, _, attribute = function.partition(":")

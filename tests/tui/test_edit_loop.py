@@ -24,6 +24,8 @@ from textual.pilot import Pilot
 from ..conftest import SampleCapture
 from .conftest import Driver
 
+pytestmark = pytest.mark.once
+
 
 class Again(EditLoop):
     """Gives a capture that was made before, in two steps, the second one when it may."""

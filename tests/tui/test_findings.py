@@ -21,6 +21,8 @@ from shardscope.tui.stage_pane import StagePane
 from ..conftest import SampleCapture
 from .conftest import Driver, Opened
 
+pytestmark = pytest.mark.once
+
 
 async def read(driver: Driver) -> None:
     """Go on from a finding that is read to its code."""

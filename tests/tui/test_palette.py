@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.load import load
 from shardscope.inspector.report import Finding
@@ -13,6 +14,8 @@ from shardscope.tui.row_table import RowTable
 from shardscope.tui.stage_pane import StagePane
 
 from .conftest import Opened
+
+pytestmark = pytest.mark.once
 
 KEPT = Path(__file__).parent / "looks" / "fsdp_tp.capture"
 

@@ -105,6 +105,7 @@ TABS = {
 }
 
 
+@pytest.mark.once
 @pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="with JAX 0.7 less is known of memory and times")
 async def test_screen(report: Report, opened: Opened) -> None:
     async with opened(report.capture) as driver:

@@ -11,6 +11,8 @@ from textual.theme import Theme
 from .conftest import Driver
 from .test_looks import kept
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize(
     ("environment", "theme"),

@@ -109,6 +109,7 @@ def test_changes_after_the_import_of_jax(frames: Captured, overrides: tuple[str,
     assert frames(request, False)[0] == frames(request, True)[0]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "end", ["os.abort()", "os._exit(3)", "os.kill(os.getpid(), 9)", "sys.exit(4)", "1 / 0", "time.sleep(100)"]
 )

@@ -19,6 +19,8 @@ from ..damage import SCRAPS, SEEDS, damaged_line, damaged_texts, is_linear, port
 from .coverage import untold
 from .test_nested import with_nested
 
+pytestmark = pytest.mark.once
+
 
 def look_at_everything(module: HloModule) -> None:
     """Ask for all there is, and see that all accounts of it agree."""

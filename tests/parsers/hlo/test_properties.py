@@ -131,6 +131,7 @@ def made_of(module: HloModule) -> dict[str, list[Row]]:
     }
 
 
+@pytest.mark.once
 @given(modules)
 def test_printed(made: dict[str, list[Row]]) -> None:
     module = read(printed(made))
@@ -139,6 +140,7 @@ def test_printed(made: dict[str, list[Row]]) -> None:
     assert all(computation.is_printed for computation in module.computations)
 
 
+@pytest.mark.once
 @given(modules, st.randoms(use_true_random=False))
 @settings(max_examples=60)
 def test_spelled_anyhow(made: dict[str, list[Row]], chance: random.Random) -> None:

@@ -28,6 +28,8 @@ from shardscope.parsers.source import Source
 from ..damage import SCRAPS, SEEDS, damaged_line, damaged_texts, is_linear, portable, repeated
 from ..pieces import mlir_pieces
 
+pytestmark = pytest.mark.once
+
 OF_ANNOTATIONS = [name for name, member in vars(Annotations).items() if isinstance(member, property)]
 OF_OPERATIONS = (
     "results",
