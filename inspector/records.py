@@ -74,7 +74,8 @@ def _init_of(plain: type, names: tuple[str, ...]) -> Any:
     parameters = ", ".join(f"{name}=defaults[{name!r}]" if name in defaults else name for name in names)
     body = "; ".join(f"set_(self, {name!r}, {name})" for name in names)
     scope: dict[str, Any] = {"set_": object.__setattr__, "defaults": defaults}
-    exec(f"def __init__(self, {parameters}): {body}", scope)
+    code = compile(f"def __init__(self, {parameters}): {body}", "<string>", "exec")
+    exec(code, scope)  # of text, it would have Python forget that the script was interrupted, and its exit status
     return scope["__init__"]
 
 

@@ -133,7 +133,7 @@ def run(script: Mapping[str, Any], checkouts: Path, python: str, kept: Path) -> 
             "compared": f"wrong: no {script['step']} among {sorted({each['function'] for each in programs})}"
         }
     facts["step"] = f"`{found[0]['id']}`"
-    if bare_name(found[0]["function"]) not in {name for name, _ in modules(dump)}:
+    if not of_one_name(found[0], modules(dump)):
         return facts | {"compared": "not compared: the script sets XLA_FLAGS, and XLA writes nothing"}
     problems = [*differences(programs, modules(dump)), *step_problems(found[0], kept, modules(dump))]
     facts["compared"] = f"wrong: {problems[0]}" if problems else "equal"
@@ -179,6 +179,12 @@ def modules(folder: Path) -> list[tuple[str, Counter[Any]]]:
 def bare_name(name: str) -> str:
     """The name that JAX gives a module, without what it was made by."""
     return re.sub(r"^(jit|pmap|xmap)_+|_+$", "", re.sub(r"\W", "_", name)).strip("_")
+
+
+def of_one_name(program: Any, compiled: Sequence[tuple[str, Counter[Any]]]) -> list[Counter[Any]]:
+    """The collectives of each module that has the name of a program, or that of all mapped functions."""
+    own = bare_name(program["function"])
+    return [found for name, found in compiled if name == own] or [found for name, found in compiled if name == MAPPED]
 
 
 def kinds(counted: Mapping[Any, int]) -> tuple[tuple[str, int], ...]:
@@ -233,7 +239,7 @@ def step_problems(program: Any, kept: Path, compiled: Sequence[tuple[str, Counte
         for each in report["collectives"]
         if each["stage"] == "hlo"
     )
-    same = [found for name, found in compiled if name == bare_name(program["function"])]
+    same = of_one_name(program, compiled)
     if mine not in same:
         nearest = min(same, key=lambda each: sum(((each - mine) + (mine - each)).values()), default=Counter())
         yield f"groups of the step: missing {[*(nearest - mine)][:2]}, invented {[*(mine - nearest)][:2]}"

@@ -10,18 +10,20 @@ from .trace import Program, Trace
 
 MAX_DIFFERENCES = 8
 MAX_PATHS = 3
+MAX_STRUCTURE = 60
+"""Characters of a structure of arguments, from the first that differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retraced:
     """The programs of one function of a process, in the order in which they were compiled.
 
-    `differences` are those of each program from the one before that is nearest to it, as text.
+    `reasons` are, for each program but the first, its differences from the one before that is nearest to it, as text.
     """
 
     name: str
     programs: tuple[Program, ...]
-    differences: tuple[tuple[str, ...], ...]
+    reasons: tuple[tuple[str, ...], ...]
 
     @property
     def compile_seconds(self) -> float:
@@ -41,11 +43,12 @@ def retraced(trace: Trace) -> tuple[Retraced, ...]:
 
 def _retraced(group: Sequence[Program]) -> Retraced:
     ordered = sorted(group, key=lambda program: program.compiled.number)
-    differences = []
+    reasons = []
     for number, program in enumerate(ordered[1:], 1):
-        candidates = [tuple(differences_of(other.compiled, program.compiled)) for other in ordered[number - 1 :: -1]]
-        differences.append(min(candidates, key=len))
-    return Retraced(ordered[0].compiled.name, tuple(ordered), tuple(differences))
+        before = [other.compiled for other in ordered[number - 1 :: -1]]
+        nearest = min(before, key=lambda other: len(tuple(differences_of(other, program.compiled))))
+        reasons.append(why(nearest, program.compiled))
+    return Retraced(ordered[0].compiled.name, tuple(ordered), tuple(reasons))
 
 
 def differences_of(before: CompiledProgram, after: CompiledProgram) -> Iterator[str]:
@@ -61,21 +64,37 @@ def differences_of(before: CompiledProgram, after: CompiledProgram) -> Iterator[
     for change, paths in changes.items():
         rest = len(paths) - MAX_PATHS
         yield f"{', '.join(paths[:MAX_PATHS])}{f' and {rest} more' if rest > 0 else ''}{change}"
-    yield from _changed("static ", before.static, after.static)
+    if not changes and (before.structure and after.structure) and before.structure != after.structure:
+        yield f"structure of the arguments: {_other_part(before.structure, after.structure)}"
+    yield from _named("static ", before.static, after.static)
+    yield from _named("bound to ", before.bound, after.bound)
+    yield from _named("option ", before.options, after.options, "default ")
     yield from _changed("given by name: ", before.keywords, after.keywords)
     yield from _changed("mesh in context: ", before.context, after.context)
     if before.devices != after.devices:
         yield f"{before.devices} → {after.devices} devices"
+    elif before.device_ids != after.device_ids and before.device_ids and after.device_ids:
+        yield f"{_devices(before)} → {_devices(after)}"
 
 
-def why(differences: Sequence[str], before: CompiledProgram, after: CompiledProgram) -> Sequence[str]:
+def why(before: CompiledProgram, after: CompiledProgram) -> tuple[str, ...]:
     """The differences as one reads them; where there are none, what else makes JAX compile again."""
+    differences = tuple(differences_of(before, after))
     if differences:
         rest = len(differences) - MAX_DIFFERENCES
-        return [*differences[:MAX_DIFFERENCES], *([f"and {rest} more"] if rest > 0 else [])]
-    if before.function != after.function:
-        return ["another function object with the same arguments: it is made and jitted anew for each"]
-    return ["nothing that is recorded: a closed-over value, an option of jit or of JAX"]
+        return (*differences[:MAX_DIFFERENCES], *([f"and {rest} more"] if rest > 0 else []))
+    if before.cleared != after.cleared:
+        return ("jax.clear_caches() was called",)
+    if before.function and after.function and before.function != after.function:
+        return ("another function object with the same arguments: it is made and jitted anew for each",)
+    if not (before.function and after.function):
+        return ("nothing that is recorded: of a call that lowers ahead of time, static arguments may be unknown",)
+    return ("nothing that is recorded",)
+
+
+def _devices(program: CompiledProgram) -> str:
+    shown = ", ".join(map(str, program.device_ids[:MAX_PATHS]))
+    return f"device{'s' * (program.devices > 1)} {shown}{', …' * (program.devices > MAX_PATHS)}"
 
 
 def _text(argument: ProgramArgument, other: ProgramArgument) -> str:
@@ -88,6 +107,23 @@ def _text(argument: ProgramArgument, other: ProgramArgument) -> str:
     if argument.donated != other.donated:
         words.append("donated" if argument.donated else "not donated")
     return " ".join(words)
+
+
+def _named(label: str, before: Iterable[str], after: Iterable[str], missing: str = "no ") -> Iterator[str]:
+    """Differences of values, each of them written as `name=value`, or as missing."""
+    old, new = (dict(each.partition("=")[::2] for each in side) for side in (before, after))
+    for name in dict.fromkeys((*old, *new)):
+        if old.get(name) != new.get(name):
+            texts = (f"{name}={side[name]}" if name in side else f"{missing}{name}" for side in (old, new))
+            yield f"{label}{' → '.join(texts)}"
+
+
+def _other_part(before: str, after: str) -> str:
+    """Where two texts begin to differ."""
+    same = next((at for at, pair in enumerate(zip(before, after, strict=False)) if len(set(pair)) > 1), 0)
+    start = max(0, same - MAX_STRUCTURE // 4)
+    parts = (f"{'…' * (start > 0)}{each[start : start + MAX_STRUCTURE]}" for each in (before, after))
+    return " → ".join(parts)
 
 
 def _changed(label: str, before: Iterable[str], after: Iterable[str]) -> Iterator[str]:

@@ -122,7 +122,12 @@ class CompiledProgram:
     `jax.grad`, made of a jitted function. `context` are the axes of the mesh in the context. `cached` says that the
     persistent cache had it. `captured` is how much of it is in its capture file. `failure` is what its compilation
     raised. A program that runs on the devices of several `processes` has a `fingerprint`, which is equal in all of them
-    if they run the same, and the numbers of all of its devices, in the order of its partitions.
+    if they run the same. `device_ids` are the numbers of all of its devices, in the order of its partitions.
+
+    What else JAX may trace it anew for, as text: the values that its function has `bound`, options of jit and of JAX,
+    the `structure` of its arguments, and the times that JAX's caches were `cleared` before.
+
+    A program that was compiled `earlier` was called, and not compiled while this process was recorded.
     """
 
     number: int
@@ -146,6 +151,11 @@ class CompiledProgram:
     processes: int = 1
     fingerprint: str = ""
     device_ids: tuple[int, ...] = ()
+    bound: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    structure: str = ""
+    cleared: int = 0
+    earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,8 @@ class Program(Struct, frozen=True):
 
     `id` is what `--match` takes. `source` is where the function is defined, `call` the user's line that made JAX
     compile it. `transformed` programs are what a transformation outside of jit made of a jitted function, `helper`
-    programs operations outside of jit that communicate nothing. `cached` says that JAX's persistent cache had it.
+    programs operations outside of jit that communicate nothing. `cached` says that JAX's persistent cache had it. One
+    that was compiled `earlier`, and loaded, or before the recording began, is recorded when it is called.
     `captured` is what its capture holds: `full`, the `compiled` program alone, or nothing. `reason` says why something
     is not known.
     """
@@ -46,6 +47,7 @@ class Program(Struct, frozen=True):
     lower_seconds: float
     compile_seconds: float
     cached: bool
+    earlier: bool
     collectives: dict[str, int] | None
     wire_bytes: int | None
     arguments: list[Argument]
@@ -155,10 +157,4 @@ def _program(program: trace.Program, found: trace.Trace) -> Program:
 
 
 def _retraced(found: retracing.Retraced, of: trace.Trace) -> Retraced:
-    first = found.programs[0].compiled
-    pairs = zip(found.differences, found.programs[1:], strict=True)
-    return Retraced(
-        found.name,
-        [of.id_of(program) for program in found.programs],
-        [list(retracing.why(differences, first, program.compiled)) for differences, program in pairs],
-    )
+    return Retraced(found.name, [of.id_of(program) for program in found.programs], list(map(list, found.reasons)))

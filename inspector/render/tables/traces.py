@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ...capture.protocol.trace import Place
 from ...report import file_and_line
 from ...traces.ranks import ranks_text
-from ...traces.retracing import Retraced, retraced, why
+from ...traces.retracing import Retraced, retraced
 from ...traces.trace import Program, Trace
 from ...units import format_seconds, plural
 from ..table import Cell, Column, Detail, Piece, Row, Table, count_cell, size_cell, time_cell
@@ -49,7 +49,7 @@ def _row(program: Program, trace: Trace) -> Row:
     total = Piece("unknown", "warning") if program.total_wire is None else _bytes(program.total_wire)
     calls = Piece("unknown", "warning") if program.calls is None else count_cell(program.calls)
     cached = Piece(" cached", "aside")
-    seconds = time_cell(compiled.compile_seconds)
+    seconds = Piece("earlier", "aside") if compiled.earlier else time_cell(compiled.compile_seconds)
     return Row(
         (
             total,
@@ -120,7 +120,6 @@ def retracings(trace: Trace) -> Table:
 def _retraced(found: Retraced, trace: Trace) -> Iterable[Row]:
     first = found.programs[0]
     yield Row((Piece(trace.id_of(first), "strong"), format_seconds(first.compiled.compile_seconds), ""), first)
-    for number, program in enumerate(found.programs[1:]):
-        reasons = why(found.differences[number], first.compiled, program.compiled)
+    for program, reasons in zip(found.programs[1:], found.reasons, strict=True):
         seconds = format_seconds(program.compiled.compile_seconds)
         yield Row((Piece(trace.id_of(program), "strong"), seconds, "; ".join(reasons)), program)

@@ -2,6 +2,7 @@
 
 `pxla.lower_sharding_computation`, `pxla.MeshComputation.compile` and `compiler.compile_or_get_cached` for what is
 compiled; `pxla.ExecuteReplicated.__call__` and `pxla.MeshExecutableFastpathData` for calls (JAX 0.7 to 0.12).
+`jax.clear_caches` is public.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ class Listener(Protocol):
     def compile_module(self, truth: Callable[[], Any], module: Any) -> Any:
         """Compile a module."""
 
+    def cleared(self) -> None:
+        """JAX's caches were cleared."""
+
     def begins(self, replicated: Any) -> None:
         """A call that does not go through C++ begins."""
 
@@ -51,6 +55,7 @@ def install(listener: Listener) -> None:
     changes: dict[str, Callable[[ModuleType], None]] = {
         "jax._src.interpreters.pxla": functools.partial(_change_programs, listener=listener),
         "jax._src.compiler": functools.partial(_change_compiler, listener=listener),
+        "jax._src.api": functools.partial(_change_clearing, listener=listener),
         "jax": lambda _: listener.prepare(),
     }
     for name in [name for name in changes if name in sys.modules]:
@@ -118,3 +123,17 @@ def _change_compiler(module: Any, listener: Listener) -> None:
         return listener.compile_module(functools.partial(truth, backend, computation, *args, **kwargs), computation)
 
     module.compile_or_get_cached = compiled
+
+
+def _change_clearing(module: Any, listener: Listener) -> None:
+    truth = module.clear_caches
+
+    @functools.wraps(truth)
+    def cleared() -> None:
+        truth()
+        listener.cleared()
+
+    public: Any = sys.modules["jax"]
+    for each in (module, public):
+        if getattr(each, "clear_caches", None) is truth:
+            each.clear_caches = cleared

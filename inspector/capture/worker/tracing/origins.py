@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
+from contextlib import suppress
 from typing import Any
 
 from ...protocol.trace import Place, ProgramArgument
 from .. import failures
 from ..program.avals import spec_text, type_text
 from ..subject import meshes_in_context
+from .causes import short
 from .lowering import Lowering
 from .wrapped import is_library
-
-MAX_TEXT = 60
-"""Characters of a static argument."""
 
 
 def names_of(lowering: Lowering) -> tuple[list[str], list[str]]:
@@ -43,7 +43,18 @@ def source_of(lowering: Lowering) -> Place | None:
     jaxpr = lowering.arguments.get("closed_jaxpr")
     described = str(getattr(getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None), "func_src_info", None) or "")
     match = re.search(r" at (.+):(\d+)$", described)
-    return Place(match[1], int(match[2])) if match else None
+    return Place(match[1], int(match[2])) if match else _place_of(lowering.caller.get("fun"))
+
+
+def _place_of(function: Any) -> Place | None:
+    """Where an object with a `__call__` is defined, of which JAX says nothing."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    with suppress(ValueError):  # it wraps itself
+        function = inspect.unwrap(function)
+    own = function if hasattr(function, "__code__") else inspect.getattr_static(type(function), "__call__", None)
+    code = getattr(own, "__code__", None)
+    return None if code is None else Place(code.co_filename, code.co_firstlineno)
 
 
 def call_on_stack() -> Place | None:
@@ -96,12 +107,7 @@ def static_arguments_of(caller: dict[str, Any]) -> tuple[str, ...]:
         if -len(args) <= at < len(args)
     }
     named |= {name: value for name, value in kwargs.items() if name in names}
-    return tuple(f"{name}={_short(value)}" for name, value in named.items())
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+    return tuple(f"{name}={short(value)}" for name, value in named.items())
 
 
 def context_meshes(arguments: dict[str, Any]) -> list[Any]:

@@ -24,10 +24,11 @@ from .. import failures, patches
 from ..channel import Channel
 from ..program.avals import spec_text, type_text
 from ..program.compiled import TracedProgram, memory_of, send_actual
-from ..program.devices import devices_of
+from ..program.devices import devices_of, partition_devices
 from ..subject import KnownSubject, meshes_in_shardings
+from .causes import Settings, bound_values, jit_options, structure_of
 from .files import CaptureFile
-from .lowering import Lowering
+from .lowering import Lowering, plain_name
 from .origins import arguments_of, call_on_stack, context_axes, context_meshes, names_of, source_of, static_arguments_of
 from .sharing import Shared, shared
 from .wrapped import find_wrapped as find_wrapped
@@ -58,8 +59,7 @@ def leave_no_frames() -> None:
 
 def module_name(module: Any) -> str:
     """The name of a module that JAX lowered, without `jit_`."""
-    name = str(module.operation.attributes["sym_name"]).strip('"')
-    return re.sub(r"^(?:jit|pmap)_+", "", name)
+    return plain_name(str(module.operation.attributes["sym_name"]).strip('"'))
 
 
 def backend() -> Backend:
@@ -102,12 +102,19 @@ def capture(lowering: Lowering, options: TraceOptions, file: CaptureFile, topolo
 
 
 def describe(
-    lowering: Lowering, computation: Any, executable: Any, path: Path, options: TraceOptions
+    lowering: Lowering,
+    computation: Any,
+    executable: Any,
+    path: Path,
+    options: TraceOptions,
+    settings: Settings | None = None,
 ) -> CompiledProgram:
     """The entry of a program; its capture, with the compiled program alone, if it is one of the user's."""
     arguments = lowering.arguments
     source = source_of(lowering)
-    internal = source is None or failures.is_part_of_jax(source.file)
+    internal = not lowering.is_earlier and (
+        source is None or (failures.is_part_of_jax(source.file) and not lowering.is_jitted_by_user)
+    )
     text = None if executable is None else _text(executable)
     among = None if computation is None else shared(computation)
     is_wanted = among is not None or (text is not None and (not internal or COMMUNICATES.search(text)))
@@ -116,6 +123,7 @@ def describe(
         _send_compiled_alone(lowering, computation, executable, text, among, options, Channel(file.write))
         file.close()
         lowering.captured = "compiled"
+    ids = () if computation is None else tuple(int(device.id) for device in partition_devices(computation))
     return CompiledProgram(
         lowering.number or 0,
         lowering.id,
@@ -129,7 +137,7 @@ def describe(
         tuple(sorted(lowering.caller.get("kwargs", {}))),
         lowering.caller.get("") == "call_impl_cache_miss",
         context_axes(arguments),
-        _device_count(executable) if among is None else len(among.device_ids),
+        len(ids) if ids else _device_count(executable),
         round(lowering.seconds, 6),
         round(lowering.compile_seconds, 6),
         lowering.cached,
@@ -137,7 +145,12 @@ def describe(
         None,
         1 if among is None else among.processes,
         "" if among is None else among.fingerprint,
-        () if among is None else among.device_ids,
+        ids,
+        bound_values(lowering.caller.get("fun")),
+        (*jit_options(lowering.caller.get("jit_info"), arguments), *(settings.changed() if settings else ())),
+        structure_of(lowering.caller),
+        0,
+        lowering.is_earlier,
     )
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ...protocol.events import Devices, Message
 from ...protocol.trace import Inexact, ScriptEnded, TraceOptions
 from .. import failures
-from .lowering import Lowering, caller_of
+from .lowering import Lowering, caller_of, is_jitted_by_user, plain_name
 from .recording import Recording, is_internal, programs
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class Recorder:
         self._attribute = f"_shardscope_{id(self)}"
         self._recording = Recording(trace, options, self.topology)
         self._lock = threading.RLock()
+        self._alone: list[Any] = []
         os.register_at_fork(after_in_child=self._begin_anew)
         atexit.register(self._end)
         self._before = sys.excepthook
@@ -65,7 +66,7 @@ class Recorder:
 
     def _begin_anew(self) -> None:
         self._recording.stop_counting()
-        self._recording = Recording(self._trace, self.options, self.topology)
+        self._recording = Recording(self._trace, self.options, self.topology, self._recording.settings)
         self._lock = threading.RLock()  # what held the other one is gone
 
     def _end(self) -> None:
@@ -92,6 +93,7 @@ class Recorder:
         """
         with self._own_work():
             programs().leave_no_frames()
+            self._recording.settings = programs().Settings()
             if self.options.compare:
                 atexit.register(self._tell_end_of_script)  # after JAX's own, which waits for all processes: before it
 
@@ -120,6 +122,8 @@ class Recorder:
             lowering = Lowering(truth, arguments, seconds, caller)
             if (function := caller.get("fun")) is not None and (not is_internal(function) or _is_mapped(function)):
                 lowering.wrapped = programs().find_wrapped(sys._getframe(2), caller)
+            elif function is not None:
+                lowering.is_jitted_by_user = is_jitted_by_user(sys._getframe(2), function)
             setattr(computation, self._attribute, lowering)
         return computation
 
@@ -174,8 +178,13 @@ class Recorder:
         if not self._state.compiling:
             with self._own_work():
                 self._recording.add(lowering, None, executable)
+                self._alone.append(executable)
                 self._recording.files.write(Inexact((lowering.number or 0,)))
         return executable
+
+    def cleared(self) -> None:
+        """JAX's caches were cleared."""
+        self._recording.cleared += 1
 
     def hit_cache(self) -> None:
         """JAX's persistent cache had the program that is being compiled."""
@@ -183,9 +192,19 @@ class Recorder:
             self._state.compiling[-1].cached = True
 
     def begins(self, replicated: Any) -> None:
-        """A program is called, and not through C++."""
-        if not self._is_idle:
-            self._recording.calling(replicated)
+        """A program is called, and not through C++; one that was compiled earlier is recorded then."""
+        if self._is_idle:
+            return
+        if self._recording.calls.number(replicated) is None and not self._is_alone(replicated):
+            with self._own_work():
+                lowering = Lowering(None, {"fun_name": plain_name(replicated.name)}, 0.0, {}, is_earlier=True)
+                self._recording.begin(lowering, None, self.hit_cache)
+                self._recording.add(lowering, None, replicated)
+                if lowering.number is not None:
+                    self._recording.calls.add(replicated, lowering.number, is_counted=True)
+            if self._recording.is_matched(lowering) and not self.options.run:
+                self._recording.steps.stop("the program was loaded")
+        self._recording.calling(replicated)
 
     def executed(self, replicated: Any) -> None:
         """A program was called, and not through C++."""
@@ -196,6 +215,10 @@ class Recorder:
             number = self._recording.calls.executed(replicated)
         if number is not None:
             self._recording.called(number, is_told=True)
+
+    def _is_alone(self, replicated: Any) -> bool:
+        """Whether its module was compiled where the program it is of is not known."""
+        return any(each is replicated.xla_executable for each in self._alone)
 
     @contextmanager
     def _own_work(self) -> Iterator[None]:

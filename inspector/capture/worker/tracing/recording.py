@@ -32,6 +32,7 @@ from .steps import Steps
 
 if TYPE_CHECKING:
     from ..simulated.topology import Topology
+    from .causes import Settings
 
 
 def programs() -> ModuleType:
@@ -49,7 +50,10 @@ def is_internal(function: Any) -> bool:
 class Recording:
     """What a process has compiled and called; `listing` and `capturing` are the seconds that this took."""
 
-    def __init__(self, trace: str, options: TraceOptions, topology: Topology | None) -> None:
+    def __init__(
+        self, trace: str, options: TraceOptions, topology: Topology | None, settings: Settings | None = None
+    ) -> None:
+        self.settings = settings
         self.steps = Steps(options.steps)
         self.listing = self.capturing = 0.0
         self._trace = trace
@@ -61,6 +65,7 @@ class Recording:
         self._modules: dict[int, tuple[Any, int]] = {}
         self._has_backend = False
         self._count = 0
+        self.cleared = 0
         self._matched: set[int] = set()
         self._shared: set[int] = set()
 
@@ -124,10 +129,11 @@ class Recording:
             self._modules[id(computation._hlo)] = weakref.ref(computation._hlo), number
         self.tell_backend()
         file = self.files.folder / capture_file(number)
-        described = programs().describe(lowering, computation, executable, file, self._options)
+        described = programs().describe(lowering, computation, executable, file, self._options, self.settings)
         if described.fingerprint and self._options.compare:
             self._shared.add(number)
-        self.files.write(replace(described, function=self._functions.of(function), failure=failure))
+        number_of_function = 0 if function is None else self._functions.of(function)
+        self.files.write(replace(described, function=number_of_function, cleared=self.cleared, failure=failure))
         self.tell_overhead()
         lowering.arguments = {}
         lowering.caller = {}

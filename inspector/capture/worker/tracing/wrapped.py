@@ -88,7 +88,7 @@ def _wrapped(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller
     from ..inputs.callables import parameter_names, signature_of
 
     known_as = wrappers.named_leaves(parameter_names(signature_of(wrapper), len(args)), args, kwargs)
-    dynamic = _dynamic_arguments(caller.get("args", ()), caller.get("kwargs", {}), caller.get("jit_info"))
+    dynamic = dynamic_arguments(caller.get("args", ()), caller.get("kwargs", {}), caller.get("jit_info"))
     names = [(known_as.get(id(leaf)) or [""])[0] for leaf in jax.tree.leaves(dynamic)]
     tree = getattr(caller.get("p"), "out_tree", None)
     results: list[str] = []
@@ -102,7 +102,7 @@ def _source(wrapper: Any) -> Place | None:
     return None if code is None else Place(code.co_filename, code.co_firstlineno)
 
 
-def _dynamic_arguments(
+def dynamic_arguments(
     args: tuple[Any, ...], kwargs: Mapping[str, Any], jit_info: Any
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """The arguments that are traced: not those that are static."""

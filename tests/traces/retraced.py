@@ -1,0 +1,79 @@
+"""Functions that JAX compiles more than once, each for one reason, and programs of which it is told little."""
+
+import functools
+
+import jax
+import numpy as np
+from jax.experimental.serialize_executable import deserialize_and_load, serialize
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+x = np.ones((8, 4), np.float32)
+
+
+def made(rate):
+    def by_closure(x):
+        return x * rate
+
+    return jax.jit(by_closure)
+
+
+def scale(x, k, *, bias=0.0):
+    return x * k + bias
+
+
+def plain(x):
+    return x + 1
+
+
+class Model:
+    def __call__(self, x):
+        return x @ x.T
+
+
+@jax.jit
+def setting(x):
+    return x @ x.T
+
+
+@jax.jit
+def cleared(x):
+    return x - 1
+
+
+@jax.jit
+def placed(x):
+    return x - 2
+
+
+@jax.jit
+def structured(pair):
+    return pair[0] - pair[1]
+
+
+for rate in (0.1, 0.2):
+    made(rate)(x)
+for bias in (1.0, 2.0):
+    jax.jit(functools.partial(scale, bias=bias))(x, 2.0)
+for power in (2, 3):
+    jax.jit(lambda x, power: x**power, static_argnames="power").lower(x, power=power).compile()(x)
+for _ in range(2):
+    jax.jit(lambda x: plain(x))(x)
+setting(x)
+with jax.default_matmul_precision("highest"):
+    setting(x)
+for device in (0, 1):
+    placed(jax.device_put(x, jax.devices()[device]))
+structured((x, x))
+structured([x, x])
+model = jax.jit(Model())
+model(x), model(x)
+mesh = Mesh(np.array(jax.devices()), ("d",))
+summed = jax.jit(lambda x: x.sum(), in_shardings=NamedSharding(mesh, P("d")))
+loaded = deserialize_and_load(*serialize(summed.lower(x).compile()))
+for _ in range(3):
+    loaded(jax.device_put(x, NamedSharding(mesh, P("d"))))
+cleared(x)
+jax.clear_caches()
+cleared(x)
+raise KeyboardInterrupt

@@ -1,0 +1,66 @@
+"""What made JAX compile functions again, in a script that does so for one reason each; and what ends that script."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from shardscope.inspector.capture.protocol.trace import TraceOptions
+from shardscope.inspector.traces.retracing import retraced
+
+from .conftest import HERE, Recorded
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    return Recorded(tmp_path_factory.mktemp("trace"), str(HERE / "retraced.py"), options=TraceOptions(target="cpu"))
+
+
+@pytest.fixture(scope="module")
+def reasons(recorded: Recorded) -> dict[str, tuple[str, ...]]:
+    assert not recorded.trace.processes[0].messages
+    found = retraced(recorded.trace)
+    assert all(len(each.programs) == 2 for each in found)
+    return {f"{each.name}:{each.programs[0].compiled.source.line}": each.reasons[0] for each in found}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("by_closure", "bound to rate=0.1 → rate=0.2"),
+        ("scale", "bound to bias=1.0 → bias=2.0"),
+        ("setting", "option default jax_default_matmul_precision → jax_default_matmul_precision='highest'"),
+        ("placed", "device 0 → device 1"),
+        ("structured", "structure of the arguments: (((*, *),), {}) → (([*, *],), {})"),
+        ("cleared", "jax.clear_caches() was called"),
+    ],
+)
+def test_what_differs(reasons: dict[str, tuple[str, ...]], name: str, reason: str) -> None:
+    assert [why for function, why in reasons.items() if function.startswith(f"{name}:")] == [(reason,)]
+
+
+def test_functions_without_a_name(reasons: dict[str, tuple[str, ...]]) -> None:
+    found = [why for function, why in reasons.items() if function.startswith("<lambda>:")]
+    anew = "another function object with the same arguments: it is made and jitted anew for each"
+    assert sorted(found) == sorted([("static power=2 → power=3",), (anew,)])
+
+
+def test_an_object_is_defined_where_its_class_says(recorded: Recorded) -> None:
+    [program] = [each for each in recorded.trace.programs if "unnamed" in each.compiled.name]
+    source, lines = program.compiled.source, (HERE / "retraced.py").read_text().splitlines()
+    assert source is not None
+    assert lines[source.line - 1].strip() == "def __call__(self, x):"
+    assert (program.calls, program.is_helper) == (2, False)
+
+
+def test_a_program_that_was_compiled_earlier_is_recorded_when_it_is_called(recorded: Recorded) -> None:
+    found = [each for each in recorded.trace.programs if each.compiled.earlier]
+    assert [(each.compiled.name, each.calls, each.collectives) for each in found] == [
+        ("<lambda>", 3, {"all-reduce": 1})
+    ]
+
+
+def test_python_ends_as_it_would_without_us(recorded: Recorded) -> None:
+    """It kills itself, so that a shell stops the loop that it is in."""
+    assert recorded.trace.status == -signal.SIGINT
+    assert recorded.trace.processes[0].failure is not None
