@@ -11,6 +11,7 @@ of them needs communication:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -91,7 +92,8 @@ class CollectiveContext:
             ]
             given = [other for other in others if not other.is_operand]
             keeps = self._keeps(each) if given else None
-            if keeps or (given and keeps is None and self._is_asked(given[0])):
+            may_keep = given and (keeps is None or self._could_keep(each))
+            if keeps or (may_keep and self._is_asked(given[0])):
                 return self._asked_of_result(each, given[0])
             if others:
                 elsewhere = [other for other in cut if other is not each and not set(other.factors) & set(each.factors)]
@@ -166,6 +168,19 @@ class CollectiveContext:
         ways = (cut.axes, ())
         kept = [kept_axes(self.program, self.flow, self.row, factor, ways) for factor in cut.factors]
         return None if not kept or None in kept else all(each == frozenset({cut.axes}) for each in kept)
+
+    def _could_keep(self, cut: ShardedDimension) -> bool:
+        """Whether a reshape takes the dimension apart where parts of its axes divide it: its result may have these."""
+        sharding = placed_at(self.flow, cut.node)
+        if not cut.is_operand or sharding is None or self._is_merged(cut.factors) or self.rule is None:
+            return False
+        left, sizes = sharding.size_along(cut.axes), dict(self.rule.sizes)
+        for factor in cut.factors:
+            shared = math.gcd(left, sizes.get(factor, 1))
+            if shared not in (left, sizes.get(factor, 1)):
+                return False
+            left //= shared
+        return len(cut.factors) > 1 and left == 1
 
     def _asked_of_result(self, cut: ShardedDimension, requested: ShardedDimension) -> CollectiveCause:
         """The operation keeps to its operand: what requested another sharding of its result is the cause."""

@@ -1,4 +1,4 @@
-"""Which dimension of an operand is partitioned where one of the result is, against numpy's own arrays of indices."""
+"""How an operand is split where a result is, against numpy's own arrays of indices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from shardscope.inspector.findings.support.hlo_dimensions import dimension_before, passes
+from shardscope.inspector.findings.support.hlo_dimensions import Split, passes, splits_before
 from shardscope.inspector.findings.support.hlo_values import HloUse, HloValue
 from shardscope.parsers.hlo import Instruction, parse_module
 from shardscope.parsers.source import Source
@@ -28,19 +28,15 @@ def use_of(instruction: Instruction, position: int = 0) -> HloUse:
     return HloUse(HloValue(operand, ()), instruction, position)
 
 
-def brute(shape: tuple[int, ...], result: np.ndarray, dim: int, parts: int) -> set[int]:
-    """The dimensions whose block of an element, by number, is that of its place along `dim`.
+def dimension_before(use: HloUse, dim: int, parts: int) -> int | None:
+    """The dimension of the operand that is partitioned where `dim` of the result is, where that is one alone."""
+    found = splits_before(use, Split(dim, parts))
+    return found[0].dim if found is not None and [each[1:] for each in found] == [(parts, 1)] else None
 
-    `result` has, for each of its elements, the number of the operand's element.
-    """
-    found = set()
-    places = np.indices(result.shape)[dim] // (result.shape[dim] // parts)
-    for other, size in enumerate(shape):
-        if size % parts == 0:
-            blocks = np.unravel_index(result, shape)[other] // (size // parts)
-            if np.array_equal(blocks, places):
-                found.add(other)
-    return found
+
+def blocks_of(index: np.ndarray, size: int, split: Split) -> np.ndarray:
+    """Of each element, by its index along a dimension of a `size`, which block of its run it is in."""
+    return index // (size // (split.repeats * split.parts)) % split.parts
 
 
 def spelled(shape: tuple[int, ...], layout: tuple[int, ...] | None = None) -> str:
@@ -51,14 +47,28 @@ def spelled(shape: tuple[int, ...], layout: tuple[int, ...] | None = None) -> st
 SHAPES = [(4, 6), (2, 3, 4), (24,), (4, 1, 6), (2, 2, 6), (8, 3)]
 
 
+def every_split(shape: tuple[int, ...]) -> list[Split]:
+    tried = itertools.product(range(len(shape)), (2, 3, 4), (1, 2, 3))
+    return [Split(*each) for each in tried if shape[each[0]] % (each[1] * each[2]) == 0]
+
+
 def check(shape: tuple[int, ...], operands: list[str], line: str, result: np.ndarray) -> None:
+    """`result` has, for each of its elements, the number of the operand's element."""
     use = use_of(instruction_of(operands, line))
     assert passes(use)
-    for dim, parts in itertools.product(range(result.ndim), (2, 3, 4)):
-        if result.shape[dim] % parts == 0:
-            expected = brute(shape, result, dim, parts)
-            found = dimension_before(use, dim, parts)
-            assert found in expected if found is not None else not expected, (line, dim, parts)
+    before = np.unravel_index(result, shape)
+    possible = {blocks_of(before[split.dim], shape[split.dim], split).tobytes() for split in every_split(shape)}
+    for split in every_split(result.shape):
+        blocks = blocks_of(np.indices(result.shape)[split.dim], result.shape[split.dim], split)
+        found = splits_before(use, split)
+        if found is None:
+            assert result.size != math.prod(shape) or blocks.tobytes() not in possible, (line, split)
+            continue
+        assert math.prod(each.parts for each in found) == split.parts
+        number = np.zeros_like(blocks)
+        for each in found:
+            number = number * each.parts + blocks_of(before[each.dim], shape[each.dim], each)
+        assert np.array_equal(number, blocks), (line, split)
 
 
 @pytest.mark.parametrize("before", SHAPES)
@@ -89,7 +99,7 @@ def test_reshapes_and_bitcasts(before: tuple[int, ...], after: tuple[int, ...]) 
 )
 def test_of_layouts_and_types_that_say_nothing(before: str, after: str) -> None:
     use = use_of(instruction_of([before], f"{after} bitcast(%p0)"))
-    assert dimension_before(use, 0, 2) is None
+    assert splits_before(use, Split(0, 2)) is None
 
 
 @pytest.mark.parametrize("shape", [(4, 6), (2, 3, 4)])

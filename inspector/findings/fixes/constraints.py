@@ -10,6 +10,7 @@ from typing import Literal
 from ....parsers.errors import ShardscopeError
 from ....parsers.mlir.sdy import DimensionSharding
 from ....parsers.sharding_syntax import gspmd
+from ....parsers.sharding_syntax.mesh import AxisRef
 from ...ir.array_sharding import ArraySharding
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ...shardings.dataflow import Dataflow, Node
@@ -78,38 +79,48 @@ def inserted_detours(report: Report, kind: Literal["all-gather", "all-to-all"]) 
     Of those that one change takes away with one collective, the first.
     """
     _, flow = propagated(report.program)
-    seen: set[tuple[Collective, Fix, SourcePosition]] = set()
-    for detour in detours(report.program):
-        if flow is None or (detour.elsewhere is None) is not (kind == "all-gather"):
-            continue
+    seen: set[tuple[Collective, AxisRef, Fix, SourcePosition]] = set()
+    if flow is None:
+        return
+    found = [each for each in detours(report.program) if (each.elsewhere is None) is (kind == "all-gather")]
+    alike: dict[int, list[Detour]] = {}
+    for detour in found:
+        alike.setdefault(_blamed(flow, detour), []).append(detour)
+    for detour in found:
         compiled = inserted_for(report, flow, detour.nodes, kind, detour.axis.name, detour.source)
         if compiled is None and is_compiled(report):
             continue
-        fix, blamed = _fix(report, flow, detour)
+        blamed = _blamed(flow, detour)
+        fix = _fix(report, flow, alike[blamed], blamed)
         if compiled is not None:
-            key = compiled, fix, wording_of(flow).places.operation(blamed)[1]
+            key = compiled, detour.axis, fix, wording_of(flow).places.operation(blamed)[1]
             if key in seen:
                 continue
             seen.add(key)
         yield InsertedDetour(report, flow, detour, compiled, fix, blamed)
 
 
-def _fix(report: Report, flow: Dataflow, detour: Detour) -> tuple[Fix, int]:
-    """The change with which the value keeps its sharding all the way, and the row of the operation to change."""
-    blamed = next((row for row in (detour.lost, *detour.rows) if flow.rows[row].name in ASKING), detour.lost)
+def _blamed(flow: Dataflow, detour: Detour) -> int:
+    """The row of the operation to change: one that asks for a sharding, or the first that loses it."""
+    return next((row for row in (detour.lost, *detour.rows) if flow.rows[row].name in ASKING), detour.lost)
+
+
+def _fix(report: Report, flow: Dataflow, alike: list[Detour], blamed: int) -> Fix:
+    """The change with which a value keeps its sharding all the way, along all axes that the blamed operation loses."""
+    first = alike[0]
     name, source = wording_of(flow).places.operation(blamed)
-    node, dim = next(((node, dim) for node, dim in detour.nodes if node.row == blamed), detour.nodes[0])
-    kept = kept_cut(flow, detour, node, dim)
-    spec = f"dimension {dim} along {str(detour.axis)!r}" if kept is None else as_spec(kept)
+    node = next((node for node, _ in first.nodes if node.row == blamed), first.nodes[0][0])
+    kept = kept_cut(flow, alike, node)
+    dims = ", ".join(f"dimension {dict(each.nodes).get(node, 0)} along {str(each.axis)!r}" for each in alike)
+    spec = dims if kept is None else as_spec(kept)
     call = call_to_leave_out(report.program, source, CONSTRAINTS)
     here = _at_line(report, wording_of(flow), blamed) if call is None else ast.unparse(call[1])
     if flow.rows[blamed].name in ASKING:
-        title = f"leave out {here}, or let it ask for {spec}"
-        return Fix(title, without_call(report.program, call)), blamed
+        return Fix(f"leave out {here}, or let it ask for {spec}", without_call(report.program, call))
     what = (
         f"what the loop{here.removeprefix('while')} carries" if name.primitive == "while" else f"the result of {here}"
     )
-    return Fix(f"constrain {what} to {spec}"), blamed
+    return Fix(f"constrain {what} to {spec}")
 
 
 def _at_line(report: Report, wording: Wording, row: int) -> str:

@@ -12,7 +12,7 @@ from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosi
 from ..fixes.calls import call_at, name_of, operand_text, renamed
 from ..fixes.compiler_options import with_compiler_options
 from ..fixes.edits import axes_text, rewritten
-from ..rule import Rule, Saving, advice, finding
+from ..rule import Rule, Saving, advice, finding, in_all
 from ..support.compiled import (
     SUMS,
     certainty,
@@ -27,7 +27,7 @@ from ..support.compiled import (
 from ..support.device_values import axis_sizes
 from ..support.jaxpr_flow import Flow, equations_of
 from ..support.own_block import OwnBlock, own_block, without_slices
-from ..support.unformed import Unformed, listed, place_of, saving_of, since, unformed_scatters
+from ..support.unformed import Unformed, listed, place_of, since, unformed_scatters
 
 OFFLOADED = {
     "xla_tpu_enable_sparse_core_collective_offload_reduce_scatter": True,
@@ -52,7 +52,7 @@ def check(report: Report) -> Iterator[Finding]:
     for group in unformed_scatters(report):
         source = place_of(group)
         if not lines & {(place.file, place.line) for place in (source, *(each.collective.source for each in group))}:
-            saving = saving_of(report, group)
+            saving = in_all(each.saving(report) for each in group)
             if saving.seconds is None or saving.seconds > 0:
                 yield _unformed(report, group, source, saving)
 

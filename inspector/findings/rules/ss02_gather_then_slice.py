@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from ....parsers.sharding_syntax.mesh import AxisRef, join_axes
 from ...collectives.spelled import over_text
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
@@ -14,7 +15,7 @@ from ...units import plural
 from ..fixes.calls import call_at, call_to_leave_out, operand_text, renamed
 from ..fixes.constraints import CONSTRAINTS, InsertedDetour, inserted_detours
 from ..fixes.edits import axes_text, rewritten, together, without_call
-from ..rule import Rule, Saving, advice, finding
+from ..rule import Rule, Saving, advice, finding, in_all
 from ..support.blocks import numbers_of
 from ..support.compiled import (
     GATHERS,
@@ -28,12 +29,11 @@ from ..support.compiled import (
 )
 from ..support.jaxpr_flow import Flow, equations_of
 from ..support.own_block import OwnBlock, own_block, without_slices
-from ..support.unformed import Unformed, enough_for, listed, used_in_blocks
+from ..support.unformed import Unformed, enough_for, listed, saving_with, used_in_blocks
 
 
 def check(report: Report) -> Iterator[Finding]:
     """Gathers that were written, those of shardings that come back, then other gathers of the compiled program."""
-    known: set[Collective | None] = set()
     lines = set()
     for flow, place in equations_of(report, GATHERS):
         for number in range(len(place.equation.outputs)):
@@ -41,13 +41,17 @@ def check(report: Report) -> Iterator[Finding]:
             if block is not None:
                 lines.add(_line(flow.source(place)))
                 yield from _written(report, flow, place, number, block)
-    detours: dict[object, list[InsertedDetour]] = {}
+    in_blocks = {each.collective: each for each in used_in_blocks(report, "all-gather")}
+    groups: dict[object, list[InsertedDetour]] = {}
     for detour in inserted_detours(report, "all-gather"):
-        known.add(detour.compiled)
-        detours.setdefault(detour.compiled or detour.detour, []).append(detour)
-    yield from map(_inserted, detours.values())
-    for each in used_in_blocks(report, "all-gather"):
-        if each.collective not in known and _line(each.collective.source) not in lines:
+        group = groups.get(detour.compiled) or groups.setdefault(detour.blamed, [])
+        groups[detour.compiled or detour.blamed] = group
+        group.append(detour)
+    known = {detour.compiled for group in groups.values() for detour in group}
+    for group in {id(group): group for group in groups.values()}.values():
+        yield _inserted(report, group, in_blocks)
+    for collective, each in in_blocks.items():
+        if collective not in known and _line(collective.source) not in lines:
             yield _compiled(report, each)
 
 
@@ -91,24 +95,42 @@ def _fix(
     return without_slices(report, flow, block, f"{text},", rewritten(call, text))
 
 
-def _inserted(detours: list[InsertedDetour]) -> Finding:
-    """The finding of all detours that have one gather in common: it is needless only without all of them."""
+def _inserted(report: Report, detours: list[InsertedDetour], in_blocks: Mapping[Collective, Unformed]) -> Finding:
+    """The finding of all detours that have a gather or a change in common: it is needless only without all of them."""
+    axes: dict[int, dict[AxisRef, None]] = {}
+    for each in detours:
+        axes.setdefault(each.blamed, {})[each.detour.axis] = None
+    places = {each.blamed: each for each in reversed(detours)}
     first, *others = [
         each.finding(
             RULE,
-            f"{each.name(each.detour.source)} is sharded over {each.detour.axis}, gathered, and sharded over"
-            f" {each.detour.axis} again for nothing",
+            f"{each.name(each.detour.source)} is sharded over {over}, gathered, and sharded"
+            f"{f' over {over}' if len(axes[each.blamed]) == 1 else ''} again for nothing",
             ("uncut", "cut again at"),
             ", then slices",
         )
-        for each in detours
+        for each in map(places.__getitem__, axes)
+        for over in (join_axes(tuple(axes[each.blamed])),)
     ]
+    over = dict.fromkeys(AxisRef(axis.name) for every in axes.values() for axis in every)
+    saves = _saving(report, {each.compiled for each in detours}, in_blocks)
+    first = replace(first, axes=tuple(over), saved_bytes=saves.bytes, saved_seconds=saves.seconds)
     if not others:
         return first
     titles, changes = zip(*((each.fixes[0].title, each.fixes[0].edits) for each in (first, *others)), strict=True)
     title = f"{titles[0]}; the same for {plural(len(others), 'other use')} of this gather"
     related = (*first.related, *(place for each in others for place in (each.place, *each.related)))
     return replace(first, related=related, fixes=(Fix(title, together(*changes)),))
+
+
+def _saving(report: Report, gathers: Iterable[Collective | None], in_blocks: Mapping[Collective, Unformed]) -> Saving:
+    """What it saves to leave gathers out: of one over more axes than those that come back, what they need no more."""
+    return in_all(
+        saving_with(report, in_blocks[each], enough_for(report, in_blocks[each]))
+        if each is not None and each in in_blocks
+        else saving(each, times=None)
+        for each in gathers
+    )
 
 
 def _compiled(report: Report, found: Unformed) -> Finding:
@@ -120,7 +142,7 @@ def _compiled(report: Report, found: Unformed) -> Finding:
         RULE,
         place_in_hlo(collective),
         f"all-gather over {over_text(collective)}, of which each device uses only one block"
-        + {None: "", "nothing": ": its own"}.get(enough, f": {enough} is enough"),
+        + ("" if enough is None else f": {enough.text(report.program.meshes)}{' is enough' if enough.kind else ''}"),
         confidence="proved",
         axes=axes,
         related=(
@@ -128,7 +150,7 @@ def _compiled(report: Report, found: Unformed) -> Finding:
         ),
         evidence=listed(report, (found,)),
         fixes=_compiled_fixes(report, collective),
-        saves=saving(collective, times=None) if enough == "nothing" else Saving(),
+        saves=saving_with(report, found, enough),
     )
 
 

@@ -250,8 +250,11 @@ def inserted_for(
         if known:
             return min(known)[2]
     stacks = {wording_of(flow).places.operation(node.row)[1].stack for node in wanted if node.row >= 0}
-    shared = {c: max((_in_common(c.source.stack, stack) for stack in stacks), default=0) for c in several}
+    shared = {c: max((_in_common(c.source.stack, stack) for stack in stacks), default=0) for c in found}
     nearest = max(several, key=lambda c: shared[c], default=None)
+    here = max(found, key=lambda c: shared[c], default=None)
+    if here is not None and nearest is not None and shared[here] == len(here.source.stack) > shared[nearest]:
+        return here  # one of several steps: what is gathered along another dimension first has another shape
     return nearest if alike or (nearest is not None and shared[nearest]) else None
 
 

@@ -6,7 +6,7 @@ the operations' sharding rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ....parsers.mlir import ShardingRule
@@ -84,17 +84,21 @@ def array_sharding(flow: Dataflow, node: Node) -> ArraySharding | None:
         return None
 
 
-def kept_cut(flow: Dataflow, detour: Detour, node: Node, dim: int) -> ArraySharding | None:
-    """How a value on the way would be cut if it had kept the axis."""
-    before = array_sharding(flow, detour.source)
+def kept_cut(flow: Dataflow, alike: Sequence[Detour], node: Node) -> ArraySharding | None:
+    """How a value on the way of some detours would be cut if it had kept their axes."""
+    before = array_sharding(flow, alike[0].source)
     now = array_sharding(flow, node)
-    if before is None:
+    kept = [(each.axis, dim) for each in alike for where, dim in each.nodes if where == node]
+    if before is None or not kept:
         return None
-    dims = list(now.dims) if now is not None else [DimensionSharding(())] * (dim + 1)
-    without = [DimensionSharding(tuple(axis for axis in each.axes if axis != detour.axis)) for each in dims]
-    without[dim] = DimensionSharding((*without[dim].axes, detour.axis))
+    dims = list(now.dims) if now is not None else [DimensionSharding(())] * (max(dim for _, dim in kept) + 1)
+    lost = {axis for axis, _ in kept}
+    dims = [DimensionSharding(tuple(axis for axis in each.axes if axis not in lost)) for each in dims]
+    for axis, dim in kept:
+        if dim < len(dims) and axis not in dims[dim].axes:
+            dims[dim] = DimensionSharding((*dims[dim].axes, axis))
     try:
-        return replace(before, dims=tuple(without))
+        return replace(before, dims=tuple(dims))
     except ValueError:
         return None
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ....parsers.hlo import Instruction
 from ....parsers.hlo.types import TupleShape
 from ...ir.stage import ParsedStage
 from ...report import Collective
-from .hlo_dimensions import dimension_before, dims_of, operand_type, passes
+from .hlo_dimensions import Split, dims_of, operand_type, passes, splits_before
 from .hlo_numbers import PartitionNumbers
 from .hlo_values import HloFlow, HloUse, HloValue, hlo_flow
 
@@ -20,12 +21,10 @@ MAX_STEPS = 5_000
 MAX_PARTITIONS = 1 << 12
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """One of `parts` equal blocks along a dimension: which one each partition has."""
+class Block(NamedTuple):
+    """One of the blocks of each run of a split dimension: which one each partition has."""
 
-    dim: int
-    parts: int
+    split: Split
     positions: tuple[int, ...]
 
 
@@ -48,7 +47,7 @@ class UsedBlocks:
     @property
     def parts(self) -> int:
         """Of how many equal blocks each partition uses one."""
-        return math.prod(block.parts for block in self.blocks)
+        return math.prod(block.split.parts for block in self.blocks)
 
 
 def used_blocks(stage: ParsedStage, collective: Collective) -> tuple[UsedBlocks, ...]:
@@ -92,7 +91,7 @@ def _shares(blocks: Blocks, groups: Sequence[Sequence[int]]) -> int | None:
         for partition in group:
             if any(partition >= len(block.positions) for block in blocks):
                 return None
-            mine = tuple(block.positions[partition] for block in sorted(blocks, key=lambda each: each.dim))
+            mine = tuple(block.positions[partition] for block in sorted(blocks))
             counts[mine] = counts.get(mine, 0) + 1
         if len(set(counts.values())) != 1:
             return None
@@ -191,16 +190,33 @@ def _taken(numbers: PartitionNumbers, use: HloUse) -> Blocks | None:
         starts = tuple(max(0, min(each, whole - size)) for each in starts)
         if any(each % size for each in starts):
             return None
-        found.add(Block(dim, whole // size, tuple(each // size for each in starts)))
+        found.add(Block(Split(dim, whole // size), tuple(each // size for each in starts)))
     return frozenset(found) or None
 
 
 def _before(use: HloUse, blocks: Blocks) -> Blocks | None:
     """The blocks of an operand that those of the result are made of."""
-    found = set()
+    found = []
     for block in blocks:
-        dim = dimension_before(use, block.dim, block.parts)
-        if dim is None:
+        splits = splits_before(use, block.split)
+        if splits is None:
             return None
-        found.add(Block(dim, block.parts, block.positions))
-    return frozenset(found)
+        rest = block.split.parts
+        for split in splits:
+            rest //= split.parts
+            found.append(Block(split, tuple(each // rest % split.parts for each in block.positions)))
+    return _joined(found)
+
+
+def _joined(blocks: Sequence[Block]) -> Blocks:
+    """The blocks, those of one dimension together where one of them is the next split of what the other has."""
+    joined: list[Block] = []
+    for block in sorted(blocks, key=lambda each: (each.split.dim, each.split.repeats)):
+        (dim, parts, repeats), positions = block
+        last = joined[-1] if joined else None
+        if last is not None and (last.split.dim, last.split.repeats * last.split.parts) == (dim, repeats):
+            positions = tuple(one * parts + other for one, other in zip(last.positions, positions, strict=True))
+            joined[-1] = Block(last.split._replace(parts=last.split.parts * parts), positions)
+        else:
+            joined.append(block)
+    return frozenset(joined)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ....parsers.errors import ParseError
 from ....parsers.hlo import ArrayShape, Instruction
@@ -23,10 +24,30 @@ def passes(use: HloUse) -> bool:
     return opcode in HLO_ELEMENTWISE or opcode in MOVING
 
 
-def dimension_before(use: HloUse, dim: int, parts: int) -> int | None:
-    """The dimension of the operand that is partitioned where `dim` of the result is, in as many blocks."""
-    type, result = operand_type(use), use.instruction.type
-    before, after = dims_of(type), dims_of(result)
+class Split(NamedTuple):
+    """Dimension `dim` in `repeats` equal runs of `parts` blocks each: a device has the same block of every run."""
+
+    dim: int
+    parts: int
+    repeats: int = 1
+
+
+def splits_before(use: HloUse, split: Split) -> tuple[Split, ...] | None:
+    """How the operand is split where the result is: together in as many parts, the major ones first."""
+    before, after = operand_type(use), use.instruction.type
+    match use.instruction.opcode:
+        case "reshape":
+            old, new = dims_of(before), dims_of(after)
+            return None if old is None or new is None else _reshaped(old, new, split)
+        case "bitcast":
+            return _bitcast(before, after, split)
+    dim = _dimension_before(use, split.dim)
+    return None if dim is None else (split._replace(dim=dim),)
+
+
+def _dimension_before(use: HloUse, dim: int) -> int | None:
+    """The dimension of the operand that is all of `dim` of the result."""
+    before, after = dims_of(operand_type(use)), dims_of(use.instruction.type)
     if before is None or after is None:
         return None
     opcode = use.instruction.opcode
@@ -35,10 +56,6 @@ def dimension_before(use: HloUse, dim: int, parts: int) -> int | None:
     match opcode:
         case "transpose":
             return listed[dim] if len(listed) == len(after) else None
-        case "reshape":
-            return _reshaped(before, after, dim, parts)
-        case "bitcast":
-            return _bitcast(type, result, dim, parts)
         case "broadcast":
             found = listed.index(dim) if dim in listed else None
         case "reduce":
@@ -87,26 +104,41 @@ def _of_lookup(use: HloUse, rank: int, result: int, dim: int) -> int | None:
     return kept[of.index(dim)] if dim in of and len(of) == len(kept) else None
 
 
-def _reshaped(before: Sequence[int], after: Sequence[int], dim: int, parts: int) -> int | None:
-    """Blocks of the flat array: as many of them, and equally long, on both sides."""
-    ahead = math.prod(after[:dim])
-    return next(
-        (
-            other
-            for other, size in enumerate(before)
-            if math.prod(before[:other]) == ahead and size > 1 and size % parts == 0
-        ),
-        None,
-    )
+def _reshaped(before: Sequence[int], after: Sequence[int], split: Split) -> tuple[Split, ...] | None:
+    """The same elements of the flat array: after `ahead` runs of it, one of `parts` equal pieces of each."""
+    if math.prod(before) != math.prod(after):
+        return None
+    ahead, parts = math.prod(after[: split.dim]) * split.repeats, split.parts
+    found = []
+    while parts > 1:
+        inside = _dimension_of_run(before, ahead)
+        if inside is None:
+            return None
+        dim, repeats = inside
+        room = before[dim] // repeats
+        if room % parts and parts % room:
+            return None
+        found.append(Split(dim, min(room, parts), repeats))
+        ahead, parts = ahead * min(room, parts), parts // min(room, parts)
+    return tuple(found)
 
 
-def _bitcast(before: HloType | None, after: HloType, dim: int, parts: int) -> int | None:
+def _dimension_of_run(dims: Sequence[int], ahead: int) -> tuple[int, int] | None:
+    """The dimension inside of which each of `ahead` equal runs of a flat array is, and how many of them are in it."""
+    for dim, size in enumerate(dims):
+        passed = math.prod(dims[:dim])
+        if ahead % passed == 0 and size % (ahead // passed) == 0 and size > ahead // passed:
+            return dim, ahead // passed
+    return None
+
+
+def _bitcast(before: HloType | None, after: HloType, split: Split) -> tuple[Split, ...] | None:
     """A bitcast leaves elements where they are in memory: it is a reshape of dimensions in the order of the layout."""
     old, new, olds, sizes = _in_memory(before), _in_memory(after), dims_of(before), dims_of(after)
     if old is None or new is None or olds is None or sizes is None:
         return None
-    found = _reshaped([olds[d] for d in old], [sizes[d] for d in new], new.index(dim), parts)
-    return None if found is None else old[found]
+    found = _reshaped([olds[d] for d in old], [sizes[d] for d in new], split._replace(dim=new.index(split.dim)))
+    return None if found is None else tuple(each._replace(dim=old[each.dim]) for each in found)
 
 
 def _in_memory(type: HloType | None) -> tuple[int, ...] | None:

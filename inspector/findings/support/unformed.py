@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import NamedTuple
 
-from ....parsers.sharding_syntax.mesh import AxisRef
+from ....parsers.sharding_syntax.mesh import AxisRef, MeshSyntax, join_axes
 from ...catalog.spellings import KIND_OF
 from ...collectives.context import context_of
 from ...collectives.stage import collectives_in_context
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
+from ...ir.meshes import axes_of_groups
 from ...ir.types import ArrayType
 from ...report import Collective, Kind, Report, SourcePosition
 from ...units import plural
 from ..rule import Saving
-from .compiled import in_hlo
+from .compiled import in_hlo, saving
 from .hlo_blocks import UsedBlocks, used_blocks
 
 
@@ -87,34 +88,69 @@ def used_in_blocks(report: Report, kind: Kind) -> Iterator[Unformed]:
             yield Unformed(collective, used)
 
 
-def enough_for(report: Report, gather: Unformed) -> Kind | Literal["nothing"] | None:
+class Enough(NamedTuple):
+    """What gives each device all that it uses: a collective of `kind` in `groups`; none where it has that before."""
+
+    kind: Kind | None
+    groups: tuple[tuple[int, ...], ...]
+
+    def text(self, meshes: Iterable[MeshSyntax]) -> str:
+        """It as one would call it."""
+        if self.kind != "all-gather":
+            return self.kind or "its own"
+        axes = next((axes for mesh in meshes if (axes := axes_of_groups(self.groups, mesh))), None)
+        return f"one over {join_axes(axes)}" if axes else f"one in groups of {len(self.groups[0])}"
+
+
+def enough_for(report: Report, gather: Unformed) -> Enough | None:
     """What gives each device the blocks that it uses of an all-gather, where a single collective does."""
     collective = gather.collective
     module = report.program.hlo(collective.stage)
     instruction = None if module is None else module.instruction(collective.computation, collective.name)
-    blocks = [block for used in gather.used for block in used.blocks]
-    partial = len(blocks) < len(collective.result_types) or len(blocks) > len(gather.used)
-    if instruction is None or partial or any(used.shares != len(collective.groups[0]) for used in gather.used):
+    if instruction is None or len(gather.used) < len(collective.result_types):
         return None
-    along = instruction.attributes.get("dimensions", "")
-    if any(along != f"{{{block.dim}}}" for block in blocks):
-        return "all-to-all"
+    along = instruction.attributes.get("dimensions", "").strip("{}")
+    found = {_enough_of(collective.groups, used, int(along)) for used in gather.used} if along.isdecimal() else {None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _enough_of(groups: tuple[tuple[int, ...], ...], used: UsedBlocks, along: int) -> Enough | None:
+    members = len(groups[0])
+    gathered = [block for block in used.blocks if block.split.dim == along]
+    if not gathered:
+        return Enough("all-to-all", groups) if used.shares == members else None
+    (split, positions), *others = gathered
+    wanted = math.gcd(members, split.parts)
+    if others or split.repeats != 1 or wanted != min(members, split.parts):
+        return None
+    inside, together = split.parts // wanted, members // wanted
     own = all(
-        block.positions[device] == position
-        for block in blocks
-        for group in collective.groups
-        for position, device in enumerate(group)
+        positions[device] // inside == number // together for group in groups for number, device in enumerate(group)
     )
-    return "nothing" if own else "collective-permute"
+    if not own:
+        return Enough("collective-permute", groups) if split.parts == used.shares == members else None
+    if together == 1:
+        return Enough(None, groups)
+    parts = (group[first : first + together] for group in groups for first in range(0, members, together))
+    return Enough("all-gather", tuple(parts))
 
 
-def saving_of(report: Report, group: Iterable[Unformed]) -> Saving:
-    """What all of them save."""
-    savings = [each.saving(report) for each in group]
-    sizes, seconds = [each.bytes for each in savings], [each.seconds for each in savings]
+def saving_with(report: Report, gather: Unformed, enough: Enough | None) -> Saving:
+    """What it saves to do what is enough in the place of an all-gather, where that is little to tell."""
+    now = gather.collective
+    if enough is None or enough.kind not in (None, "all-gather"):
+        return Saving()
+    whole = saving(now, times=None)
+    if enough.kind is None or now.bytes_out is None or whole.bytes is None or now.executions is None:
+        return whole
+    members = len(enough.groups[0])
+    size = now.bytes_out * members // len(now.groups[0])
+    less = replace(now, groups=enough.groups, bytes_out=size, axes=None)
+    machine = machine_of(report.program)
+    then = None if machine is None else estimate(less, machine)
     return Saving(
-        None if None in sizes else sum(size or 0 for size in sizes),
-        None if None in seconds else sum(each or 0.0 for each in seconds),
+        whole.bytes - (KIND_OF["all-gather"].wire_bytes(members, now.bytes_in, size) or 0) * now.executions,
+        None if then is None or whole.seconds is None else whole.seconds - then.seconds * now.executions,
     )
 
 

@@ -77,6 +77,34 @@ def different_blocks(a, ids):
     return along(jnp.cos(whole), "x") @ along(jnp.exp(whole), None, "x")
 
 
+@programs.found_by("SS02")
+def both_axes_and_both_again(a, ids):
+    return along(jnp.sin(along(along(a, ("x", "y")) * 3)), ("x", "y"))
+
+
+@programs.found_by("SS02")
+def both_axes_and_the_major_one_again(a, ids):
+    return along(jnp.sin(along(along(a, ("x", "y")) * 3)), "x")
+
+
+@programs.found_by()
+def gathered_over_the_minor_one(a, ids):
+    return along(jnp.sin(along(along(a, ("x", "y")) * 3, "x")), "x")
+
+
+@programs.found_by("SS02")
+def in_two_steps(a, ids):
+    """Gathered over y, then over x."""
+    return along(jnp.sin(along(along(a, "x", "y") * 3)), "x", "y")
+
+
+@programs.found_by("SS02")
+def over_parts_of_an_axis(a, ids):
+    """A reshape that hands on x in two parts, which a constraint gathers and the next one wants again."""
+    parts = along(a * 3, "x").reshape(2, 8, 16)
+    return along(jnp.cos(along(parts)).reshape(16, 16), "x")
+
+
 @jax.jit
 def program(a, ids):
     return [function(a + number, ids) for number, function in enumerate(programs)]
