@@ -119,7 +119,5 @@ def _cost(report: Report, program: str | None) -> Content:
     cost = report.cost
     if cost is None or program != "hlo":
         return Content("")
-    least = "at least " if cost.at_least else ""
-    return Content.assemble(
-        "   est. ", least, (format_seconds(cost.total), "bold"), f" per step, bound by {cost.bound}"
-    )
+    least, bound = ("at least ", "") if cost.at_least else ("", f", bound by {cost.bound}")
+    return Content.assemble("   est. ", least, (format_seconds(cost.total), "bold"), f" per step{bound}")

@@ -60,6 +60,13 @@ def is_explained(capture: Capture) -> bool:
     return any(message.phase == "propagation" for message in capture.messages)
 
 
+def is_recorded(capture: Capture) -> bool:
+    """Whether propagation was recorded, which takes its time: XLA's dump, which is a stage as well, has no origins."""
+    stage = capture.stage("sdy")
+    has_failed = any(message.phase == "propagation" for message in capture.messages)
+    return has_failed or (stage is not None and stage.seconds is not None)
+
+
 class Propagation:
     """One run of Shardy: made ready, given a text, and heard of through `deliver`, which another thread calls."""
 

@@ -21,11 +21,12 @@ def cost_of(schedule: Schedule) -> FunctionCost:
     work = span.work
     compute = (work.flops / chip.figure("flops") + work.narrow / chip.figure("flops_int8")) / share
     memory = work.bytes / chip.figure("hbm_bandwidth") / share
-    communication = [
-        None if each.estimate is None or each.executions is None else each.estimate.seconds * each.executions
+    communication = {
+        each.name: None if each.estimate is None or each.executions is None else each.estimate.seconds * each.executions
         for each in schedule.collectives
         if each.groups or each.pairs or each.estimate is not None
-    ]
+    }
+    untimed = (f"the time of {name}" for name, seconds in communication.items() if seconds is None)
     names = ("flops", "flops_int8", "hbm_bandwidth")
     return FunctionCost(
         chip=chip.title,
@@ -33,9 +34,9 @@ def cost_of(schedule: Schedule) -> FunctionCost:
         bytes=work.bytes,
         compute=compute,
         memory=memory,
-        communication=sum(seconds for seconds in communication if seconds is not None),
+        communication=sum(seconds for seconds in communication.values() if seconds is not None),
         total=max(span.seconds, compute, memory),
         waiting=span.waiting,
-        at_least=not span.known or None in communication,
+        unknown=span.unknown or tuple(untimed),
         figures=tuple((name, chip.figures[name]) for name in names),
     )

@@ -74,7 +74,7 @@ class Schedule:
         clock = waiting = 0.0
         copied = 0.0
         links = LinkClock()
-        work, known = Work(), True
+        work, unknown = Work(), list[str]()
         done: list[Activity] = []
         exposed: defaultdict[int, float] = defaultdict(float)
         pending: dict[str, int] = {}
@@ -115,13 +115,17 @@ class Schedule:
                 done.append(Activity("compute", instruction, clock, clock + seconds, rounds=rounds, inside=inside))
             clock += seconds
             waiting += inner.waiting
-            known = known and inner.known and rounds is not None and is_estimated(instruction)
+            unknown += inner.unknown
+            if rounds is None:
+                unknown.append(f"how often {instruction.name} loops")
+            if not is_estimated(instruction):
+                unknown.append(f"the time of {instruction.name}")
             work += own + inner.work
         end = max(clock, links.latest, copied)
         if end > clock:
             exposed[max(range(len(done)), key=lambda number: done[number].end)] += end - clock
         activities = (replace(each, exposed=exposed[n]) if exposed[n] else each for n, each in enumerate(done))
-        return Span(end, waiting + end - clock, work, known), tuple(activities)
+        return Span(end, waiting + end - clock, work, tuple(dict.fromkeys(unknown))), tuple(activities)
 
     def _transfer(self, instruction: Instruction) -> Transfer | None:
         """The collective that an instruction is or begins, or those that it has inside."""

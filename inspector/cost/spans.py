@@ -15,27 +15,27 @@ NONE = Work()
 class Span:
     """The cost of a part of a program: seconds, those of them in which it waits for transfers, and its work.
 
-    `known` is false where a loop's trip count is not, and one round was counted, or where a kernel says nothing of
-    its time.
+    `unknown` names what is not in it: loops whose trip counts are not known, of which one round was counted, and
+    kernels that say nothing of their time.
     """
 
     seconds: float = 0.0
     waiting: float = 0.0
     work: Work = NONE
-    known: bool = True
+    unknown: tuple[str, ...] = ()
 
     def __add__(self, other: Span) -> Span:
         return Span(
             self.seconds + other.seconds,
             self.waiting + other.waiting,
             self.work + other.work,
-            self.known and other.known,
+            tuple(dict.fromkeys((*self.unknown, *other.unknown))),
         )
 
     def times(self, count: int) -> Span:
         """So many of it, one after the other."""
         work = Work(self.work.flops * count, self.work.narrow * count, self.work.bytes * count)
-        return Span(self.seconds * count, self.waiting * count, work, self.known)
+        return Span(self.seconds * count, self.waiting * count, work, self.unknown)
 
 
 @dataclass(frozen=True, slots=True)

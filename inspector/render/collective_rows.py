@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..collectives.spelled import argument_of, axes_text, executions_text, kind_text, source_text, types_text
-from ..report import Collective, Report
+from ..report import BoundaryOrigin, Collective, Report
+from ..shardings.collective_causes import causes_of
 from ..units import format_bytes, format_seconds
 from .call_sites import CallSites, call_sites, with_call_site
 
@@ -83,7 +84,7 @@ def _row(members: list[Collective], report: Report, sites: CallSites) -> Collect
     first = members[0]
     moved = common_name([argument_of(member) or "" for member in members])
     places = {with_call_site(sites, member.source, source_text(member, report)) for member in members}
-    source = places.pop() if len(places) == 1 else source_text(first, report)
+    source = (places.pop() if len(places) == 1 else source_text(first, report)) or output_of(first, report)
     return CollectiveRow(
         count=len(members),
         kind=kind_text(first),
@@ -107,9 +108,17 @@ def _shown(collective: Collective, report: Report) -> tuple[object, ...]:
         collective.executions,
         collective.origin,
         collective.direction,
-        source_text(collective, report),
+        source_text(collective, report) or output_of(collective, report),
         INDEX.sub("[*]", argument_of(collective) or ""),
     )
+
+
+def output_of(collective: Collective, report: Report) -> str:
+    """The output that a collective without a line is there for: `output result['loss']`."""
+    if collective.source.frame is not None:
+        return ""
+    operations = (cause.operation for cause in causes_of(report.program, collective))
+    return next((str(each) for each in operations if isinstance(each, BoundaryOrigin)), "")
 
 
 def common_name(names: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from .collective_rows import folded_names
 from .table import Cell, Piece
 from .tables.collectives import programs
 from .tables.communication import sent_text
+from .tables.cost import unknown_text
 
 MAX_NAMES = 3
 """Values that one line names."""
@@ -64,7 +65,7 @@ def resources_text(report: Report) -> str:
         parts.append(f"{sent_text(report.communication, is_complete=complete)} sent per device per step")
     if cost is not None:
         least, bound = ("at least ", "") if cost.at_least else ("", f", bound by {cost.bound}")
-        parts.append(f"est. {least}{format_seconds(cost.total)} per step on {cost.chip}{bound}")
+        parts.append(f"est. {least}{format_seconds(cost.total)} per step on {cost.chip}{bound}{unknown_text(cost)}")
     return " · ".join(parts)
 
 

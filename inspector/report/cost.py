@@ -52,9 +52,9 @@ class FunctionCost:
 
     `compute`, `memory` and `communication` are what each would take alone: matrix products at the peak rate, bytes
     through the device's memory, and all collectives one after another. `total` goes through the schedule, `waiting` of
-    it is for transfers that nothing hides. `at_least` is true where a loop's trip count, a size, a group or the time of
-    a kernel is not known; what bounds it then is not known either. `figures` are the constants that it is made of, by
-    name.
+    it is for transfers that nothing hides, between memories too. `unknown` names what is not in it: rounds of a loop
+    whose trip count, collectives whose size or group, and kernels whose time is not known. What bounds it then is not
+    known either. `figures` are the constants that it is made of, by name.
     """
 
     chip: str
@@ -65,8 +65,13 @@ class FunctionCost:
     communication: float
     total: float
     waiting: float
-    at_least: bool
+    unknown: tuple[str, ...]
     figures: tuple[tuple[str, Figure], ...]
+
+    @property
+    def at_least(self) -> bool:
+        """Whether it takes longer than what is known of it."""
+        return bool(self.unknown)
 
     @property
     def bound(self) -> Bound:

@@ -29,6 +29,7 @@ from shardscope.inspector.capture.environment import user_devices
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import TraceOptions
 from shardscope.inspector.capture.tracing import run_traced
+from shardscope.inspector.traces.propagated import keep_propagated
 from shardscope.inspector.traces.read import read_trace
 from shardscope.inspector.traces.trace import Trace
 
@@ -67,6 +68,8 @@ def run(options: argparse.Namespace) -> int:
             trace = traced_as_processes(command, folder, recorded, options, stdout)
         else:
             trace = traced_with_enough_devices(command, folder, recorded, options, stdout)
+        if options.folder is not None:
+            keep_propagated(trace, command[0])
         again = _again(command, recorded, trace) if options.processes is None else None
         code = show(trace, options.match, options, python=command[0], foreign=False, again=again)
         return _status(trace) or code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,16 +15,13 @@ from shardscope.commands.output import after_screen, chosen_format, failed, writ
 from shardscope.commands.stage_text import write_stage
 from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture, CaptureError, Message
-from shardscope.inspector.capture.propagation import has_mesh, propagated
 from shardscope.inspector.capture.protocol.events import Progress
-from shardscope.inspector.capture.protocol.workspace import kept_propagation
 from shardscope.inspector.capture.scratch import Scratch
-from shardscope.inspector.capture.tags import tagged
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.renderers import formats, renderer
+from shardscope.inspector.traces.propagated import capture_of
 from shardscope.inspector.traces.trace import Program, Trace
 from shardscope.policies import policy_of
 
@@ -65,7 +61,7 @@ def show(
     if others:
         names = ", ".join(trace.id_of(program) for program in others)
         print(printable(f"shardscope: shown is {trace.id_of(shown)}; there are also {names}"), file=sys.stderr)
-    capture = replace(_capture_of(shown, python), foreign=foreign)
+    capture = replace(capture_of(shown, python), foreign=foreign)
     if options.stage is not None:
         return write_stage(capture, options)
     if format == "tui":
@@ -88,7 +84,7 @@ class Captures:
     _cancelled: Event = field(default_factory=Event)
 
     def __iter__(self) -> Iterator[Capture]:
-        recorded = replace(_capture_of(self.program, self.python), foreign=self.foreign)
+        recorded = replace(capture_of(self.program, self.python), foreign=self.foreign)
         if self.program.compiled.captured == "full" or self.again is None:
             yield recorded
             return
@@ -97,7 +93,7 @@ class Captures:
             trace = self.again(folder, self.program.compiled.id, self._cancelled)
             full = [each for each in trace.programs if each.compiled.captured == "full"]
             if full:
-                yield replace(_capture_of(full[0], self.python), foreign=self.foreign)
+                yield replace(capture_of(full[0], self.python), foreign=self.foreign)
             elif not self._cancelled.is_set():
                 text = "stages are missing: the script ran once more, and did not compile this program again"
                 yield replace(recorded, messages=(*recorded.messages, Message("warning", text, "run")))
@@ -125,14 +121,3 @@ def _matching(trace: Trace, wanted: str) -> Sequence[Program]:
 
 def _names(program: Program) -> Sequence[str]:
     return program.compiled.id, program.compiled.name
-
-
-def _capture_of(program: Program, python: str) -> Capture:
-    """What was captured of a program, with the origins of its shardings."""
-    assert program.path is not None
-    capture = file.load(program.path)
-    lowered = capture.stage("stablehlo")
-    if lowered is None or not has_mesh(lowered.source.data):
-        return capture
-    text = tagged(lowered.source.data, lowered.tags)
-    return propagated(capture, text, kept_propagation(program.path), python, os.environ)

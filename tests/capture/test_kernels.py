@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental import pallas as pl
-from shardscope.inspector.capture.protocol.workspace import without_constants
+from shardscope.inspector.capture.protocol.workspace import MAX_ELEMENTS, without_constants
 from shardscope.inspector.capture.worker import equation_numbers, modules, tagging
 from shardscope.inspector.capture.worker.program.jaxpr_facts import Table
 
@@ -97,3 +97,14 @@ def test_large_constants_are_compiled_as_they_are() -> None:
     whole = lowered.as_text(debug_info=True).encode()
     assert len(whole) > 2 * large.nbytes > len(text)
     assert without_constants(whole) == text.encode()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.bool_, jnp.int4])
+@pytest.mark.parametrize("count", [MAX_ELEMENTS, MAX_ELEMENTS + 1])
+def test_dumps_leave_out_what_texts_leave_out(dtype: Any, count: int) -> None:
+    """Of digits, as XLA writes them, as many as MLIR leaves out of elements."""
+    values = (np.arange(count) % 2).astype(dtype)
+    lowered = jax.jit(lambda: values).lower()
+    text = modules.text_of(lowered.compiler_ir("stablehlo"))
+    assert without_constants(lowered.as_text(debug_info=True).encode()) == text.encode()
+    assert ("elided" in text) is (count > MAX_ELEMENTS)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 
 import pytest
+from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import CaptureError
+from shardscope.inspector.traces.propagated import capture_of, keep_propagated
+from shardscope.inspector.traces.read import read_trace
 
 from shardscope.commands.trace_folder import folder_of
+
+from .conftest import Recorded
 
 
 def record(folder: Path, text: str) -> None:
@@ -77,3 +84,18 @@ def test_anything_else_of_that_name_is_refused(tmp_path: Path, name: str) -> Non
     with pytest.raises(CaptureError, match="--save takes"), folder_of(str(tmp_path / name)):
         pytest.fail("it began")
     assert files(tmp_path) == before
+
+
+def test_a_kept_capture_has_what_xla_propagated(training: Recorded, tmp_path: Path) -> None:
+    """Where shardings come from is in the file, and no interpreter is asked for it; of the live report it is that."""
+    path = training.programs["train_step"].path
+    assert path is not None
+    live = capture_of(training.programs["train_step"], sys.executable).stage("sdy")
+    copytree(path.parent, tmp_path / path.parent.name)
+    keep_propagated(read_trace(tmp_path), sys.executable)
+    kept = file.load(tmp_path / path.parent.name / path.name).stage("sdy")
+    assert live is not None
+    assert kept is not None
+    assert b"sdy.sharding_origins" in kept.source.data
+    assert kept.source.data == live.source.data
+    assert not list(tmp_path.rglob("*.mlir"))

@@ -6,8 +6,10 @@ XLA says it writes to file descriptor 2, past Python's `sys.stderr`.
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -84,6 +86,11 @@ def kept_propagation(capture: Path) -> tuple[Path, Path, Path] | None:
     return (given, before, after) if after.is_file() else None
 
 
+def drop_propagation(capture: Path) -> None:
+    """Remove them, once what they give is in the capture."""
+    shutil.rmtree(_beside(capture), ignore_errors=True)
+
+
 def _beside(capture: Path) -> Path:
     return capture.with_name(f"{capture.name}.shardy")
 
@@ -93,12 +100,21 @@ def read_stages(folder: str) -> dict[str, bytes]:
     return {name: without_constants(path.read_bytes()) for name, path in find_stages(folder).items()}
 
 
-_CONSTANT = re.compile(rb'dense<"0x[0-9A-Fa-f]{65536,}+">')
+MAX_ELEMENTS = 8192
+"""Elements of a constant whose values are written out in a text."""
+
+_CONSTANT = re.compile(rb'dense<"0x[0-9A-Fa-f]{%d,}+">(?= : tensor<([\dx]+)x\D)' % (MAX_ELEMENTS // 4))
+"""One that may be larger: a digit has four elements of one bit, and fewer of others."""
 
 
 def without_constants(text: bytes) -> bytes:
     """A module of MLIR without the values of large constants, which XLA writes out in its dumps."""
-    return _CONSTANT.sub(b"dense_resource<__elided__>", text)
+    return _CONSTANT.sub(_elided, text)
+
+
+def _elided(constant: re.Match[bytes]) -> bytes:
+    is_large = math.prod(map(int, constant[1].split(b"x"))) > MAX_ELEMENTS
+    return b"dense_resource<__elided__>" if is_large else constant[0]
 
 
 def read_optimized(folder: str) -> str | None:

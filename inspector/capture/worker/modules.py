@@ -10,6 +10,8 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
 from jaxlib.mlir.passmanager import PassManager
 
+from ..protocol.workspace import MAX_ELEMENTS
+
 
 def context() -> ir.Context:
     """A context that knows all dialects of JAX's."""
@@ -33,9 +35,6 @@ def run(module: ir.Module, *passes: str) -> None:
     manager.enable_verifier(False)
     manager.run(module.operation)
 
-
-MAX_ELEMENTS = 8192
-"""Elements of a constant whose values are written out in a text."""
 
 ELIDED = "dense_resource<__elided__>"
 """What MLIR prints for the values of larger ones."""

@@ -49,7 +49,7 @@ def check(report: Report) -> Iterator[Finding]:
     for collective, causes in inserted_collectives(report):
         is_explicit = bool({axis.name for axis in collective.axes or ()} & explicit)
         is_known = collective.span.start in known and not is_explicit
-        place = collective.source
+        place = place_in_hlo(collective, *causes[:1]).source
         is_suppressed = comments.about(place, RULE.id, RULE.slug) is not None
         if not report.lists_implicit and (is_known or (collective in needless and not is_suppressed)):
             continue
@@ -78,7 +78,7 @@ def _found(group: list[Inserted]) -> Finding:
     axes = first.axes or ()
     return finding(
         RULE,
-        place_in_hlo(first),
+        place_in_hlo(first, cause),
         f"{plural(len(group), first.kind)} over {over_text(first)} inserted by the partitioner,"
         f" {format_bytes(total)} sent per device",
         confidence="proved",

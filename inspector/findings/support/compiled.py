@@ -21,6 +21,7 @@ from ...ir.types import ArrayType, array_type, leaves
 from ...links.operation_ids import tags_in
 from ...report import (
     WRITTEN,
+    BoundaryOrigin,
     Certainty,
     Collective,
     CollectiveCause,
@@ -56,8 +57,10 @@ def in_hlo(report: Report, kind: Kind | None = None) -> list[Collective]:
     return [each for each in report.collectives if each.stage == stage and kind in (None, each.kind)]
 
 
-def place_in_hlo(collective: Collective) -> FindingPlace:
-    """A collective as what a finding is about."""
+def place_in_hlo(collective: Collective, of: CollectiveCause | None = None) -> FindingPlace:
+    """A collective as what a finding is about; one without a line by what is known `of` it."""
+    if of is not None and collective.source.frame is None and isinstance(of.operation, BoundaryOrigin):
+        return FindingPlace(str(of.operation), of.place, collective.stage, collective.span)
     return FindingPlace(collective.name, collective.source, collective.stage, collective.span)
 
 

@@ -8,11 +8,11 @@ from ...capture.model import STAGES
 from ...pipeline import communicating_stages
 from ...report import WRITTEN, Collective, Report, UncountedCommunication
 from ...shardings.collective_causes import causes_of
-from ...units import format_bytes, plural
+from ...units import plural
 from ..collective_rows import CollectiveRow, rows_of, total_seconds, total_wire
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
 from ..why_lines import cause_line, remedy_line
-from .communication import bound_text
+from .communication import bounded_text
 
 UNPARTITIONED = ("stablehlo", "hlo-before")
 
@@ -112,8 +112,8 @@ def _heading(report: Report, stage: str | None, groups: Collection[CollectiveRow
     count = sum(group.count for group in groups)
     total = sum(group.total_wire or 0 for group in groups)
     is_known = report.could_be_read(stage) and all(group.total_wire is not None for group in groups)
-    bound = bound_text((each.kind for group in groups for each in group.collectives), is_complete=is_known)
-    return f"{STAGES[stage].title}: {count:,}, sent per device per step: {bound}{format_bytes(total)}{others}"
+    sent = bounded_text(total, (each.kind for group in groups for each in group.collectives), is_complete=is_known)
+    return f"{STAGES[stage].title}: {count:,}, sent per device per step: {sent}{others}"
 
 
 def _empty(report: Report, stage: str | None) -> str:

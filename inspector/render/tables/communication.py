@@ -9,7 +9,7 @@ from ...collectives.origin import merged_parts
 from ...collectives.spelled import axes_text
 from ...report import Collective, Report, StrategyTotal, UncountedCommunication
 from ...units import format_bytes, plural
-from ..collective_rows import SHORT_PASS, folded_names
+from ..collective_rows import SHORT_PASS, folded_names, output_of
 from ..modules import Path, layers_in, module_names, module_tree, modules_of, rows_of_tree, without_layers
 from ..table import Cell, Column, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
 
@@ -31,7 +31,7 @@ def communication(report: Report) -> Table:
     estimated = any(each.seconds is not None for each in totals)
     layers = layers_in([path for total in totals for each in total.collectives for path in modules_of(each)])
     sums = whole if None not in known else None
-    rows = [_row(each, sums, estimated, _where(each, report.script, layers)) for each in totals]
+    rows = [_row(each, sums, estimated, _where(each, report, layers)) for each in totals]
     uncounted = [_uncounted(each, estimated, report.script) for each in report.uncounted]
     rows += {row.cells: row for row in uncounted}.values()
     return Table(
@@ -80,14 +80,16 @@ def sent_text(totals: Collection[StrategyTotal], *, is_complete: bool) -> str:
     """`128 KiB`; `at least` where some are not known, `at most` where a run tells how much of a buffer is sent."""
     known = [each.wire_bytes for each in totals if each.wire_bytes is not None]
     is_complete = is_complete and len(known) == len(totals)
-    return f"{bound_text((each.kind for each in totals), is_complete=is_complete)}{format_bytes(sum(known))}"
+    return bounded_text(sum(known), (each.kind for each in totals), is_complete=is_complete)
 
 
-def bound_text(kinds: Iterable[Kind], *, is_complete: bool) -> str:
-    """What a total of bytes is, in front of it."""
+def bounded_text(total: int, kinds: Iterable[Kind], *, is_complete: bool) -> str:
+    """A total of the bytes that are known, and what it is of all."""
+    if not is_complete and not total:
+        return "unknown bytes"
     if not any(KIND_OF[kind].at_most for kind in kinds):
-        return "" if is_complete else "at least "
-    return "at most " if is_complete else "about "
+        return f"{'' if is_complete else 'at least '}{format_bytes(total)}"
+    return f"{'at most' if is_complete else 'about'} {format_bytes(total)}"
 
 
 def _heading(report: Report) -> str:
@@ -119,14 +121,14 @@ def _executed(collectives: Sequence[Collective]) -> str:
     return f", {sum(each or 0 for each in runs):,} executions"
 
 
-def _where(total: StrategyTotal, script: str | None, layers: Collection[Path]) -> str:
+def _where(total: StrategyTotal, report: Report, layers: Collection[Path]) -> str:
     counted = plural(total.gradients, "gradient") if total.gradients else ""
     if total.strategy == "gradient sync":
-        return ": ".join(filter(None, (counted, _places(total, script, layers))))
-    return ", with ".join(filter(None, (_places(total, script, layers), counted)))
+        return ": ".join(filter(None, (counted, _places(total, report, layers))))
+    return ", with ".join(filter(None, (_places(total, report, layers), counted)))
 
 
-def _places(total: StrategyTotal, script: str | None, layers: Collection[Path]) -> str:
+def _places(total: StrategyTotal, report: Report, layers: Collection[Path]) -> str:
     paths = [path for each in total.collectives for path in modules_of(each)]
     is_gradients = total.strategy == "gradient sync"
     if paths and all(path and path[0] != "*" for path in paths):
@@ -138,7 +140,8 @@ def _places(total: StrategyTotal, script: str | None, layers: Collection[Path]) 
         if is_gradients and not each.parts and len(merged_parts(each.op_name or "")) > 1:
             continue  # Its line is that of one of many.
         for part in each.parts or (each,):
-            place = part.source.own_text(script) or ("" if is_gradients else part.op_name or "")
+            place = part.source.own_text(report.script) or output_of(each, report)
+            place = place or ("" if is_gradients else part.op_name or "")
             lines.setdefault(place, {})[SHORT_PASS[part.direction]] = None
     return _listed([_with_passes(place, [each for each in passes if each]) for place, passes in lines.items() if place])
 

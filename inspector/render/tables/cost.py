@@ -12,6 +12,9 @@ from ...units import format_bytes, format_count, format_seconds
 from ..collective_rows import SHORT_PASS
 from ..table import Piece, Row, Table, titled
 
+MAX_UNKNOWN = 2
+"""What is not in a time, as far as one line names it."""
+
 
 def term_text(term: Term) -> str:
     """`V = 512 B`, `t = 1 µs`."""
@@ -50,7 +53,15 @@ def cost(report: Report) -> Table:
 
 def _heading(found: FunctionCost) -> str:
     least = "at least " if found.at_least else ""
-    return f"Cost on {found.chip} (cost model): {least}{format_seconds(found.total)} per step"
+    return f"Cost on {found.chip} (cost model): {least}{format_seconds(found.total)} per step{unknown_text(found)}"
+
+
+def unknown_text(found: FunctionCost) -> str:
+    """Why a time is a least one: ` (not known: the time of kernel.1)`."""
+    if not found.unknown:
+        return ""
+    rest = len(found.unknown) - MAX_UNKNOWN
+    return f" (not known: {', '.join(found.unknown[:MAX_UNKNOWN])}{f' and {rest} more' if rest > 0 else ''})"
 
 
 def _formula_row(kind: str, axes: str, estimate: Estimate, value: object) -> Row:
@@ -59,11 +70,11 @@ def _formula_row(kind: str, axes: str, estimate: Estimate, value: object) -> Row
 
 
 def roofline_line(found: FunctionCost) -> str:
-    """`compute 1.2 ms (5.5e+11 FLOP) · memory … · communication …, 2 µs not hidden; communication bounds it`."""
+    """`compute 1.2 ms (550 GFLOP) · memory … · communication …, 2 µs exposed: bound by communication`."""
     return (
-        f"compute {format_seconds(found.compute)} ({format_count(found.flops)} FLOP)"
+        f"compute {format_seconds(found.compute)} ({format_count(found.flops)}FLOP)"
         f" · memory {format_seconds(found.memory)} ({format_bytes(found.bytes)})"
-        f" · communication {format_seconds(found.communication)}, {format_seconds(found.waiting)} of it exposed"
+        f" · communication {format_seconds(found.communication)}, {format_seconds(found.waiting)} exposed"
         f"{'' if found.at_least else f': bound by {found.bound}'}"
     )
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.tables.collectives import collectives as collective_table
+from shardscope.inspector.render.tables.communication import communication
 from shardscope.inspector.report import CollectiveCause
 from shardscope.inspector.shardings.collective_causes import causes_of
 
@@ -28,6 +30,10 @@ def causes(tmp_path: Path, out: str) -> list[CollectiveCause]:
     *_, final = capture(Request(f"{script}:fn", live=False))
     assert final.failure is None, final.failure
     report = inspect(final)
+    # It has no line of its own: tables and findings name the output.
+    listed = [row.cells for table in (collective_table(report), communication(report)) for row in table.rows]
+    assert all("output result[1]['w']" in map(str, cells) for cells in listed)
+    assert {each.place.what for each in report.findings} <= {"output result[1]['w']"}
     collectives = [each for each in report.collectives if each.stage == "hlo"]
     found = [causes_of(report.program, each) for each in collectives]
     assert all(found), "each collective has a cause"
