@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from sys import intern
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..errors import ParseError, readable
 from ..grammar import anchored
@@ -33,12 +34,16 @@ Row = tuple[bytes, bytes, bytes, bytes]
 _ROOT = re.compile(rb"ROOT(?![A-Za-z0-9_.\-])")
 _PLAIN_OPERANDS = re.compile(rf"\((?:%({NAME}(?:, %{NAME})*+))?+\)".encode(), re.ASCII)
 _ELEMENT = re.compile(rf"\(%{NAME}\), index=(\d+)(?![^,\n])".encode(), re.ASCII)
+_PLAIN_LITERAL = re.compile(rb"\(([A-Za-z0-9.+-]*)\)", re.ASCII)
 
 
 class Instruction:
     """One instruction. Its parts are texts until they are used; equal texts are read once."""
 
-    __slots__ = ("_call", "_end", "_row", "_start", "computation")
+    __slots__ = ("_call", "_end", "_row", "_start", "computation", "opcode")
+
+    opcode: Final[str]
+    """What it does, in XLA's spelling; asynchronous halves are `all-gather-start` and the like."""
 
     def __init__(
         self, computation: Computation, row: re.Match[bytes] | Row, start: int, end: int, call: Call | None = None
@@ -48,6 +53,8 @@ class Instruction:
         self._start = start
         self._end = end
         self._call = call
+        # Walks compare it more often than anything else.
+        self.opcode = intern(row[3].decode())
 
     def __repr__(self) -> str:
         return f"<{self.name} = {self.type_text} {self.opcode}(…)>"
@@ -71,11 +78,6 @@ class Instruction:
     def type_text(self) -> str:
         """Its type as it is in the text."""
         return self._row[2].decode("utf-8", "replace")
-
-    @property
-    def opcode(self) -> str:
-        """What it does, in XLA's spelling; asynchronous halves are `all-gather-start` and the like."""
-        return self._row[3].decode()
 
     @property
     def type(self) -> HloType:
@@ -150,7 +152,13 @@ class Instruction:
     @property
     def literal(self) -> str | None:
         """The text in the parentheses of a constant or parameter."""
-        return None if self._has_operands else self.call.inside.strip()
+        if self._has_operands:
+            return None
+        if self._call is None and isinstance(self._row, re.Match):
+            found = _PLAIN_LITERAL.match(self._source.data, self._row.end(3), self._end)
+            if found is not None:
+                return found[1].decode()
+        return self.call.inside.strip()
 
     @property
     def attributes(self) -> Mapping[str, str]:
