@@ -17,7 +17,7 @@ from .conftest import PROGRAMS, Captured
 pytest.importorskip("flax")
 pytest.importorskip("equinox")
 
-FUNCTIONS = ("nnx_step", "sgd", "eqx_step", "descend", "behind", "trainer.loss")
+FUNCTIONS = ("nnx_step", "sgd", "eqx_step", "descend", "behind", "trainer.loss", "late")
 MARK = "=" * 30
 
 ORACLE = f"""

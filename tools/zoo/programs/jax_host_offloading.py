@@ -4,4 +4,4 @@ from checkouts import notebook
 
 example = notebook("jax/docs/notebooks/host-offloading.ipynb")
 step = example.step
-step_inputs = (example.new_params, example.offload_opt_state, example.input)
+step_inputs = (example.new_params, example.opt_state, example.input)

@@ -2,8 +2,8 @@
 
 A wrapper hands what it makes of its arguments to a jitted function inside of it. That function is traced at the moment
 at which the wrapper's own `lower` reaches it, so that the program is the one of a call: with the wrapper's state
-updates, static parts, donation and shardings. Touches `lower` and `trace` of the type that `jax.jit` returns, and the
-private attribute in which that keeps what it was told.
+updates, static parts, donation and shardings. Touches `lower` and `trace` of the type that `jax.jit` returns, the
+functions of `jax._src.pjit` that are put there, and the private attribute in which that type keeps what it was told.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax._src import pjit
 
 MAX_DEPTH = 24
 """Attributes and items, one in another, through which the arrays of an argument are named."""
@@ -71,8 +72,11 @@ def traced_inside(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def _put(entrances: dict[str, Callable[..., Any]]) -> None:
+    """Put functions in the place of JAX's, also for what is jitted from then on: each `jax.jit` puts its own there."""
     for name, function in entrances.items():
         setattr(_JITTED, name, function)
+        if hasattr(pjit, f"jit_{name}"):
+            setattr(pjit, f"jit_{name}", function)
 
 
 def fitting_jit(arguments: Any) -> tuple[str, Callable[..., Any]] | None:
