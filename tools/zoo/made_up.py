@@ -1,6 +1,7 @@
 """Data sets of random numbers in the files in which public scripts expect to find theirs, where there is no network."""
 
 import gzip
+import json
 import os
 import pickle
 import struct
@@ -40,3 +41,44 @@ def characters(checkouts):
 def text(checkouts):
     """A file of text."""
     (Path(checkouts) / "text.txt").write_text("to be or not to be, that is the question\n" * 2000)
+
+
+WORDS = "to be or not to be that is the question whether tis nobler in the mind"
+
+
+def levanter(checkouts):
+    """A configuration of Levanter for a Llama of two layers, a text, and a tokenizer of whole words."""
+    folder = Path(checkouts).absolute() / "levanter-tiny"
+    folder.mkdir(exist_ok=True)
+    (folder / "text.jsonl").write_text(f"{json.dumps({'text': f'{WORDS} ' * 3})}\n" * 2000)
+    vocabulary = {word: number for number, word in enumerate(dict.fromkeys(("<unk>", "<eos>", *WORDS.split())))}
+    special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    added = [{"id": number, "content": word, **special} for number, word in enumerate(("<unk>", "<eos>"))]
+    model = {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"}
+    rest = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor", "decoder"))
+    whole = {"version": "1.0", "added_tokens": added, "pre_tokenizer": {"type": "Whitespace"}, "model": model, **rest}
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>", "eos_token": "<eos>"}
+    for name, content in (("tokenizer", whole), ("tokenizer_config", settings)):
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    config = {
+        "data": {
+            **{f"{split}_urls": [str(folder / "text.jsonl")] for split in ("train", "validation")},
+            "cache_dir": str(folder / "cache"),
+            "tokenizer": str(folder),
+        },
+        "model": {"type": "llama", "tokenizer": str(folder), "seq_len": 64, "hidden_dim": 64, "intermediate_dim": 128}
+        | {"num_heads": 4, "num_kv_heads": 2, "num_layers": 2},
+        "trainer": {
+            "mp": "f32",
+            "num_train_steps": 10,
+            "train_batch_size": 8,
+            "max_eval_batches": 1,
+            "require_accelerator": False,
+            "tensor_parallel_axes": ["mlp", "heads"],
+            "model_axis_size": 2,
+            "tracker": {"type": "noop"},
+            "ray": {"auto_start_cluster": False},
+            "checkpointer": {"base_path": str(folder / "checkpoints"), "save_interval": "1h"},
+        },
+    }
+    (folder / "tiny.yaml").write_text(json.dumps(config))

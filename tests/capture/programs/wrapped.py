@@ -77,6 +77,7 @@ class Trainer:
 trainer = Trainer()
 loss_inputs = (batch,)
 
+
 class Late:
     """A wrapper that makes its jit in each call, as Haliax' `named_jit` does, and that has no hash."""
 

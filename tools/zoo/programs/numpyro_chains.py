@@ -11,6 +11,7 @@ def chains(model, samples, key, *args):
     """What `run` maps over devices, and its inputs."""
     mcmc = MCMC(NUTS(model), num_warmup=10, num_samples=samples, num_chains=4)
     fields = (mcmc._sample_field, *mcmc._default_fields)
+    mcmc._args, mcmc._kwargs = args, {}
     one = functools.partial(mcmc._single_chain_mcmc, args=args, kwargs={}, collect_fields=fields, remove_sites=())
     return jax.pmap(one), ((jax.random.split(key, 4), None, None),)
 
