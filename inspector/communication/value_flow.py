@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, NamedTuple
 
 from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.hlo.fields import number
-from ...parsers.hlo.graph import Use
-from ..catalog.opcodes import HLO_ELEMENTWISE
-
-Work = Literal["moves", "elementwise", "loop", "contraction", "other"]
+from ...parsers.hlo.graph import Taken, Use
+from .instruction_work import InstructionWork
 
 MAX_VALUES = 400
 """Values that one walk visits."""
 
 MAX_STEPS = 20
 """Steps from an array to the constant that it is filled with."""
-
-PASSING = frozenset(
-    {"copy", "copy-start", "copy-done", "bitcast", "bitcast-convert", "convert", "reshape", "transpose", "slice"}
-    | {"dynamic-slice", "dynamic-update-slice", "pad", "concatenate", "reverse", "opt-barrier", "broadcast"}
-    | {"all-gather", "all-gather-start", "all-gather-done", "collective-permute", "collective-permute-start"}
-    | {"collective-permute-done", "all-to-all", "all-reduce", "all-reduce-start", "all-reduce-done", "reduce-scatter"}
-    | {"async-start", "async-update", "async-done", "partition-id", "iota", "parameter", "constant", "tuple"}
-    | {"get-tuple-element"}
-)
-"""Opcodes that hand on elements, to other places or other devices."""
-
-ELEMENTWISE = HLO_ELEMENTWISE | {"map", "rng-bit-generator"}
 
 CARRYING = frozenset({"copy", "copy-start", "copy-done", "bitcast", "reshape", "transpose", "convert"})
 """Opcodes that hand on all elements, and nothing else."""
@@ -43,13 +29,6 @@ WHOLE = frozenset({"opt-barrier", "all-reduce-done"})
 """Opcodes that hand on a tuple as it is."""
 
 ZERO = re.compile(r"[{} ]*-?0(?:\.0*)?(?:e[+-]?0+)?[{} ]*")
-
-CONTRACTIONS = frozenset({"dot", "ragged-dot", "convolution"})
-MATMULS = ("matmul", "gemm", "dot", "conv")
-"""Words in the targets of custom calls that contract dimensions."""
-
-DATA_OPERANDS = {"dynamic-slice": 1, "dynamic-update-slice": 2}
-"""How many of the operands have elements; the others are indices."""
 
 
 class Place(NamedTuple):
@@ -78,8 +57,7 @@ class ValueFlow:
     def __init__(self, module: HloModule) -> None:
         self.module = module
         self.graph = module.graph
-        self._fused: dict[str, tuple[frozenset[str], frozenset[int]]] = {}
-        self._works: dict[Instruction, Work] = {}
+        self.work = InstructionWork(module)
         self._steps: dict[Place, Sequence[Place]] = {}
         self._next: dict[Place, Sequence[tuple[Place | None, bool]]] = {}
 
@@ -96,7 +74,7 @@ class ValueFlow:
             if place.instruction in stops:
                 yield Source("stop", place.instruction, is_moved)
                 continue
-            kind = self.work_of(place.instruction)
+            kind = self.work.of(place.instruction)
             if kind == "contraction" or kind == "other":
                 root = self._fused_root(place)
                 if root is None:
@@ -164,11 +142,7 @@ class ValueFlow:
 
     def operands(self, instruction: Instruction) -> list[Place]:
         """The values that an instruction takes; those that are not in the text are left out."""
-        return [
-            Place(maker, index[0] if index else None)
-            for maker, index in self.graph.operands(instruction)
-            if maker is not None
-        ]
+        return _places(self.graph.operands(instruction))
 
     def ends(self, start: Place) -> Iterator[Instruction | None]:
         """What takes a value, behind what is done element by element; None where it becomes an output."""
@@ -183,60 +157,6 @@ class ValueFlow:
                         waiting.append(after)
                     else:
                         yield after.instruction
-
-    def work_of(self, instruction: Instruction) -> Work:
-        """What an instruction does, or all of those together that are fused in it."""
-        if instruction not in self._works:
-            self._works[instruction] = self._work_of(instruction)
-        return self._works[instruction]
-
-    def _work_of(self, instruction: Instruction) -> Work:
-        if instruction.opcode == "while":
-            return "loop"
-        opcodes = self._opcodes(instruction)
-        if opcodes & CONTRACTIONS:
-            return "contraction"
-        if opcodes <= PASSING:
-            return "moves"
-        return "elementwise" if opcodes <= PASSING | ELEMENTWISE else "other"
-
-    def _opcodes(self, instruction: Instruction) -> frozenset[str]:
-        opcode = instruction.opcode
-        if opcode == "custom-call":
-            target = instruction.attributes.get("custom_call_target", "").lower()
-            return frozenset({"dot" if any(word in target for word in MATMULS) else opcode})
-        if opcode not in ("fusion", "call"):
-            return frozenset({opcode})
-        return frozenset[str]().union(*(self._fused_in(name)[0] for name in self._called(instruction)))
-
-    def _called(self, instruction: Instruction) -> Iterator[str]:
-        return chain.from_iterable(self.graph.callees(instruction).values())
-
-    def _fused_in(self, name: str) -> tuple[frozenset[str], frozenset[int]]:
-        """The opcodes that make the elements of a fusion's result, and the parameters that these are made of."""
-        if name not in self._fused:
-            self._fused[name] = frozenset(), frozenset()  # a cycle, which only a broken text has
-            body = self.module.computation(name)
-            waiting = [] if body is None or body.root is None else [body.root]
-            seen, opcodes, numbers = set(waiting), set[str](), set[int]()
-            while waiting:
-                instruction = waiting.pop()
-                opcodes |= self._opcodes(instruction)
-                if instruction.opcode == "parameter" and (index := number(instruction.literal)) is not None:
-                    numbers.add(index)
-                onward = [each.instruction for each in self._data(instruction)]
-                waiting += [each for each in onward if each not in seen]
-                seen.update(onward)
-            self._fused[name] = frozenset(opcodes), frozenset(numbers)
-        return self._fused[name]
-
-    def _data(self, instruction: Instruction) -> Sequence[Place]:
-        """The operands that have elements of the result: no indices."""
-        operands = self.operands(instruction)
-        if instruction.opcode in ("fusion", "call"):
-            used = frozenset[int]().union(*(self._fused_in(name)[1] for name in self._called(instruction)))
-            return [each for index, each in enumerate(operands) if index in used]
-        return operands[: DATA_OPERANDS.get(instruction.opcode)]
 
     def _before(self, place: Place) -> Sequence[Place]:
         """The values that a value is made of, one step before it."""
@@ -264,7 +184,7 @@ class ValueFlow:
                     return [] if caller is None else self._before(Place(caller, place.element))
                 index = number(instruction.literal)
                 return [] if index is None else self.operands(caller)[index : index + 1]
-        return self._data(instruction)
+        return _places(self.work.data(instruction))
 
     def _after(self, place: Place) -> Sequence[tuple[Place | None, bool]]:
         """The values that are made of a value, one step after it, and whether a walk goes on from there.
@@ -273,7 +193,7 @@ class ValueFlow:
         """
         if place not in self._next:
             self._next[place] = [
-                (after, after is not None and self.work_of(after.instruction) in ("moves", "elementwise", "loop"))
+                (after, after is not None and self.work.of(after.instruction) in ("moves", "elementwise", "loop"))
                 for after in self._steps_after(place)
             ]
         return self._next[place]
@@ -307,3 +227,7 @@ class ValueFlow:
         taken = chain.from_iterable(elements.values()) if place.element is None else elements.get(place.element, ())
         uses = [(user, 0) for user in taken]
         return sorted((*takers, *uses), key=lambda use: use[0].start) if uses else takers
+
+
+def _places(operands: Iterable[Taken]) -> list[Place]:
+    return [Place(maker, index[0] if index else None) for maker, index in operands if maker is not None]
