@@ -9,7 +9,7 @@ from itertools import zip_longest
 from textual.content import Content
 
 from ..inspector.capture.protocol.values import Probe
-from ..inspector.render.tables.execution import alike_shards, devices_text
+from ..inspector.render.tables.device_values import alike_shards, devices_text
 from ..inspector.report import ProbedValue, Report
 from ..inspector.values.elements import array_lines
 from .mesh_grid import Picture, Traffic, draw

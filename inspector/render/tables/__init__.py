@@ -10,9 +10,11 @@ from .captured import arguments, problems, stages
 from .collectives import causes, collectives
 from .communication import communication, modules
 from .cost import cost, memory
-from .execution import devices, divergences, live, reference, times
+from .device_values import devices, divergences
+from .execution import live, times
 from .findings import findings
 from .passes import passes
+from .reference import reference
 from .shardings import shardings, variance
 from .timeline import timeline_table
 from .value_sites import value_sites
