@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..collectives.spelled import argument_of, axes_text, source_text
+from ..findings.support.unformed import with_other_targets
 from ..report import Collective, Pass, Report
 
 COMPILED = "hlo"
@@ -54,7 +55,7 @@ def compare(targets: Sequence[str], reports: Sequence[Report]) -> Comparison:
             row[number].append(collective)
     ordered = sorted(cells.items(), key=lambda item: not item[0].source)
     rows = tuple(CauseRow(cause, tuple(map(tuple, row))) for cause, row in ordered)
-    return Comparison(tuple(targets), tuple(reports), rows)
+    return Comparison(tuple(targets), with_other_targets(targets, reports), rows)
 
 
 def _compiled(report: Report) -> Iterable[Collective]:

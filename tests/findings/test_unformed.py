@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 import pytest
+from shardscope.inspector.capture.model import PassSnapshot
 from shardscope.inspector.collectives.context import context_of
 from shardscope.inspector.collectives.stage import collectives_in_context
+from shardscope.inspector.diff.targets import compare
 from shardscope.inspector.findings.support.hlo_blocks import used_blocks
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
+from shardscope.parsers.source import Source
 
 from tests.findings.test_variants import PROGRAMS, captured, expected_of, libtpu, pytestmark  # noqa: F401
 
@@ -57,3 +61,32 @@ def test_the_finding_counts_them() -> None:
     assert counted is not None
     assert int(counted[1]) == sum(map(len, expected_of("unformed").values()))
     assert len(found.message) <= 100
+
+
+def test_since_when_is_the_first_pass_that_leaves_sums_and_slices() -> None:
+    program = captured("unformed", "program")
+    stages = {stage.name: stage for stage in program.stages}
+    before = replace(
+        stages["hlo-spmd"], source=Source("m", b"HloModule m\n\nENTRY %e {\n  ROOT %c = s32[] constant(1)\n}\n")
+    )
+    passes = [
+        PassSnapshot("pipeline", name, stage, changes=True)
+        for name, stage in (("first", before), ("second", stages["hlo-spmd"]), ("third", stages["hlo"]))
+    ]
+    for known, expected in ((passes, "the pass second"), (passes[:1], None), ([], "the partitioner")):
+        (found,) = [each for each in inspect(replace(program, passes=tuple(known))).findings if each.rule == "SS01"]
+        said = dict(found.evidence).get("since")
+        assert said == expected if said is None or expected is None else said.startswith(f"{expected}, which made ")
+
+
+@libtpu
+def test_what_other_targets_make_of_it() -> None:
+    targets = ("cpu", "tpu:v5p:2x2x2")
+    reports = [inspect(captured("unformed", "program", target=target)) for target in targets]
+    by_target = dict(zip(targets, compare(targets, reports).reports, strict=True))
+    for target, other in (targets, targets[::-1]):
+        kinds = [each.kind for each in by_target[other].collectives if each.stage == "hlo"]
+        for found in by_target[target].findings:
+            if found.rule == "SS01":
+                said = dict(found.evidence)[f"on {other}"]
+                assert said.startswith("none" if "reduce-scatter" not in kinds else f"{kinds.count('reduce-scatter')} ")

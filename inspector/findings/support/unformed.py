@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,8 +14,9 @@ from ...collectives.stage import collectives_in_context
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...ir.meshes import axes_of_groups
+from ...ir.stage import ParsedStage
 from ...ir.types import ArrayType
-from ...report import Collective, Kind, Report, SourcePosition
+from ...report import Collective, Finding, Kind, Report, SourcePosition
 from ...units import plural
 from ..rule import Saving
 from .compiled import in_hlo, saving
@@ -155,14 +156,60 @@ def saving_with(report: Report, gather: Unformed, enough: Enough | None) -> Savi
 
 
 def since(report: Report, axes: tuple[AxisRef, ...] | None) -> tuple[str, str] | None:
-    """The first stage that has both the sums and the slices, as evidence."""
-    stage = report.program.stage("hlo-spmd")
-    if stage is None:
-        return None
-    there = collectives_in_context(stage, context_of(report.program))
-    alike = [each for each in there if each.kind == "all-reduce" and each.axes == axes]
-    found = sum(len(used_blocks(stage, each)) for each in alike)
-    return ("since", f"the partitioner, which made {plural(found, 'all-reduce')} and slices of them") if found else None
+    """The first pass of the compiler after which there are both the sums and the slices, as evidence.
+
+    Without records of passes, whether that is the partitioner; None where nothing says so.
+    """
+    program = report.program
+    snapshots = [
+        (f"the pass {each.name}, {'which' if each.changes else 'or one before it that'}", ParsedStage(each.stage))
+        for each in program.capture.passes
+    ]
+    partitioned = [("the partitioner, which", stage) for stage in program.stages if stage.name == "hlo-spmd"]
+    for name, stage in snapshots or partitioned:
+        there = collectives_in_context(stage, context_of(program))
+        alike = [each for each in there if each.kind == "all-reduce" and each.axes == axes]
+        found = sum(len(used_blocks(stage, each)) for each in alike)
+        if found:
+            return "since", f"{name} made {plural(found, 'all-reduce')} and slices of them"
+    return None
+
+
+def with_other_targets(targets: Sequence[str], reports: Sequence[Report]) -> tuple[Report, ...]:
+    """Reports of one function with what other targets' compilers make of sums that are not reduce-scattered."""
+    return tuple(
+        replace(
+            report,
+            findings=tuple(
+                replace(found, evidence=(*found.evidence, *_on_others(found, number, targets, reports)))
+                if found.rule == "SS01"
+                else found
+                for found in report.findings
+            ),
+        )
+        for number, report in enumerate(reports)
+    )
+
+
+def _on_others(
+    found: Finding, number: int, targets: Sequence[str], reports: Sequence[Report]
+) -> Iterator[tuple[str, str]]:
+    for other, (target, report) in enumerate(zip(targets, reports, strict=True)):
+        if other == number or not report.capture.complete:
+            continue
+        scattered = sum(
+            len(each.result_types) for each in in_hlo(report, "reduce-scatter") if _is_over(found.axes, each)
+        )
+        left = sum(
+            len(each.used) for each in used_in_blocks(report, "all-reduce") if _is_over(found.axes, each.collective)
+        )
+        if scattered or left:
+            rest = f", {left} all-reduced of which blocks are used" if left else ""
+            yield f"on {target}", f"{scattered or 'none'} reduce-scattered{rest}"
+
+
+def _is_over(axes: Iterable[AxisRef], collective: Collective) -> bool:
+    return collective.axes is not None and set(collective.axes) == set(axes)
 
 
 def listed(report: Report, group: Iterable[Unformed]) -> Iterator[tuple[str, str]]:
