@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.model import Capture
@@ -13,6 +14,8 @@ from shardscope.inspector.values.probed import divergences
 from .conftest import Captured
 
 SCRIPT = """
+    from functools import partial
+
     import jax, jax.numpy as jnp, numpy as np
     from jax import lax
     from jax.sharding import Mesh, PartitionSpec as P
@@ -63,6 +66,15 @@ SCRIPT = """
     def gathered(x):
         return lax.all_gather(x, ("x", "y"), tiled=True)
     fn_gathered = mapped(gathered, P(), check=False)
+
+    def one_bit(size, x):
+        shared = lax.psum(x, ("x", "y")) + jnp.arange(size, dtype=jnp.float32)
+        bits = lax.bitcast_convert_type(shared, jnp.uint32)
+        other = (lax.axis_index("y") == 1) & (jnp.arange(size) == size - 2)
+        return lax.bitcast_convert_type(bits ^ jnp.where(other, 1, 0).astype(jnp.uint32), jnp.float32)
+    fn_one_bit_of_few = mapped(partial(one_bit, 3), P(), check=False)
+    fn_one_bit_of_many = mapped(partial(one_bit, 1 << 13), P(), check=False)
+    fn_one_bit_of_few_inputs = fn_one_bit_of_many_inputs = (block,)
 
     fn_loop_inputs = fn_conditional_inputs = fn_in_a_scan_inputs = fn_sign_inputs = (block,)
     fn_nans_inputs = fn_unspecified_inputs = fn_gathered_inputs = (block,)
@@ -119,3 +131,46 @@ def test_out_specs_that_say_too_much(captured: Captured) -> None:
     (found,) = first(captured(SCRIPT, "fn_unspecified"))
     assert (found.primitive, found.axis, found.declared) == ("mul", "x", "out_specs")
     assert first(captured(SCRIPT, "fn_gathered")) == []
+
+
+@pytest.mark.parametrize("function", ["fn_one_bit_of_few", "fn_one_bit_of_many"])
+def test_one_bit_of_one_element(function: str, captured: Captured) -> None:
+    report = inspect(captured(SCRIPT, function))
+    parted = [each for each in report.divergences if each.is_first]
+    assert {(each.axis, each.devices) for each in parted} == {("y", (0, 1))}
+
+
+COUNTING = """
+    import pathlib
+    import jax, jax.numpy as jnp
+    from jax.sharding import PartitionSpec as P
+
+    mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    lower = jax.stages.Traced.lower
+
+    def operations(jaxpr):
+        inner = [e.params.get("jaxpr") for e in jaxpr.eqns]
+        return len(inner) + sum(operations(getattr(j, "jaxpr", j)) for j in inner if j is not None)
+
+    def counted(traced, **options):
+        with pathlib.Path(__file__).with_name("counted").open("a") as file:
+            print(operations(traced.jaxpr.jaxpr), file=file)
+        return lower(traced, **options)
+    jax.stages.Traced.lower = counted
+
+    @jax.jit
+    @jax.shard_map(mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)
+    def fn(x):
+        for number in range(40):
+            x = jnp.tanh(jax.lax.psum(x, "x") * (number + 1.0))
+        return x
+    inputs = (jnp.arange(8.0),)
+"""
+
+
+def test_what_is_compared_costs_little_to_compile(captured: Captured, tmp_path: Path) -> None:
+    capture = captured(COUNTING, "fn")
+    assert capture.probed is not None, capture.messages
+    shown, probed = map(int, next(tmp_path.rglob("counted")).read_text().split())
+    assert shown >= 3 * 40
+    assert probed <= 3 * shown  # one for the value, one that lifts it out of the shard_map

@@ -1,4 +1,7 @@
-"""A value's bits in 64 bits: computed on the device, so that shards can be compared without moving them."""
+"""A value's bits in 64 bits: computed on the device, so that shards can be compared without moving them.
+
+Small values are moved as they are: a compiler takes milliseconds for each digest, and programs have thousands.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,37 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from ..program.avals import is_ref
 
-_ODD = (0x9E3779B1, 0x85EBCA6B)
-"""Multipliers that spread bits (2**32 over the golden ratio, and one of MurmurHash3's)."""
+_ODD = np.uint32(0x9E3779B1)
+"""A multiplier that spreads bits: 2**32 over the golden ratio."""
+
+
+MAX_MOVED = 1 << 16
+"""Bytes of one value, on all devices together, up to which it is moved."""
+
+
+def comparable(value: Any, devices: int) -> Any:
+    """What `bits` tells apart for different shards on so many devices: the value itself, or its digest."""
+    value = plain(value)
+    return value if value.size * jnp.dtype(value.dtype).itemsize * devices <= MAX_MOVED else digest(value)
+
+
+def bits(array: Any) -> Any:
+    """An array with one more dimension, of the bytes of each element: NaNs and signs of zero count as bits."""
+    return np.ascontiguousarray(array)[..., None].view(np.uint8)
 
 
 def digest(value: Any) -> Any:
     """`uint32[2]`: equal for equal bits, and different for almost all others. NaNs and signs of zero count as bits."""
     words = _words(value)
     place = 2 * lax.iota(jnp.uint32, words.size) + 1
-    mixed = (words ^ (words >> 15)) * jnp.uint32(_ODD[0])
-    sums = [jnp.sum((mixed ^ (mixed >> 13)) * place * jnp.uint32(odd), dtype=jnp.uint32) for odd in _ODD]
-    spread = jnp.sum((words * place) ^ (words >> 16), dtype=jnp.uint32)
-    return jnp.stack([sums[0], sums[1] ^ spread])
+    mixed = (words ^ (words >> 15)) * _ODD
+    rows = (mixed ^ (mixed >> 13)) * place, (words * place) ^ (words >> 16)
+    return jnp.stack(rows).sum(1, dtype=jnp.uint32)
 
 
 def has_bits(aval: Any) -> bool:

@@ -18,7 +18,7 @@ from ...protocol.values import Apart, Compared, Difference, Probe, Reference, Sh
 from ..program.avals import type_text
 from ..program.compiled import compiled_shardings
 from . import live
-from .digests import has_bits, plain
+from .digests import bits, has_bits, plain
 from .partial import parts_of, whole
 from .probing import Prober
 from .reference import Alone, apart, on_one
@@ -113,7 +113,7 @@ class Probed:
         run = Run(self.prober.sites, self._arrays)
         found = []
         for key, site in self._sites("digest"):
-            differs = _differences(run, site, np.asarray(self._arrays[key]), self.assignment)
+            differs = _differences(run, site, bits(self._arrays[key]), self.assignment)
             found.append(Compared(site.path, site.position, _axes(site), differs))
         return tuple(found)
 

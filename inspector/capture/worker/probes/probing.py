@@ -9,6 +9,7 @@ another program, and the compiler may fuse it otherwise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from ....catalog.spellings import CALLED, CALLS
 from ..program import structure
 from ..program.avals import is_sharded, is_unreduced, summands, type_text, varying
 from ..program.structure import bodies, opened
-from .digests import digest, has_bits, plain
+from .digests import comparable, has_bits, plain
 from .equations import Environment, bind, evaluated
 from .sites import Layer, Looped, Mapped, Path, Site, Taken, When, slots_for
 
@@ -93,12 +94,13 @@ class Prober:
                 self.keep(probes, path, when, position, summands(plain(value)), atom.aval)
 
     def keep_digests(self, probes: dict[str, Any], path: Path, values: Sequence[Any], atoms: Any) -> None:
-        """Keep digests of results, except of those that may differ on all devices anyway, or lie on explicit axes."""
+        """Keep what tells results apart, except where all devices may differ anyway, or on explicit axes."""
+        devices = math.prod(size for layer in self.layers if isinstance(layer, Mapped) for size in layer.sizes)
         for position, (value, atom) in enumerate(zip(values, atoms, strict=True)):
             if not has_bits(atom.aval) or is_unreduced(value) or type(atom).__name__ == "DropVar" or is_sharded(value):
                 continue
             if not self.checked or set(self.axes) - set(varying(value)):
-                self.keep(probes, path, "digest", position, digest(value), atom.aval)
+                self.keep(probes, path, "digest", position, comparable(value, devices), atom.aval)
 
     def keep(self, probes: dict[str, Any], path: Path, when: When, position: int, value: Any, aval: Any = None) -> None:
         """Keep one value, with where it is from."""
