@@ -149,9 +149,9 @@ def test_numbers_in_many_steps(step: str, count: int, number: int | None) -> Non
     assert found == (None if number is None else (number, number))
 
 
-def zipped(*files: tuple[str, bytes]) -> bytes:
+def zipped(*files: tuple[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
     data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(data, "w", compression) as archive:
         for name, content in files:
             archive.writestr(name, content)
     return data.getvalue()
@@ -159,7 +159,7 @@ def zipped(*files: tuple[str, bytes]) -> bytes:
 
 def in_itself(data: bytes, times: int) -> bytes:
     for _ in range(times):
-        data = zipped(("inner", data))
+        data = zipped(("inner", data), compression=zipfile.ZIP_STORED)
     return data
 
 
