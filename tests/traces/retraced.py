@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.experimental.serialize_executable import deserialize_and_load, serialize
 from jax.sharding import Mesh, NamedSharding
@@ -66,6 +67,9 @@ for device in (0, 1):
     placed(jax.device_put(x, jax.devices()[device]))
 structured((x, x))
 structured([x, x])
+jax.jit(jnp.sum)(x)
+jax.jit(jax.nn.relu)(x)
+jnp.linalg.norm(jax.nn.softmax(x))
 model = jax.jit(Model())
 model(x), model(x)
 mesh = Mesh(np.array(jax.devices()), ("d",))

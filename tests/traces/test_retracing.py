@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 
 import pytest
 from shardscope.inspector.capture.protocol.trace import TraceOptions
+from shardscope.inspector.capture.worker.tracing.wrapped import place_of
 from shardscope.inspector.traces.retracing import retraced
 
 from .conftest import HERE, Recorded
@@ -51,6 +53,44 @@ def test_an_object_is_defined_where_its_class_says(recorded: Recorded) -> None:
     assert source is not None
     assert lines[source.line - 1].strip() == "def __call__(self, x):"
     assert (program.calls, program.is_helper) == (2, False)
+
+
+def test_functions_of_jax_are_listed_where_the_script_jits_them(recorded: Recorded) -> None:
+    lines = (HERE / "retraced.py").read_text().splitlines()
+    called = {each.compiled.name: each.compiled.call for each in recorded.trace.programs if not each.compiled.internal}
+    assert {name: lines[called[name].line - 1] for name in ("sum", "relu") if called[name] is not None} == {  # type: ignore[union-attr]
+        "sum": "jax.jit(jnp.sum)(x)",
+        "relu": "jax.jit(jax.nn.relu)(x)",
+    }
+    assert not called.keys() & {"norm", "softmax", "_softmax"}
+
+
+def test_a_function_is_found_in_what_is_around_it() -> None:
+    def inner() -> None:
+        pass
+
+    @functools.wraps(inner)
+    def around() -> None:
+        inner()
+
+    class Callable:
+        def __init__(self) -> None:
+            pass
+
+        def __call__(self) -> None:
+            pass
+
+    def line(function: object) -> int:
+        place = place_of(function)
+        assert place is not None
+        assert place.file == __file__
+        return place.line
+
+    assert line(functools.partial(around)) == line(around) == line(inner) == inner.__code__.co_firstlineno
+    assert line(functools.partial(functools.partial(Callable()))) == Callable.__call__.__code__.co_firstlineno
+    assert line(Callable) == Callable.__init__.__code__.co_firstlineno
+    around.__wrapped__ = around  # type: ignore[attr-defined]
+    assert place_of(around) is None
 
 
 def test_a_program_that_was_compiled_earlier_is_recorded_when_it_is_called(recorded: Recorded) -> None:

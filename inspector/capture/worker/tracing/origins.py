@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import re
-from contextlib import suppress
 from typing import Any
 
 from ...protocol.trace import Place, ProgramArgument
@@ -14,7 +12,7 @@ from ..program.avals import spec_text, type_text
 from ..subject import meshes_in_context
 from .causes import short
 from .lowering import Lowering
-from .wrapped import is_library
+from .wrapped import is_library, place_of
 
 
 def names_of(lowering: Lowering) -> tuple[list[str], list[str]]:
@@ -43,18 +41,7 @@ def source_of(lowering: Lowering) -> Place | None:
     jaxpr = lowering.arguments.get("closed_jaxpr")
     described = str(getattr(getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None), "func_src_info", None) or "")
     match = re.search(r" at (.+):(\d+)$", described)
-    return Place(match[1], int(match[2])) if match else _place_of(lowering.caller.get("fun"))
-
-
-def _place_of(function: Any) -> Place | None:
-    """Where an object with a `__call__` is defined, of which JAX says nothing."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    with suppress(ValueError):  # it wraps itself
-        function = inspect.unwrap(function)
-    own = function if hasattr(function, "__code__") else inspect.getattr_static(type(function), "__call__", None)
-    code = getattr(own, "__code__", None)
-    return None if code is None else Place(code.co_filename, code.co_firstlineno)
+    return Place(match[1], int(match[2])) if match else place_of(lowering.caller.get("fun"))
 
 
 def call_on_stack() -> Place | None:

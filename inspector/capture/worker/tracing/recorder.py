@@ -122,8 +122,7 @@ class Recorder:
             lowering = Lowering(truth, arguments, seconds, caller)
             if (function := caller.get("fun")) is not None and (not is_internal(function) or _is_mapped(function)):
                 lowering.wrapped = programs().find_wrapped(sys._getframe(2), caller)
-            elif function is not None:
-                lowering.is_jitted_by_user = is_jitted_by_user(sys._getframe(2), function)
+            lowering.is_jitted_by_user = function is not None and is_jitted_by_user(sys._getframe(2), function)
             setattr(computation, self._attribute, lowering)
         return computation
 

@@ -5,6 +5,7 @@ The wrapper is on the stack when the function inside it is lowered. Names are th
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Mapping
@@ -94,12 +95,28 @@ def _wrapped(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller
     results: list[str] = []
     if tree is not None:
         results = wrappers.named_results(wrapper, dynamic[0], tree.unflatten(range(tree.num_leaves)), known_as)
-    return Wrapped(names, results, _source(wrapper))
+    return Wrapped(names, results, place_of(wrapper))
 
 
-def _source(wrapper: Any) -> Place | None:
-    code = getattr(inspect.unwrap(wrapper), "__code__", None)
-    return None if code is None else Place(code.co_filename, code.co_firstlineno)
+def place_of(function: Any) -> Place | None:
+    """Where a function is defined, or the class of an object with a `__call__`; through wrappers and partials."""
+    while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
+        function = function.func if isinstance(function, functools.partial) else _unwrapped(function)
+        if function is None:
+            return None
+    own: Any = function.__init__ if isinstance(function, type) else function
+    if not hasattr(own, "__code__"):
+        own = inspect.getattr_static(type(function), "__call__", None)
+    code = getattr(own, "__code__", None)
+    return None if code is None or code.co_filename == "<string>" else Place(code.co_filename, code.co_firstlineno)
+
+
+def _unwrapped(function: Any) -> Any:
+    """What is inside of wrappers; None where they go round."""
+    try:
+        return inspect.unwrap(function, stop=lambda each: isinstance(each, functools.partial))
+    except ValueError:
+        return None
 
 
 def dynamic_arguments(
