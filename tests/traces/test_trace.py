@@ -176,12 +176,12 @@ from functools import partial
 import jax, jax.numpy as jnp
 
 @partial(jax.pmap, axis_name="batch", static_broadcasted_argnums=2)
-def train_step(w, x, rate):
-    gradient = jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w)
-    return w - rate * jax.lax.pmean(gradient, "batch")
+def train_step(params, x, rate):
+    gradient = jax.grad(lambda params: jnp.mean((x @ params["w"] + params["b"]) ** 2))(params)
+    return jax.tree.map(lambda w, d: w - rate * jax.lax.pmean(d, "batch"), params, gradient)
 
 count = jax.local_device_count()
-train_step(jnp.ones((count, 4, 4)), jnp.ones((count, 2, 4)), 0.1)
+train_step({"w": jnp.ones((count, 4, 4)), "b": jnp.ones((count, 4))}, jnp.ones((count, 2, 4)), 0.1)
 """
 
 
@@ -194,7 +194,7 @@ def test_a_mapped_function_has_its_own_name(tmp_path: Path) -> None:
     compiled = recorded.programs["train_step"].compiled
     assert compiled.source is not None
     assert (compiled.source.file, compiled.source.line) == (str(script), 5)
-    assert [argument.path for argument in compiled.arguments] == ["w", "x"]
+    assert [argument.path for argument in compiled.arguments] == ["params['b']", "params['w']", "x"]
 
 
 def test_what_was_recorded_outlives_the_process(tmp_path: Path) -> None:

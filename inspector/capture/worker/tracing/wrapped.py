@@ -27,6 +27,11 @@ MAX_DEPTH = 60
 """Frames in which a wrapper is searched for."""
 
 
+PMAP = "jax/_src/pmap.py"
+FLAT = ("dyn_args_flat", "args_flat")
+"""Where `pmap` is, and what it calls the arrays of a call, or of one to lower ahead of time (JAX 0.8 to 0.12)."""
+
+
 class Wrapped(NamedTuple):
     """Names of the arguments and results of the function inside, and where the user's function is defined.
 
@@ -47,7 +52,7 @@ def is_library(file: str) -> bool:
 def find_wrapped(frame: FrameType | None, caller: Mapping[str, Any]) -> Wrapped | None:
     """The call of a wrapper that is on the stack; None where the user calls the jitted function itself."""
     if failures.is_internal(getattr(getattr(caller.get("fun"), "__code__", None), "co_filename", "")):
-        return _mapped(caller["fun"])
+        return _mapped(caller["fun"], frame)
     for _ in range(MAX_DEPTH):
         if frame is None:
             return None
@@ -63,7 +68,7 @@ def find_wrapped(frame: FrameType | None, caller: Mapping[str, Any]) -> Wrapped 
     return None
 
 
-def _mapped(function: Any) -> Wrapped | None:
+def _mapped(function: Any, frame: FrameType | None) -> Wrapped | None:
     """The user's function in the one that `pmap` jits, which has it in a closure, with the name that JAX notes."""
     for _ in range(MAX_CLOSURES):
         cells = getattr(function, "__closure__", None) or ()
@@ -73,9 +78,30 @@ def _mapped(function: Any) -> Wrapped | None:
             match = re.fullmatch(r"(.+) at (.+):(\d+)", str(getattr(info, "func_src_info", "")))
             if match is not None:
                 name, file, line = match.groups()
-                return Wrapped(list(getattr(info, "arg_names", None) or ()), [], Place(file, int(line)), name)
+                names = _mapped_arguments(getattr(each, "f", None), frame) or list(
+                    getattr(info, "arg_names", None) or ()
+                )
+                return Wrapped(names, [], Place(file, int(line)), name)
         function = next((each for each in inside if inspect.isfunction(each)), None)
     return None
+
+
+def _mapped_arguments(function: Any, frame: FrameType | None) -> list[str]:
+    """What the user calls each array that a mapped function is given, by the frame of the call; none without one."""
+    from ..inputs import wrappers
+    from ..inputs.callables import parameter_names, signature_of
+
+    for _ in range(MAX_DEPTH):
+        if frame is None:
+            return []
+        given = frame.f_locals
+        flat = next((given[name] for name in FLAT if name in given), None)
+        if frame.f_code.co_filename.endswith(PMAP) and flat is not None:
+            names = parameter_names(signature_of(function), len(given["args"]))
+            known_as = wrappers.named_leaves(names, given["args"], given["kwargs"])
+            return [known_as.get(id(leaf), [""])[0] for leaf in flat]
+        frame = frame.f_back
+    return []
 
 
 def _is_wrapper(value: Any) -> bool:
@@ -104,7 +130,7 @@ def place_of(function: Any) -> Place | None:
         function = function.func if isinstance(function, functools.partial) else _unwrapped(function)
         if function is None:
             return None
-    own: Any = function.__init__ if isinstance(function, type) else function
+    own: Any = getattr(function, "__init__", None) if isinstance(function, type) else function
     if not hasattr(own, "__code__"):
         own = inspect.getattr_static(type(function), "__call__", None)
     code = getattr(own, "__code__", None)
