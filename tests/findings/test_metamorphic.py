@@ -7,12 +7,17 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import pytest
+from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.findings.rules import RULES
 from shardscope.inspector.pipeline import inspect
+
+from tests.findings.test_variants import libtpu
 
 pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="with older JAX some faults are not found")
 
@@ -158,8 +163,8 @@ inputs = (
 
 BASE = HEAD + "".join(FUNCTIONS) + TAIL
 
-ELSEWHERE = {"SS00", "SS10", "SS17", "SS18", "SS24"}
-"""Of suppressions; of what CPUs do not do; of gradients, which are checked where that is asked for."""
+ON_TPUS = {"SS00": 1, "SS10": 1, "SS17": 1, "SS18": 1, "SS24": 1}
+"""How often the program for TPUs below has the others: what CPUs do not do, gradients that are checked, a comment."""
 
 UNUSED = 'second = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("x", "z"))\n'
 
@@ -191,10 +196,18 @@ CHANGED = (("another order", "unused meshes", "nested jits"), ("other names",), 
 def findings(folder: Path, text: str, function: str = "program") -> Counter[tuple[str, str, str, str]]:
     """How often each function has what finding, however it is said."""
     (folder / "script.py").write_text(textwrap.dedent(text))
-    last = last_capture(Request(f"{folder / 'script.py'}:{function}", live=False))
+    return counted(captured(folder, function))
+
+
+def captured(folder: Path, function: str = "program", **options: Any) -> Capture:
+    last = last_capture(Request(f"{folder / 'script.py'}:{function}", live=False, **options))
     assert last.complete, last.failure
+    return last
+
+
+def counted(capture: Capture, policy: Policy = Policy()) -> Counter[tuple[str, str, str, str]]:  # noqa: B008
     found: Counter[tuple[str, str, str, str]] = Counter()
-    for each in inspect(last).findings:
+    for each in inspect(capture, policy).findings:
         functions = [frame.function.partition(".")[0] for frame in each.place.source.stack]
         (name,) = {name for name in functions if name in NAMES} or {"elsewhere"}
         name = "" if each.rule == "SS23" else name  # of several lines
@@ -209,7 +222,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Counter[tuple[str, str, st
 
 def test_every_fault_is_found(base: Counter[tuple[str, str, str, str]]) -> None:
     assert {name for _, _, _, name in base} == {*NAMES, "elsewhere", ""} - {"in_order"}
-    assert {rule.id for rule in RULES} - {rule for rule, _, _, _ in base} == ELSEWHERE
+    assert {rule.id for rule in RULES} - {rule for rule, _, _, _ in base} == ON_TPUS.keys()
 
 
 @pytest.mark.parametrize("changes", CHANGED, ids=", ".join)
@@ -228,3 +241,70 @@ def test_another_file(base: Counter[tuple[str, str, str, str]], tmp_path: Path) 
     (tmp_path / "layers.py").write_text(HEAD + "".join(FUNCTIONS))
     names = ", ".join(NAMES)
     assert findings(tmp_path, f"import jax, jax.numpy as jnp, numpy as np\nfrom layers import {names}\n{TAIL}") == base
+
+
+SLICES_HEAD = """
+import jax, jax.numpy as jnp, numpy as np
+from functools import partial
+from jax import lax
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
+
+mesh = Mesh(np.array(jax.devices()).reshape(2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+"""
+
+ACROSS, WIDENED, COMMENTED, DOUBLED = (
+    """
+def across(a):
+    hidden = lax.with_sharding_constraint(jnp.tile(a, (256, 256)), NamedSharding(mesh, P("y", "x")))
+    weights = lax.with_sharding_constraint(jnp.ones((2048, 2048)) * a[0, 0], NamedSharding(mesh, P("x")))
+    return hidden @ weights
+""",
+    """
+def widened(a):
+    around = [(i, (i + 1) % 4) for i in range(4)]
+    sent = lambda v: jnp.cos(lax.ppermute(v.astype(jnp.bfloat16).astype(jnp.float32), "y", around))
+    return jax.shard_map(sent, mesh=mesh, in_specs=P("y"), out_specs=P("y"), check_vma=False)(a)
+""",
+    """
+def commented(a):
+    return a * 2  # shardscope: ignore[SS99]
+""",
+    """
+def doubled(a):
+    @jax.custom_vjp
+    def product(v, w):
+        return v @ w
+    product.defvjp(lambda v, w: (v @ w, w), lambda w, g: (lax.psum(g @ w.T, "y"), jnp.zeros_like(w)))
+    columns = jax.shard_map(product, mesh=mesh, in_specs=(P(), P(None, "y")), out_specs=P(None, "y"), check_vma=False)
+    return jax.grad(lambda v: columns(v, jnp.ones((8, 8))).sum())(a)
+""",
+)
+
+SLICES_TAIL = """
+@jax.jit
+def program(a):
+    return [f(a + number) for number, f in enumerate([across, widened, commented, doubled])]
+inputs = (np.ones((16, 8), "float32"),)
+"""
+
+
+def on_two_slices(folder: Path, text: str) -> Counter[tuple[str, str, str, str]]:
+    (folder / "script.py").write_text(text)
+    options = {"target": "tpu:v5p:2x2x1*2", "gradients": True}
+    return counted(captured(folder, **options), Policy(thresholds={"SS18": 1e-6}))
+
+
+@libtpu
+def test_rules_of_tpus_gradients_and_comments(tmp_path: Path) -> None:
+    """In other words, and with everything but the wrapper in another file."""
+    found = on_two_slices(tmp_path, SLICES_HEAD + ACROSS + WIDENED + COMMENTED + DOUBLED + SLICES_TAIL)
+    rules = Counter(rule for rule, _, _, _ in found.elements())
+    assert {rule: rules[rule] for rule in ON_TPUS} == ON_TPUS
+    unused = 'second = Mesh(np.array(jax.devices()).reshape(4, 2), ("x", "z"))\n'
+    changed = f"{unused}{DOUBLED}{COMMENTED}{WIDENED}{ACROSS}{unused}"
+    for change in ("other names", "nested jits"):
+        changed = CHANGES[change](changed)
+    head = CHANGES["other names"](SLICES_HEAD)
+    (tmp_path / "layers.py").write_text(head + changed)
+    names = "import jax, numpy as np\nfrom layers import across, widened, commented, doubled\n"
+    assert on_two_slices(tmp_path, names + SLICES_TAIL) == found

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from ....parsers.sharding_syntax.mesh import AxisRef, MeshSyntax, join_axes
+from ...collectives.spelled import mesh_of
 from ...cost.collectives import estimate
 from ...cost.places import Machine, machine_of
 from ...report import Collective, Finding, Report
@@ -27,7 +28,11 @@ def check(report: Report) -> Iterator[Finding]:
     machine = machine_of(report.program)
     found = [c for c in in_hlo(report) if c.estimate is not None and c.executions]
     slow = [c for c in found if c.estimate is not None and c.estimate.link == "network"]
-    meshes = [mesh for mesh in report.meshes if mesh.size == report.partitions and 1 < len(mesh.axes) <= MAX_AXES]
+    meshes = [
+        mesh
+        for mesh in {mesh_of(each, report): None for each in found}
+        if mesh.size == report.partitions and 1 < len(mesh.axes) <= MAX_AXES
+    ]
     if machine is None or not slow or len(meshes) != 1 or len(machine.devices) != report.partitions:
         return
     now = _total(found)
