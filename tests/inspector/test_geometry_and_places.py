@@ -1,0 +1,159 @@
+"""Small rules whose results can be had otherwise: from Python's own parser, by looking at all pairs, by counting."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+import textwrap
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shardscope.inspector.capture.model import Stage
+from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.diff.matching import match
+from shardscope.inspector.diff.outline import CollectiveSignature, Operand, Place, Transfer
+from shardscope.inspector.findings.fixes.edits import extent
+from shardscope.inspector.ir.meshes import partitions_of
+from shardscope.inspector.ir.stage import ParsedStage
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.html.mesh import _places
+from shardscope.inspector.selection.selection import StagePlace, counterparts, linked
+from shardscope.parsers import parse
+from shardscope.parsers.errors import ParseError
+from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
+from shardscope.parsers.source import Source
+
+SIDE, GAP = 20, 4
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 5), min_size=0, max_size=4))
+def test_squares_of_a_mesh(sizes: list[int]) -> None:
+    """None lies on another; neighbours along the last two axes are side by side, and no place is wasted between."""
+    mesh = MeshSyntax(tuple((f"a{number}", size) for number, size in enumerate(sizes)))
+    places = _places(mesh, SIDE, GAP)
+    assert sorted(places) == list(range(mesh.size))
+    for (x, y), (other_x, other_y) in itertools.combinations(places.values(), 2):
+        assert abs(x - other_x) >= SIDE + GAP or abs(y - other_y) >= SIDE + GAP
+    columns = sizes[-1] if sizes else 1
+    of = list(partitions_of(mesh))
+    for position in range(mesh.size - 1):
+        here, after = places[of[position]], places[of[position + 1]]
+        if (position + 1) % columns:
+            assert (after[0] - here[0], after[1] - here[1]) == (SIDE + GAP, 0)
+    if len(sizes) > 1:
+        for position in range(mesh.size - columns):
+            if (position // columns + 1) % sizes[-2]:
+                here, below = places[of[position]], places[of[position + columns]]
+                assert (below[0] - here[0], below[1] - here[1]) == (0, SIDE + GAP)
+    blocks = math.prod(sizes[:-2])
+    assert len({y for _, y in places.values()}) <= math.ceil(math.sqrt(blocks)) * (sizes[-2] if len(sizes) > 1 else 1)
+
+
+EXPRESSIONS = """
+first = f(x,
+    g(y)[1:2],
+      "ä" + b"c".decode())
+second = [lax.psum(
+    x * 2, ("x",
+            "y"))
+    for x in y]
+third = a if (b
+    and c) else -d ** 2
+"""
+
+
+def test_extents_are_those_of_the_text() -> None:
+    """Columns count bytes, as in Python's own nodes: what is between them is what Python says the node's text is."""
+    lines = EXPRESSIONS.encode().splitlines(keepends=True)
+    nodes = [node for node in ast.walk(ast.parse(EXPRESSIONS)) if isinstance(node, ast.expr)]
+    assert len(nodes) > 30
+    for node in nodes:
+        line, column, last, end = extent(node)
+        between = b"".join(lines[line - 1 : last])
+        text = between[column : len(between) - len(lines[last - 1]) + end]
+        assert text.decode() == ast.get_source_segment(EXPRESSIONS, node)
+
+
+@pytest.mark.parametrize(("partitions", "replicas"), [(4, 2), (2, 8), (1, 4), (4, 1), (1, 1)])
+def test_devices_of_a_text(partitions: int, replicas: int) -> None:
+    mlir = f"""module @jit_f attributes {{mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = {replicas} : i32}} {{
+  func.func public @main(%arg0: tensor<4xf32>) -> (tensor<4xf32>) {{
+    return %arg0 : tensor<4xf32>
+  }}
+}}
+"""  # noqa: E501 (as MLIR writes it)
+    hlo = f"""HloModule jit_f, entry_computation_layout={{(f32[4]{{0}})->f32[4]{{0}}}}, replica_count={replicas}, \
+num_partitions={partitions}
+
+ENTRY %main (p: f32[4]) -> f32[4] {{
+  ROOT %p = f32[4]{{0}} parameter(0)
+}}
+"""
+    for dialect, text in (("mlir", mlir), ("hlo", hlo)):
+        module = ParsedStage(Stage("stablehlo", dialect, Source("t", text.encode()))).module  # type: ignore[arg-type]
+        assert module is not None
+        assert module.devices == partitions * replicas
+
+
+def test_who_a_text_is_said_to_be(tmp_path: Path) -> None:
+    path = tmp_path / "text.hlo"
+    path.write_text("neither\n")
+    names = []
+    for arguments in ((path,), (str(path),), (path, "own"), (b"neither\n",), (b"neither\n", "own")):
+        with pytest.raises(ParseError) as raised:
+            parse(*arguments)
+        names.append(raised.value.problem.source.name)
+    assert names == [str(path), str(path), "own", "text", "own"]
+
+
+def transfer(kind: str, bytes_out: int, line: str, *operands: Operand) -> Transfer:
+    work = CollectiveSignature(kind, "sum", (), ("f32",), 64, bytes_out, 48, 1, is_async=False)  # type: ignore[arg-type]
+    return Transfer(work, Place((("f", line),), "", "forward"), "unknown", "", "", operands=operands)
+
+
+def test_the_same_operand_in_another_collective_elsewhere() -> None:
+    """What goes in is the same: an all-reduce that has become a reduce-scatter, among others that came and went."""
+    for sizes in (), (16,):
+        one = transfer("all-reduce", 64, "total = psum(x)", *(Operand("f32", size, size) for size in sizes))
+        other = transfer("reduce-scatter", 16, "part = f(x)", *(Operand("f32", size, size // 4) for size in sizes))
+        _, changed = match(((one, 1),), ((other, 1),))
+        assert [(each.befores, each.afters) for each in changed] == [(((one, 1),), ((other, 1),))]
+
+
+SCRIPT = """
+    import jax, jax.numpy as jnp
+    from jax.sharding import PartitionSpec as P
+    mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    @jax.jit
+    @jax.shard_map(mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)
+    def fn(x):
+        for number in range(4):
+            x = jnp.tanh(jax.lax.psum(x, "x") * (number + 1.0))
+        return x
+    inputs = (jnp.arange(8.0),)
+"""
+
+
+def test_counterparts_of_a_line_that_runs_four_times(tmp_path: Path) -> None:
+    """Each needs what the one before it gives, so that all texts have them in one order."""
+    (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
+    report = inspect(last_capture(Request(f"{tmp_path}/script.py:fn", live=False)))
+    written, compiled = report.program.stage("stablehlo"), report.program.stage("hlo")
+    assert written is not None
+    assert compiled is not None
+    own = sorted((c for c in report.collectives if c.stage == "hlo"), key=lambda c: c.span.start)
+    assert len(own) == 4
+    found = [counterparts(report, each, written) for each in own]
+    assert [len(each) for each in found] == [1] * 4
+    assert [each.span.start for (each,) in found] == sorted({each.span.start for (each,) in found})
+    for each, (other,) in zip(own, found, strict=True):
+        assert counterparts(report, other, compiled) == (each,)
+        inside = range(each.span.start, each.span.end)
+        for offset in (inside[0], inside[len(inside) // 2], inside[-1]):
+            place = linked(report, StagePlace("hlo", offset), written)
+            assert place.stack == each.source.stack
+            assert other.span in place.spans
