@@ -123,6 +123,7 @@ def run(script: Mapping[str, Any], checkouts: Path, python: str, kept: Path) -> 
     told = json.loads((kept / "list.json").read_text())
     programs = told["programs"]
     found = [each for each in programs if fnmatch(each["function"], script["step"]) and not each["helper"]]
+    found = [each for each in found if each["id"] == script.get("id", each["id"])]
     facts |= {
         "JAX": next((each["jax"] for each in told["processes"] if each["jax"]), ""),
         "programs": len(programs),

@@ -67,7 +67,7 @@ Entry = CollectiveKind | CollectiveRule | FormerName
 
 ENTRIES: tuple[Entry, ...] = (*KINDS, *TABLE, *FORMER_NAMES)
 
-_AROUND = re.compile(r"\A(?:jax\.lax\.|jax\.|lax\.|stablehlo\.|mhlo\.)|_(?:start|done|p)\Z")
+_AROUND = r"\A(?:jax\.lax\.|jax\.|lax\.|stablehlo\.|mhlo\.)|_(?:start|done|p)\Z"
 """Where a name is from, and which half of an asynchronous collective it means."""
 
 
@@ -84,7 +84,7 @@ def similar_names(name: str) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    return _AROUND.sub("", name.strip().lower().replace("-", "_"))
+    return re.sub(_AROUND, "", name.strip().lower().replace("-", "_"))
 
 
 def _names_of(entry: Entry) -> Iterator[str]:

@@ -25,7 +25,7 @@ OLDEST_JAX = (0, 7, 1)
 
 HERE = FOLDER + os.sep
 
-_FRAME = re.compile(r'  File "([^"]+)", line \d+')
+_FRAME = r'  File "([^"]+)", line \d+'
 
 _JAX_NOTES = ("For simplicity, JAX has removed its internal frames", "--------------------")
 
@@ -120,7 +120,7 @@ def _without_internal_lines(text: str) -> str:
     lines: list[str] = []
     hiding = False
     for line in text.splitlines(keepends=True):
-        frame = _FRAME.match(line)
+        frame = re.match(_FRAME, line)
         hiding = is_internal(frame[1]) if frame else hiding and line.startswith("    ")
         if not hiding:
             lines.append(line)
@@ -196,17 +196,17 @@ MAX_DEVICES = 1 << 14
 """Nobody simulates more devices in one process."""
 
 # numpy; jax._src.sharding_impls and mesh_utils (JAX 0.7 to 0.12); XLA's compile of a pmap.
-_RESHAPE = re.compile(r"cannot reshape array of size (\d+) into shape \(([\d, ]*)\)")
-_MESH_SHAPE = re.compile(r"Number of devices \d+ must (?:be >=|equal) the product of mesh_shape \(([\d, ]*)\)")
-_REQUIRES = re.compile(r"requires (\d+) logical devices")
-_SPEAKS = re.compile(r"\bdevices\b", re.IGNORECASE)
-_COUNTS = re.compile(r"\bdevices\(|device_count")
-_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
+_RESHAPE = r"cannot reshape array of size (\d+) into shape \(([\d, ]*)\)"
+_MESH_SHAPE = r"Number of devices \d+ must (?:be >=|equal) the product of mesh_shape \(([\d, ]*)\)"
+_REQUIRES = r"requires (\d+) logical devices"
+_SPEAKS = r"(?i)\bdevices\b"
+_COUNTS = r"\bdevices\(|device_count"
+_NUMBER = r"(?<![\w.])\d+(?![\w.])"
 
 
 def is_about_devices(message: str, line: str) -> bool:
     """Whether it is worth asking `wanted`."""
-    return any(pattern.search(message) for pattern in (_RESHAPE, _SPEAKS)) or _COUNTS.search(line) is not None
+    return any(re.search(pattern, message) for pattern in (_RESHAPE, _SPEAKS)) or re.search(_COUNTS, line) is not None
 
 
 def is_about_divisibility(message: str) -> bool:
@@ -227,15 +227,15 @@ def wanted(message: str, line: str, count: int) -> int | None:
     other number is taken.
     """
     number = None
-    if (match := _RESHAPE.search(message)) and int(match[1]) == count:
+    if (match := re.search(_RESHAPE, message)) and int(match[1]) == count:
         number = _product(match[2])
-    elif match := _MESH_SHAPE.search(message):
+    elif match := re.search(_MESH_SHAPE, message):
         number = _product(match[1])
-    elif match := _REQUIRES.search(message):
+    elif match := re.search(_REQUIRES, message):
         number = int(match[1])
-    elif _SPEAKS.search(message):
+    elif re.search(_SPEAKS, message):
         number = _only_other_number(message, count)
-    if number is None and _COUNTS.search(line):
+    if number is None and re.search(_COUNTS, line):
         number = _only_other_number(line, count)
         if number is not None and "index out of range" in message:
             number += 1
@@ -247,5 +247,5 @@ def _product(sizes: str) -> int:
 
 
 def _only_other_number(text: str, count: int) -> int | None:
-    numbers = {int(number) for number in _NUMBER.findall(text)} - {count, 0, 1}
+    numbers = {int(number) for number in re.findall(_NUMBER, text)} - {count, 0, 1}
     return numbers.pop() if len(numbers) == 1 else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import re
 import sys
 import tempfile
 import time
@@ -35,9 +34,6 @@ from .wrapped import find_wrapped as find_wrapped
 
 CACHE_HIT = "/jax/compilation_cache/cache_hits"
 """What `jax.monitoring` says when the persistent cache had a program."""
-
-COMMUNICATES = re.compile(rf"\b(?:{'|'.join(map(re.escape, HLO_OPCODES))})(?:-start)?\(|custom-call\(")
-"""In HLO text, a collective, or what may be one."""
 
 is_listening = False
 
@@ -117,7 +113,7 @@ def describe(
     )
     text = None if executable is None else _text(executable)
     among = None if computation is None else shared(computation)
-    is_wanted = among is not None or (text is not None and (not internal or COMMUNICATES.search(text)))
+    is_wanted = among is not None or (text is not None and (not internal or _may_communicate(text)))
     if is_wanted and not lowering.captured:
         file = CaptureFile(path)
         _send_compiled_alone(lowering, computation, executable, text, among, options, Channel(file.write))
@@ -152,6 +148,11 @@ def describe(
         0,
         lowering.is_earlier,
     )
+
+
+def _may_communicate(text: str) -> bool:
+    """Whether a collective, or what may be one, is in HLO text."""
+    return any(f"{opcode}(" in text or f"{opcode}-start(" in text for opcode in (*HLO_OPCODES, "custom-call"))
 
 
 def _send_compiled_alone(
