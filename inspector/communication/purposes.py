@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ...parsers.hlo import Instruction
@@ -173,14 +173,18 @@ class Judge:
             return "resharding"
         if "backward" in directions:
             takers: set[Pass] = set()
+            is_activation = False  # whose gradient the products of the backward pass take, and in the end the table's
             for each in self.flow.ends(result):
-                takers |= {"unknown"} if each is None else self._directions(each)
-                if "unknown" in takers:
-                    return "gradient sync"
-            if self._is_needed(collective):
+                taken: Collection[Pass] = {"unknown"} if each is None else self._directions(each)
+                is_activation |= each is not None and "backward" in taken and self._is_a_product(each)
+                takers.update(taken)
+            if ("unknown" in takers and not is_activation) or self._is_needed(collective):
                 return "gradient sync"
             return "tensor parallelism" if "backward" in takers and self._has_product(operand) else "other"
         return "tensor parallelism" if "forward" in directions and self._has_product(operand) else "other"
+
+    def _is_a_product(self, instruction: Instruction) -> bool:
+        return self.flow.work.of(instruction) == "contraction" or not PRODUCTS.isdisjoint(_primitives(instruction))
 
     def _has_product(self, operand: Place) -> bool:
         """Whether a value is made of a product, but for what is done element by element."""

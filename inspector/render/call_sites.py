@@ -9,11 +9,11 @@ from ..report.position import SourcePosition, own_frames
 
 ARROW = " ← "
 
-CallSites = Mapping[SourcePosition, str]
+CallSites = Mapping[SourcePosition, SourcePosition]
 NO_SITES: CallSites = {}
 
 
-def call_sites(positions: Iterable[SourcePosition], script: str | None) -> CallSites:
+def call_sites(positions: Iterable[SourcePosition]) -> CallSites:
     """Of positions on a line that is reached by several ways, the line where these part: that which calls a helper."""
     stacks: dict[tuple[str, int], dict[SourcePosition, tuple[Frame, ...]]] = {}
     for position in positions:
@@ -25,10 +25,11 @@ def call_sites(positions: Iterable[SourcePosition], script: str | None) -> CallS
         depth = next((n for n, lines in enumerate(zip(*ways, strict=False)) if len(set(lines)) > 1), None)
         if depth is not None:
             for position, frames in group.items():
-                found[position] = SourcePosition.exact(frames[depth:]).text(script)
+                found[position] = SourcePosition.exact(frames[depth:])
     return found
 
 
-def with_call_site(sites: CallSites, position: SourcePosition, text: str) -> str:
+def with_call_site(sites: CallSites, position: SourcePosition, text: str, script: str | None) -> str:
     """`line 18 ← line 7 gather`; the text alone where nothing has to be told apart."""
-    return ARROW.join(filter(None, (sites.get(position, ""), text)))
+    site = sites.get(position)
+    return ARROW.join(filter(None, (site.text(script) if site is not None else "", text)))

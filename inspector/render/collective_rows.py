@@ -74,17 +74,16 @@ def total_wire(collectives: Iterable[Collective]) -> int | None:
 def rows_of(collectives: Iterable[Collective], report: Report) -> tuple[CollectiveRow, ...]:
     """Rows in the order in which their first collective stands in the text."""
     groups: dict[tuple[object, ...], list[Collective]] = {}
+    sites = call_sites(each.source for each in report.collectives)
     for collective in collectives:
-        groups.setdefault(_shown(collective, report), []).append(collective)
-    sites = call_sites((each.source for each in report.collectives), report.script)
+        groups.setdefault(_shown(collective, report, sites), []).append(collective)
     return tuple(_row(members, report, sites) for members in groups.values())
 
 
 def _row(members: list[Collective], report: Report, sites: CallSites) -> CollectiveRow:
     first = members[0]
     moved = common_name([argument_of(member) or "" for member in members])
-    places = {with_call_site(sites, member.source, source_text(member, report)) for member in members}
-    source = (places.pop() if len(places) == 1 else source_text(first, report)) or output_of(first, report)
+    source = _place(first, report, sites)
     return CollectiveRow(
         count=len(members),
         kind=kind_text(first),
@@ -99,7 +98,7 @@ def _row(members: list[Collective], report: Report, sites: CallSites) -> Collect
     )
 
 
-def _shown(collective: Collective, report: Report) -> tuple[object, ...]:
+def _shown(collective: Collective, report: Report, sites: CallSites) -> tuple[object, ...]:
     return (
         kind_text(collective),
         axes_text(collective),
@@ -108,8 +107,15 @@ def _shown(collective: Collective, report: Report) -> tuple[object, ...]:
         collective.executions,
         collective.origin,
         collective.direction,
-        source_text(collective, report) or output_of(collective, report),
+        _place(collective, report, sites),
         INDEX.sub("[*]", argument_of(collective) or ""),
+    )
+
+
+def _place(collective: Collective, report: Report, sites: CallSites) -> str:
+    """Its line, with that which calls a helper that several call; or its output."""
+    return with_call_site(sites, collective.source, source_text(collective, report), report.script) or output_of(
+        collective, report
     )
 
 

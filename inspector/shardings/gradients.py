@@ -10,6 +10,8 @@ from .dataflow import Dataflow, Node
 BACKWARD = "transpose("
 """What JAX has in the names of operations of the backward pass."""
 
+PRODUCTS = (".dot_general", ".convolution")
+
 MAX_STEPS = 24
 """Operations between a gradient and the output that it becomes: an optimizer's."""
 
@@ -17,22 +19,29 @@ MAX_STEPS = 24
 def is_gradient(flow: Dataflow, row: int) -> bool:
     """Whether an operation of the backward pass makes, but for what is done element by element, an output.
 
-    What is passed on to another product or sum is the gradient of an intermediate value.
+    What is passed on to another product or sum is the gradient of an intermediate value, even if a bias is added to
+    that, of which it is the gradient as well.
     """
-    # What is called in a loop has the names of its own function alone.
-    names = (flow.names(each)[:1] for each in (row, *flow.around(row)))
-    if not any(BACKWARD in name for found in names for name in found):
+    if not _is_backward(flow, row):
         return False
     returned = set(flow.returned)
     values: Collection[Node] = flow.results(row)
-    seen = set(values)
+    seen, is_returned = set(values), False
     for _ in range(MAX_STEPS):
-        if not returned.isdisjoint(values):
-            return True
-        made = (each for value in values for user in flow.users(value) for each in _made(flow, value, user))
+        is_returned = is_returned or not returned.isdisjoint(values)
+        users = [(value, user) for value in values for user in flow.users(value)]
+        if any(flow.rows[user].name.endswith(PRODUCTS) and _is_backward(flow, user) for _, user in users):
+            return False
+        made = (each for value, user in users for each in _made(flow, value, user))
         values = [each for each in dict.fromkeys(made) if each not in seen]
         seen.update(values)
-    return False
+    return is_returned
+
+
+def _is_backward(flow: Dataflow, row: int) -> bool:
+    # What is called in a loop has the names of its own function alone.
+    names = (flow.names(each)[:1] for each in (row, *flow.around(row)))
+    return any(BACKWARD in name for found in names for name in found)
 
 
 def _made(flow: Dataflow, value: Node, user: int) -> Sequence[Node]:

@@ -310,6 +310,27 @@ def test_inputs_from_another_file(captured: Captured, tmp_path: Path) -> None:
     assert "did you mean make?" in told(captured(SCRIPT.format(default=1), inputs=f"{tmp_path / 'other.py'}:mak"))
 
 
+BARE = """
+    import jax, jax.numpy as jnp
+    class State:
+        def __init__(self, weights, count):
+            self.weights, self.count = weights, count
+    jax.tree_util.register_pytree_with_keys(
+        State, lambda s: ((("weights", s.weights), (7, s.count)), None), lambda _, parts: State(*parts)
+    )
+    def fn(state):
+        return State(state.weights["w"] * 2, {"n": state.count})
+    inputs = (State({"w": jnp.ones((2, 2))}, 1),)
+"""
+
+
+def test_names_that_a_class_gives_its_children(captured: Captured) -> None:
+    """JAX runs them together, `stateweights`: a pytree is written as Python gets there."""
+    capture = captured(BARE, live=False)
+    assert [value.path for value in capture.arguments] == ["state.weights['w']", "state[7]"]
+    assert [value.path for value in capture.outputs] == ["result.weights", "result[7]['n']"]
+
+
 def test_layouts_that_are_asked_for(captured: Captured) -> None:
     """Compared with those of the compiled program's entry, which XLA lists from minor to major."""
     found = captured(

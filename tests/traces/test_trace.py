@@ -182,6 +182,20 @@ def train_step(params, x, rate):
 
 count = jax.local_device_count()
 train_step({"w": jnp.ones((count, 4, 4)), "b": jnp.ones((count, 4))}, jnp.ones((count, 2, 4)), 0.1)
+
+class State:
+    def __init__(self, weights, count):
+        self.weights, self.count = weights, count
+
+jax.tree_util.register_pytree_with_keys(
+    State, lambda s: ((("weights", s.weights), ("count", s.count)), None), lambda _, parts: State(*parts)
+)
+
+@jax.jit
+def bare(state, x):
+    return State(state.weights["w"] @ x, state.count)
+
+bare(State({"w": jnp.ones((2, 2))}, 1), jnp.ones((2, 2)))
 """
 
 
@@ -195,6 +209,8 @@ def test_a_mapped_function_has_its_own_name(tmp_path: Path) -> None:
     assert compiled.source is not None
     assert (compiled.source.file, compiled.source.line) == (str(script), 5)
     assert [argument.path for argument in compiled.arguments] == ["params['b']", "params['w']", "x"]
+    arguments = recorded.programs["bare"].compiled.arguments
+    assert [argument.path for argument in arguments] == ["state.weights['w']", "state.count", "x"]
 
 
 def test_what_was_recorded_outlives_the_process(tmp_path: Path) -> None:

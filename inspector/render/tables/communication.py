@@ -9,6 +9,7 @@ from ...collectives.origin import merged_parts
 from ...collectives.spelled import axes_text
 from ...report import Collective, Report, StrategyTotal, UncountedCommunication
 from ...units import format_bytes, plural
+from ..call_sites import call_sites
 from ..collective_rows import SHORT_PASS, folded_names, output_of
 from ..modules import Path, layers_in, module_names, module_tree, modules_of, rows_of_tree, without_layers
 from ..table import Cell, Column, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
@@ -135,12 +136,13 @@ def _places(total: StrategyTotal, report: Report, layers: Collection[Path]) -> s
         return ", ".join(module_names(without_layers(paths, layers)))
     if total.arguments:
         return _listed(folded_names(total.arguments))
+    sites = call_sites(part.source for each in report.collectives for part in each.parts or (each,))
     lines: dict[str, dict[str, None]] = {}
     for each in sorted(total.collectives, key=lambda each: -(each.wire_bytes or 0) * (each.executions or 1)):
         if is_gradients and not each.parts and len(merged_parts(each.op_name or "")) > 1:
             continue  # Its line is that of one of many.
         for part in each.parts or (each,):
-            place = part.source.own_text(report.script) or output_of(each, report)
+            place = sites.get(part.source, part.source).own_text(report.script) or output_of(each, report)
             place = place or ("" if is_gradients else part.op_name or "")
             lines.setdefault(place, {})[SHORT_PASS[part.direction]] = None
     return _listed([_with_passes(place, [each for each in passes if each]) for place, passes in lines.items() if place])

@@ -44,7 +44,7 @@ def values_table(
 ) -> Table:
     """The values that are listed, one by one; `spec` is what each has at a step of the propagation."""
     shown = list(listed)
-    sites = call_sites((value.source for value in shown), report.script)
+    sites = call_sites(value.source for value in shown)
     return _table([_row(1, value, value.name, report, spec, sites) for value in shown])
 
 
@@ -91,7 +91,7 @@ def _row(
         Piece(f"{actual} ✗", "error") if value.agrees is False else same,
         str(value.local_type or ("?" if value.requested and not value.spec else value.type)),
         size_cell(value.replicated_bytes),
-        with_call_site(sites, value.source, value.source.text(report.script)),
+        with_call_site(sites, value.source, value.source.text(report.script), report.script),
     )
     return Row(cells, value)
 
@@ -124,7 +124,7 @@ def _alike(found: Iterable[ShardedValue], report: Report) -> Iterable[tuple[int,
     """Neighbours that differ only in the indices in their names as one, `layers[*]['w']`, in the order of the first."""
     groups: dict[tuple[object, ...], list[tuple[ShardedValue, str]]] = {}
     listed = list(found)
-    sites = call_sites((value.source for value in listed), report.script)
+    sites = call_sites(value.source for value in listed)
     for value in listed:
         place = "" if value.role == "argument" else _place(value, report, sites)
         stem = INDEX.sub("[#]", value.name)
@@ -136,7 +136,7 @@ def _alike(found: Iterable[ShardedValue], report: Report) -> Iterable[tuple[int,
 
 
 def _place(value: ShardedValue, report: Report, sites: CallSites = NO_SITES) -> str:
-    line = with_call_site(sites, value.source, value.source.text(report.script))
+    line = with_call_site(sites, value.source, value.source.text(report.script), report.script)
     return f" ({line})" if line else ""
 
 

@@ -29,7 +29,7 @@ def value_sites(report: Report) -> Table:
     iterations = sorted({iteration for found in sites.values() for iteration in found if iteration})
     shown = iterations[:MAX_ITERATIONS]
     wrong = {(d.equation, d.value, d.iteration): d.is_first for d in report.divergences}
-    called_at = call_sites((value.source for value in report.probes), report.script)
+    called_at = call_sites(value.source for value in report.probes)
     return Table(
         id="sites",
         title="Values",
@@ -68,7 +68,7 @@ def _row(
     sign: Cell = Piece("▲", "error") if first is not None else ""
     counts = [_count(found.get(iteration, ()), report, marks.get(iteration)) for iteration in ((), *shown)]
     name = f"{value.name} = {value.primitive}" if value.probe.path else f"{value.probe.when} {value.name}"
-    place = with_call_site(called_at, value.source, value.source.function_text(report.script))
+    place = with_call_site(called_at, value.source, value.source.function_text(report.script), report.script)
     cells = (sign, name, axes_cell(value.axes), *counts, place)
     return Row(cells, found[chosen][-1], minor=True)
 

@@ -17,6 +17,8 @@ import jax
 import numpy as np
 from jax._src import pjit
 
+from .paths import path_text
+
 MAX_DEPTH = 24
 """Attributes and items, one in another, through which the arrays of an argument are named."""
 
@@ -149,11 +151,11 @@ def named_results(wrapper: Any, given: Any, results: Any, known_as: Mapping[int,
     """
     library = type(wrapper).__module__.partition(".")[0]
     arguments, _ = jax.tree_util.tree_flatten_with_path(given)
-    paths = {jax.tree_util.keystr(path): known_as.get(id(leaf), [])[:1] for path, leaf in arguments}
+    paths = {path_text(path): known_as.get(id(leaf), [])[:1] for path, leaf in arguments}
     is_triple = isinstance(results, tuple) and len(results) == 3
     names = []
     for path, _ in jax.tree_util.tree_flatten_with_path(results)[0]:
-        side, rest = getattr(path[0], "idx", None) if path else None, jax.tree_util.keystr(path[1:])
+        side, rest = getattr(path[0], "idx", None) if path else None, path_text(path[1:])
         if is_triple and library == "flax" and side == 0 and paths.get(rest):
             names.append(f"updated {paths[rest][0]}")
         elif is_triple and (library, side) in (("flax", 2), ("equinox", 1)):
@@ -161,7 +163,7 @@ def named_results(wrapper: Any, given: Any, results: Any, known_as: Mapping[int,
         elif is_triple and (library, side) == ("equinox", 0):
             names.append("flag of eqx.filter_jit")
         else:
-            names.append(f"result{jax.tree_util.keystr(path)}")
+            names.append(f"result{path_text(path)}")
     return _without_states(names) if library == "flax" else names
 
 

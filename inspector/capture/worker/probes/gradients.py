@@ -22,6 +22,7 @@ from jax.sharding import AxisType
 from ...protocol.values import Derivative, Gradients
 from .. import failures
 from ..inputs import arg_spec, callables
+from ..inputs.paths import path_text
 from ..inputs.wrappers import is_jitted
 from ..program.avals import is_ref
 
@@ -154,7 +155,7 @@ class Comparison:
             for group in groups:
                 slope = first if group == chosen else self._slope(weighed, bits, primals, number, group, slopes)
                 if slope is not None:
-                    path = jax.tree_util.keystr(paths[group[0]][0]) if len(group) == 1 else ""
+                    path = path_text(paths[group[0]][0]) if len(group) == 1 else ""
                     self.checked.append(Derivative(of, f"{names[number]}{path}", *slope, *place))
 
     def _slope(

@@ -17,9 +17,10 @@ from ...protocol.events import Execution, OutputSummary
 from ...protocol.memory import available_bytes
 from ..inputs import arg_spec
 from ..inputs.callables import Traceable
+from ..inputs.paths import result_path
 from ..program.avals import is_ref, spec_text, type_text
 from ..program.compiled import leaves_of
-from ..program.values import donations, result_path
+from ..program.values import donations
 from .partial import is_partial, placed, whole
 
 RUNS = 5

@@ -11,6 +11,7 @@ from jax._src import tree_util
 from ...protocol.events import Value
 from ..inputs import wrappers
 from ..inputs.callables import Traceable
+from ..inputs.paths import argument_path, has_bare_names, result_path
 from .avals import spec_text, type_text
 from .compiled import leaves_of
 
@@ -27,7 +28,7 @@ def describe_arguments(call: Traceable) -> tuple[Value, ...]:
     known_as = {number: list(paths) for number, paths in call.known_as.items()}
     return tuple(
         Value(
-            _known(leaf, known_as) or _argument_path(path, names),
+            _known(leaf, known_as) or argument_path(path, names),
             type_text(aval),
             spec_text(specs[index] if index < len(specs) else None) or spec_text(getattr(leaf, "sharding", None)),
             donated[index],
@@ -101,25 +102,31 @@ def result_paths(traced: Any, count: int) -> list[str]:
     It notes `result` for all of them where a class of the script does not take JAX's placeholders. Tracers it takes.
     """
     noted = getattr(getattr(traced.jaxpr.jaxpr, "debug_info", None), "result_paths", None) or ()
-    if len(noted) == len(set(noted)) == count and all(str(path).startswith("result") for path in noted):
+    is_noted = len(noted) == len(set(noted)) == count and all(str(path).startswith("result") for path in noted)
+    tree = _out_tree(traced)
+    if is_noted and tree is not None and not _has_other_nodes(tree):
         return list(noted)
+    try:
+        paths = _out_paths(traced, count)
+    except Exception:  # as a class of the script has it
+        if is_noted:
+            return list(noted)
+        raise
+    return list(noted) if is_noted and not has_bare_names(paths) else list(map(result_path, paths))
+
+
+def _out_paths(traced: Any, count: int) -> list[Any]:
     tree = _out_tree(traced)
     if tree is None or tree.num_leaves != count:
-        return [result_path(path) for path, _ in jax.tree_util.tree_flatten_with_path(traced.out_info)[0]]
-    paths: list[str] = []
+        return [path for path, _ in jax.tree_util.tree_flatten_with_path(traced.out_info)[0]]
+    paths: list[Any] = []
 
     def find(leaves: list[Any]) -> None:
-        found, _ = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(tree, leaves))
-        paths.extend(result_path(path) for path, _ in found)
+        paths.extend(path for path, _ in jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(tree, leaves))[0])
 
     avals = traced.jaxpr.out_avals
     jax.eval_shape(find, [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals])
     return paths
-
-
-def result_path(path: Any) -> str:
-    """`result`, `result[0]`, `result['loss']`."""
-    return f"result{jax.tree_util.keystr(path)}"
 
 
 def _known(leaf: Any, known_as: dict[int, list[str]]) -> str | None:
@@ -128,13 +135,6 @@ def _known(leaf: Any, known_as: dict[int, list[str]]) -> str | None:
     if not paths:
         return None
     return paths.pop(0) if len(paths) > 1 else paths[0]
-
-
-def _argument_path(path: Any, names: list[str]) -> str:
-    """`x`, `params[0]['w1']`: the parameter's name, then the way inside the argument."""
-    side, place, *rest = path
-    name = names[place.idx] if side.idx == 0 else str(place.key)
-    return f"{name}{jax.tree_util.keystr(tuple(rest))}"
 
 
 def _spread(requested: tuple[Any, list[Any]] | None, tree: Any) -> list[Any]:

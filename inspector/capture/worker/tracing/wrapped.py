@@ -59,7 +59,7 @@ def find_wrapped(frame: FrameType | None, caller: Mapping[str, Any]) -> Wrapped 
         file = frame.f_code.co_filename
         if not failures.is_internal(file):
             if not is_library(file):
-                return None
+                return _with_bare_names(caller)
             names = frame.f_locals
             found = next((value for value in names.values() if _is_wrapper(value)), None)
             if found is not None and isinstance(names.get("args"), tuple):
@@ -102,6 +102,25 @@ def _mapped_arguments(function: Any, frame: FrameType | None) -> list[str]:
             return [known_as.get(id(leaf), [""])[0] for leaf in flat]
         frame = frame.f_back
     return []
+
+
+def _with_bare_names(caller: Mapping[str, Any]) -> Wrapped | None:
+    """The user's call of a jitted function, where JAX runs the names in paths together; None where it does not."""
+    from ..inputs.callables import parameter_names, signature_of
+    from ..inputs.paths import argument_path, has_bare_names, result_path
+
+    args, info = caller.get("args", ()), caller.get("jit_info")
+    try:
+        given = jax.tree_util.tree_flatten_with_path(dynamic_arguments(args, caller.get("kwargs", {}), info))[0]
+        if not has_bare_names(path for path, _ in given):
+            return None
+        tree = caller["p"].out_tree
+        results = jax.tree_util.tree_flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0]
+    except Exception:  # of a class of the script, or as JAX has it: the names are JAX's
+        return None
+    named = tuple(parameter_names(signature_of(caller.get("fun")), len(args)))
+    names = list(dynamic_arguments(named, {}, info)[0])
+    return Wrapped([argument_path(path, names) for path, _ in given], [result_path(path) for path, _ in results], None)
 
 
 def _is_wrapper(value: Any) -> bool:
