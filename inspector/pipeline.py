@@ -13,7 +13,7 @@ from .collectives.uncounted import uncounted_communication
 from .communication.strategies import strategies
 from .cost.collectives import with_estimates
 from .cost.function import cost_of, timeline_of
-from .cost.memory_curve import memory_curve
+from .cost.memory_curve import memory_curve, peak_instruction
 from .cost.peak_memory import is_tpu, peak_memory
 from .cost.places import Machine, machine_of
 from .cost.schedule import Schedule
@@ -95,7 +95,12 @@ def timeline(program: Program) -> Timeline | None:
     line = timeline_of(found)
     if ranges is None:
         return line
-    return replace(line, memory=memory_curve(stage, ranges.data, line.activities, on_tpu=is_tpu(program)))
+    on_tpu = is_tpu(program)
+    return replace(
+        line,
+        memory=memory_curve(stage, ranges.data, line.activities, on_tpu=on_tpu),
+        at_peak=peak_instruction(stage, ranges.data, on_tpu=on_tpu),
+    )
 
 
 def _cost(program: Program) -> FunctionCost | None:

@@ -18,9 +18,13 @@ BETWEEN = 2
 def fitted(columns: Sequence[Column], natural: Sequence[int], width: int) -> tuple[tuple[int, int], ...]:
     """The columns that are shown, as pairs of index and width. `natural` is the width that each would need.
 
-    The more important a column is, the sooner it gets what it needs; those that are equally important share.
+    The more important a column is, the sooner it gets what it needs; those that are equally important share. Numbers
+    and titles are whole or not there.
     """
-    least = [min(need, column.least) for column, need in zip(columns, natural, strict=True)]
+    least = [
+        need if column.align == "right" else min(need, max(column.least, len(column.title)))
+        for column, need in zip(columns, natural, strict=True)
+    ]
     by_importance = sorted(range(len(columns)), key=lambda index: -columns[index].importance)
     shown = list(by_importance)
     while len(shown) > 1 and sum(least[index] + BETWEEN for index in shown) - BETWEEN > width:
@@ -63,9 +67,9 @@ class Grid:
         return cell.pad_left(blank) if self.columns[index].align == "right" else cell.pad_right(blank)
 
 
-def grid_of(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Grid:
-    """The grid in which the widest cell of each column has room."""
-    widths = [len(column.title + SORTED if column.title else "") for column in columns]
+def grid_of(columns: Sequence[Column], rows: Iterable[Sequence[str]], sorted_by: int | None = None) -> Grid:
+    """The grid in which the widest cell of each column has room, and the sign of the sorted one."""
+    widths = [len(column.title) + (number == sorted_by) for number, column in enumerate(columns)]
     for row in rows:
         widths = [max(width, cell_len(text)) for width, text in zip(widths, row, strict=True)]
     return Grid(tuple(columns), tuple(widths))

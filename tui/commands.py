@@ -22,11 +22,11 @@ MAX_CHARACTERS = 120
 
 
 class Actions(Provider):
-    """The keys that do something here, by what they do."""
+    """The keys that do something here, by what they do; those that move the cursor come last."""
 
     def _actions(self) -> Iterator[tuple[Binding, str]]:
         listed = set()
-        for active in self.screen.active_bindings.values():
+        for active in sorted(self.screen.active_bindings.values(), key=lambda active: active.node is self.focused):
             binding = active.binding
             words = binding.tooltip or binding.description
             if words and active.enabled and binding.action not in listed:
@@ -57,6 +57,10 @@ class HasPlaces(Protocol):
 
 class Places(Provider):
     """The stages and the findings."""
+
+    async def discover(self) -> Hits:
+        for words, go in self.screen.places() if isinstance(self.screen, HasPlaces) else ():
+            yield DiscoveryHit(words, go)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)

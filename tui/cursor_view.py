@@ -30,7 +30,7 @@ def cursor_bindings(unit: str) -> tuple[Binding, ...]:
     )
 
 
-class CursorView(ScrollView, can_focus=True):
+class CursorView(ScrollView, can_focus=True, inherit_bindings=False):
     """What moves the cursor; the lines or rows count from 0."""
 
     cursor = reactive(0)

@@ -87,8 +87,8 @@ def _detail(detail: Detail, width: int) -> Iterator[Content]:
 
 
 def code_lines(text: str, width: int) -> Iterator[Content]:
-    """A diff in colours, or other lines as they are."""
-    lines = text.splitlines()
+    """A diff in colours, or other lines as they are, but for what underlines a line that is broken."""
+    lines = [line for line in text.splitlines() if len(line) <= width or line.strip(" ^~")]
     for line in lines[:MAX_CODE_LINES]:
         yield from folded(data(line, SIGNS.get(line[:1], "")), width)
     if (more := len(lines) - MAX_CODE_LINES) > 0:

@@ -14,7 +14,7 @@ from ..inspector.report import Severity
 from ..parsers.sharding_syntax.mesh import AxisRef
 from .palette import axis_hue
 
-LABEL = 9
+LABEL = 10
 """Columns of the label of a fact."""
 
 

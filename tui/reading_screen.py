@@ -18,6 +18,9 @@ from .entry_details import entry_details
 from .key_footer import KeyFooter
 from .painted import data
 
+MARGIN = 8
+"""Columns beside the text, with the scroll bar."""
+
 MAX_WIDTH = 120
 """Columns of a line of prose; longer ones are hard to read."""
 
@@ -27,11 +30,11 @@ class ReadingScreen(Screen[str]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close('')", "back"),
-        Binding("enter", "close('code')", "go to the code"),
-        Binding("n", "step(1)", "next finding"),
+        Binding("enter", "close('code')", "code", tooltip="go to the code"),
+        Binding("n", "step(1)", "next", tooltip="next finding"),
         Binding("N,p", "step(-1)", "finding before", show=False),
-        Binding("y", "copy", "copy the patch"),
-        Binding("A", "close('apply')", "apply to a copy and compare"),
+        Binding("y", "copy", "copy patch", tooltip="copy the patch"),
+        Binding("A", "close('apply')", "try on a copy", tooltip="apply to a copy, capture that, and compare"),
     ]
 
     def __init__(self, report: Report, found: Sequence[Finding], shown: int) -> None:
@@ -58,7 +61,7 @@ class ReadingScreen(Screen[str]):
         self._draw()
 
     def _draw(self) -> None:
-        width = min(max(self.size.width - 6, 40), MAX_WIDTH)
+        width = min(max(self.size.width - MARGIN, 40), MAX_WIDTH)
         title = data(f" finding {self._shown + 1} of {len(self._found)}", "$text-muted")
         self.query_one("#reading-title", Static).update(title)
         lines = Content("\n").join(entry_details(self._report, self.finding, width))

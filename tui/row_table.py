@@ -48,11 +48,11 @@ class RowTable(EntryView):
         self._given = tuple(rows)
         if self.sorted_by is not None and self.sorted_by >= len(self.columns):
             self.sorted_by = None
-        self._grid = grid_of(self.columns, (row.texts for row in self._given[:MEASURED]))
         self._arrange()
 
     def _arrange(self) -> None:
-        """Put the rows in their order."""
+        """Put the rows in their order, and give the columns their widths."""
+        self._grid = grid_of(self.columns, (row.texts for row in self._given[:MEASURED]), self.sorted_by)
         key = self.rows[self.cursor].key if self.cursor < len(self.rows) else None
         self.rows = self._given
         if (column := self.sorted_by) is not None:

@@ -24,7 +24,7 @@ def sharding_details(report: Report, value: ShardedValue, linked: Selection | No
     yield Content("")
     yield from fact("type", str(value.type), width)
     yield from fact("device", "" if value.local_type is None else str(value.local_type), width)
-    yield from fact("request", value.requested or "unconstrained", width)
+    yield from fact("requested", value.requested or "unconstrained", width)
     actual = data(value.spec or "?", "bold $error" if value.agrees is False else "bold")
     yield from fact("actual", actual, width)
     yield from fact("copies", f"{format_bytes(value.replicated_bytes)} per device", width)
@@ -65,7 +65,7 @@ def _drawing(report: Report, value: ShardedValue, width: int) -> Iterator[Conten
 
 
 def _tree(found: Why, report: Report, hues: Mapping[str, str], width: int) -> Iterator[Content]:
-    where = "unreduced" if found.dim is None else f"axis {found.dim}"
+    where = "unreduced" if found.dim is None else f"dim {found.dim}"
     head = Content.assemble(axes_content((found.axis,), hues), f" on {where} ← ", data(origin_text(found, report)))
     yield from folded(head, width)
     for number, step in enumerate(found.steps):

@@ -17,11 +17,15 @@ from ..inspector.report import Collective
 from ..inspector.selection.selection import Selection, StagePlace
 from ..inspector.units import format_seconds
 from ..parsers.source import Source
+from .entry_details import code_lines
 from .highlight import of_dialect
 from .painted import data
 from .palette import collective_hue
 from .tab_strip import State, Tab, TabStrip
 from .text_view import TextView
+
+MARGIN = 6
+"""Columns beside a notice: what surrounds it, and its scroll bar."""
 
 
 def label_of(stage: str) -> str:
@@ -38,10 +42,10 @@ def stage_tabs(capture: Capture) -> tuple[Tab, ...]:
     )
 
 
-def notice(capture: Capture) -> Content:
+def notice(capture: Capture, width: int) -> Content:
     """The phases, done and to come; or the failure with all that is known of it."""
     if capture.failure is not None:
-        return failure_content(capture.failure)
+        return failure_content(capture.failure, width)
     if capture.progress is None:
         ended = capture.complete or capture.stages or capture.damage is not None
         return Content.styled("This stage was not recorded." if ended else f"{PHASES['start']} …", "$aside")
@@ -58,14 +62,14 @@ def notice(capture: Capture) -> Content:
     return Content("\n").join(lines)
 
 
-def failure_content(failure: Failure) -> Content:
+def failure_content(failure: Failure, width: int) -> Content:
     """The message, what to do next, and the traceback or the last words."""
     doing = PHASES.get(failure.phase, failure.phase)
     parts = [Content.styled(f"Stopped while {doing}", "bold $error"), data(failure.message, "bold")]
     if failure.hint:
         parts.append(Content.assemble(("hint: ", "bold $warning"), data(failure.hint)))
     if failure.details:
-        parts.append(data(failure.details.strip("\n")))
+        parts.append(Content("\n").join(code_lines(failure.details.strip("\n"), width)))
     return Content("\n\n").join(parts)
 
 
@@ -126,6 +130,6 @@ class StagePane(Vertical):
         self.view.display = there
         self.query_one("#stage-notice").display = not there
         if not there:
-            self.query_one("#stage-notice-text", Static).update(notice(self.capture))
+            self.query_one("#stage-notice-text", Static).update(notice(self.capture, max(self.size.width - MARGIN, 20)))
 
-    watch_capture = watch_stage = _refresh
+    watch_capture = watch_stage = on_resize = _refresh

@@ -1,15 +1,19 @@
-"""A line of tabs, one of which is chosen."""
+"""Tabs on a line, or on two, one of which is chosen."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from textual import events
 from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
+
+MOST_LINES = 2
 
 LEAST = 4
 """Letters of a name that are kept before its count is."""
@@ -31,7 +35,7 @@ class Tab:
 class TabStrip(Widget):
     """Draws tabs and says which one was clicked; whoever owns it decides what is chosen."""
 
-    tabs: reactive[tuple[Tab, ...]] = reactive(())
+    tabs: reactive[tuple[Tab, ...]] = reactive((), layout=True)
     chosen: reactive[str] = reactive("")
     hovered: reactive[str] = reactive("")
 
@@ -48,36 +52,52 @@ class TabStrip(Widget):
             return self.strip
 
     def render(self) -> Content:
-        return Content("").join(self._all_drawn())
+        return Content("\n").join(Content("").join(drawn for _, drawn in line) for line in self._lines(self.size.width))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return the lines that the tabs need."""
+        return len(self._lines(width))
 
     def on_click(self, event: events.Click) -> None:
-        if (tab := self._at(event.x)) is not None:
+        if (tab := self._at(event.x, event.y)) is not None:
             self.post_message(self.Picked(self, tab.id))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        tab = self._at(event.x)
+        tab = self._at(event.x, event.y)
         self.hovered = "" if tab is None else tab.id
 
     def on_leave(self) -> None:
         self.hovered = ""
 
-    def _at(self, x: int) -> Tab | None:
-        for tab, drawn in zip(self.tabs, self._all_drawn(), strict=True):
+    def _at(self, x: int, y: int) -> Tab | None:
+        for tab, drawn in self._lines(self.size.width)[y]:
             x -= drawn.cell_length
             if x < 0:
                 return tab
         return None
 
-    def _all_drawn(self) -> list[Content]:
+    def _lines(self, width: int) -> list[list[tuple[Tab, Content]]]:
         """The tabs, with as much of each as there is room for: shorter names, then no counts, then both."""
         longest = max((len(tab.label) for tab in self.tabs), default=0)
         attempts = [(length, True) for length in range(longest, LEAST - 1, -1)]
-        attempts += [(length, False) for length in range(longest, 1, -1)]
+        attempts += [(length, False) for length in range(longest, 0, -1)]
+        lines: list[list[tuple[Tab, Content]]] = [[]]
         for length, counted in attempts:
-            drawn = [self._drawn(tab, counted, length) for tab in self.tabs]
-            if sum(one.cell_length for one in drawn) <= self.size.width:
-                return drawn
-        return [self._drawn(tab, False, 1) for tab in self.tabs]
+            lines = self._broken([(tab, self._drawn(tab, counted, length)) for tab in self.tabs], width)
+            if len(lines) <= MOST_LINES:
+                return lines
+        return lines[:MOST_LINES]
+
+    def _broken(self, tabs: Sequence[tuple[Tab, Content]], width: int) -> list[list[tuple[Tab, Content]]]:
+        lines: list[list[tuple[Tab, Content]]] = [[]]
+        left = width
+        for tab, drawn in tabs:
+            if drawn.cell_length > left and lines[-1]:
+                lines.append([])
+                left = width
+            lines[-1].append((tab, drawn))
+            left -= drawn.cell_length
+        return lines
 
     def _drawn(self, tab: Tab, counted: bool, length: int) -> Content:
         style = "$text-muted"
@@ -90,11 +110,8 @@ class TabStrip(Widget):
             style = "bold $primary on $panel"
         elif tab.id == self.hovered:
             style = "$foreground on $panel"
-        key = (tab.key, "$aside") if tab.key else ""
-        name = tab.label if tab.id == self.chosen and length >= LEAST else tab.label[:length].rstrip("/")
-        label = f" {name}{'✗' if tab.state == 'failed' else ''}"
+        key = (f"{tab.key} ", "$aside") if tab.key else ""
+        label = f"{tab.label[:length].rstrip('/')}{'✗' if tab.state == 'failed' else ''}"
         shown = counted and tab.count is not None
         count = (f"({tab.count:,})", "$aside" if tab.id != self.chosen else "") if shown else ""
-        return Content.assemble(
-            " " if key else "", key, label, count, " " if tab.id == self.chosen else ""
-        ).stylize_before(style)
+        return Content.assemble(" ", key, label, count).stylize_before(style)

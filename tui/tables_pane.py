@@ -113,8 +113,7 @@ class TablesPane(Vertical):
     def watch_capture(self, before: Capture, capture: Capture) -> None:
         self._show_tables(tab_tables(self._latest, early=True))
         if (capture.stdout, capture.stderr) != (before.stdout, before.stderr):
-            parts = [f"{name}\n{text.rstrip()}\n" for name, text in self._printed(capture) if text.strip()]
-            self.query_one("#log", TextView).show(Source("log", "\n".join(parts).encode("utf-8", "replace")))
+            self._show_log()
         self._count()
 
     def watch_tables(self, tables: Mapping[str, Table]) -> None:
@@ -129,6 +128,15 @@ class TablesPane(Vertical):
         for name, table in self._tables.items():
             if name not in OWN:
                 self._row_table(name).nothing = f"{self.waiting} …" if self.waiting else table.empty_text
+        self._show_log()
+
+    def _show_log(self) -> None:
+        """What the program printed, once."""
+        parts = [f"{name}\n{text.rstrip()}\n" for name, text in self._printed(self.capture) if text.strip()]
+        text = "\n".join(parts) or (f"{self.waiting} …" if self.waiting else "No output was recorded.")
+        log, data = self.query_one("#log", TextView), text.encode("utf-8", "replace")
+        if log.source.data != data:
+            log.show(Source("log", data))
 
     def _show_tables(self, tables: Mapping[str, Table]) -> None:
         hues = axis_hues(() if self.report is None else self.report.meshes)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
-from ...parsers.hlo import ArrayShape, HloType, TupleShape
+from ...parsers.hlo import ArrayShape, HloType, Instruction, TupleShape
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type
@@ -31,16 +31,32 @@ def memory_curve(
     stage: ParsedStage, live_ranges: bytes, activities: tuple[Activity, ...], *, on_tpu: bool = False
 ) -> Curve:
     """The bytes that are alive, each time that they change; empty where XLA's live ranges are not known."""
-    alive = alive_bytes(stage, live_ranges, (HOST, VMEM) if on_tpu else (HOST,))
+    alive = alive_bytes(stage, live_ranges, _elsewhere(on_tpu=on_tpu))
     if not alive:
         return ()
-    names = [match[2].decode("utf-8", "replace") for match in _SCHEDULED.finditer(live_ranges)]
+    names = _scheduled_names(live_ranges)
     starts = dict(reversed([*_starts(activities, 0.0)]))
     clock, most = 0.0, dict[float, int]()
     for name, size in zip(names, alive, strict=False):
         clock = max(clock, starts.get(name, clock))
         most[clock] = max(most.get(clock, 0), size)
     return tuple(_changes(most))
+
+
+def peak_instruction(stage: ParsedStage, live_ranges: bytes, *, on_tpu: bool = False) -> Instruction | None:
+    """The first instruction at which most is alive; None where XLA's live ranges are not known."""
+    alive = alive_bytes(stage, live_ranges, _elsewhere(on_tpu=on_tpu))
+    if not alive or stage.hlo is None:
+        return None
+    return instructions_by_name(stage.hlo).get(_scheduled_names(live_ranges)[alive.index(max(alive))])
+
+
+def _elsewhere(*, on_tpu: bool) -> tuple[int, ...]:
+    return (HOST, VMEM) if on_tpu else (HOST,)
+
+
+def _scheduled_names(live_ranges: bytes) -> list[str]:
+    return [match[2].decode("utf-8", "replace") for match in _SCHEDULED.finditer(live_ranges)]
 
 
 @derived

@@ -1,8 +1,8 @@
 """A sharding drawn: the parts of an array of any rank, each with the devices that hold it.
 
-axis 1: 16/2
+dim 1: 16/2
 ┌─────┬─────┐
-│ 0 2 │ 1 3 │  axis 0: 256/4
+│ 0 2 │ 1 3 │  dim 0: 256/4
 ├─────┼─────┤
 │ 4 6 │ 5 7 │
 └─────┴─────┘
@@ -35,14 +35,14 @@ def grid_lines(
         device = devices[partition] if partition < len(devices) else partition
         holders.setdefault(tile, []).append(device)
     labels = [
-        f"axis {dim}: {size}/{parts}" for dim, (size, parts) in enumerate(zip(shape, placement.parts, strict=True))
+        f"dim {dim}: {size}/{parts}" for dim, (size, parts) in enumerate(zip(shape, placement.parts, strict=True))
     ]
     outer, rows, columns = _folded(placement.parts)
     tiles = list(product(*(range(placement.parts[dim]) for dim in outer)))
     for tile in tiles[:MAX_GRIDS]:
         if outer:
             yield ", ".join(
-                f"axis {dim}: part {index} of {placement.parts[dim]}" for dim, index in zip(outer, tile, strict=True)
+                f"dim {dim}: part {index} of {placement.parts[dim]}" for dim, index in zip(outer, tile, strict=True)
             )
         cells = [
             [
@@ -57,7 +57,7 @@ def grid_lines(
         yield f"and {len(tiles) - MAX_GRIDS} more"
     whole = [dim for dim, parts in enumerate(placement.parts) if parts == 1 and dim not in (rows, columns)]
     if whole:
-        yield f"unsharded: {', '.join(f'axis {dim}: {shape[dim]}' for dim in whole)}"
+        yield f"unsharded: {', '.join(f'dim {dim}: {shape[dim]}' for dim in whole)}"
 
 
 def _folded(parts: Sequence[int]) -> tuple[list[int], int | None, int | None]:

@@ -61,6 +61,7 @@ class Timeline:
     """One step on each device of a chip; `total` seconds, of which `exposed` are spent waiting for transfers.
 
     `memory` are the bytes that are alive from a second on, before values share buffers; empty where that is not known.
+    `at_peak` is the instruction at which most are.
     """
 
     chip: str
@@ -68,6 +69,7 @@ class Timeline:
     exposed: float
     activities: tuple[Activity, ...]
     memory: tuple[tuple[float, int], ...] = ()
+    at_peak: Instruction | None = None
 
     @property
     def peak(self) -> int:

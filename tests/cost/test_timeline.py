@@ -12,6 +12,7 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.output_file import OutputError
+from shardscope.inspector.cost.host_transfers import HOST, VMEM
 from shardscope.inspector.cost.memory_curve import alive_bytes
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect, timeline
@@ -68,6 +69,12 @@ def has_the_peak_of_xla(found: Timeline, report: Report) -> None:
         assert found.peak <= (memory.peak or 0) - (memory.code or 0) <= max(alive)
     else:
         assert found.peak == max(alive)
+    names = [match[2] for match in re.finditer(r"^ +(\d+):(\S+)$", text, re.MULTILINE)]
+    in_device = alive_bytes(stage, report.capture.peak.data, (HOST, VMEM) if subject.platform == "tpu" else (HOST,))
+    assert found.at_peak is not None
+    assert found.peak == in_device[names.index(found.at_peak.name)]
+    # XLA's moment is that of all memories together, and ends values before it begins others.
+    assert in_device[int(peak[1])] < found.peak or names.index(found.at_peak.name) <= int(peak[1])
     moments = [start for start, _ in found.memory]
     assert all(before < after for before, after in pairwise(moments))
     assert 0 <= moments[0] <= moments[-1] <= found.total

@@ -1,11 +1,15 @@
-"""How the width of a table is shared among its columns."""
+"""How the width of a table is shared among its columns, and that of the screen among its tabs."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.render.table import Column
 from shardscope.tui.columns import BETWEEN, fitted
+from shardscope.tui.tab_strip import Tab, TabStrip
+from shardscope.tui.tables_pane import TABS
+from textual.geometry import Size
 
 TABLES = st.lists(st.tuples(st.integers(1, 30), st.integers(0, 3), st.integers(1, 60)), min_size=1, max_size=8)
 
@@ -28,3 +32,18 @@ def test_equally_important_columns_share() -> None:
     assert fitted(columns, (6, 40, 40), 6 + 20 + 20 + 2 * BETWEEN) == ((0, 6), (1, 20), (2, 20))
     first = Column("", 4, 2)
     assert fitted([first, *columns[1:]], (30, 40, 40), 30 + 10 + 10 + 2 * BETWEEN) == ((0, 30), (1, 10), (2, 10))
+
+
+COUNTS = {"findings": 2, "collectives": 375, "shardings": 3918, "arguments": 290, "passes": 9, "timeline": 1018}
+
+
+@pytest.mark.parametrize(("width", "lines"), [(80, 2), (120, 2), (200, 1)])
+def test_tabs_keep_names_and_counts(width: int, lines: int) -> None:
+    strip = TabStrip()
+    strip.tabs = tuple(Tab(name, label, key, COUNTS.get(name)) for name, (label, key) in TABS.items())
+    strip.chosen = "collectives"
+    assert strip.get_content_height(Size(width, 24), Size(width, 24), width) == lines
+    shown = [drawn.plain for line in strip._lines(width) for _, drawn in line]
+    assert shown == [f" {tab.key} {tab.label}" + (f"({tab.count:,})" if tab.count else "") for tab in strip.tabs]
+    assert strip.get_content_height(Size(30, 12), Size(30, 12), 30) == 2
+    assert all(sum(drawn.cell_length for _, drawn in line) <= 30 for line in strip._lines(30))

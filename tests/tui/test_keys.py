@@ -94,7 +94,7 @@ async def test_an_argument_in_full(sample: SampleCapture, opened: Opened) -> Non
         await driver.ready()
         await driver.press("5", "down")
         assert "params[0][1]" in driver.text
-        await driver.until(lambda: "sharding P(('feats', 'batch'))" in driver.text)
+        await driver.until(lambda: "sharding  P(('feats', 'batch'))" in driver.text)
 
 
 async def test_a_variance_row_leads_to_its_equation(sample: SampleCapture, opened: Opened) -> None:

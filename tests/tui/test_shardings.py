@@ -83,10 +83,10 @@ async def test_the_drawing_and_the_tree(sample: SampleCapture, opened: Opened) -
         await driver.press("down", "down")
         await driver.until(lambda: isinstance(driver.screen.selected, ShardedValue) and "w2" in details(driver))
         text = details(driver)
-        assert "│ 0 2 4 6 │  axis 0: 256/2" in text
+        assert "│ 0 2 4 6 │  dim 0: 256/2" in text
         assert "│ 1 3 5 7 │" in text
-        assert "unsharded: axis 1: 10" in text
-        assert "model on axis 0 ← argument w1 dim 1" in text
+        assert "unsharded: dim 1: 10" in text
+        assert "model on dim 0 ← argument w1 dim 1" in text
         assert "├ dot_general  line 21, step 5" in text
         assert "└ dot_general  line 20, step 1" in text
         assert "ik,kj->ij" in text

@@ -22,7 +22,7 @@ def arguments(report: Report) -> Table:
     rows = [_row(side, value, number) for side, values in sides.items() for number, value in enumerate(values)]
     return Table(
         id="values",
-        title="Inputs/outputs",
+        title="In/out",
         key="5",
         columns=(
             Column("", 3, 1, where="screen"),

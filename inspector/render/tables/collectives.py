@@ -60,7 +60,7 @@ def collectives(report: Report, program: str | None = None, unfolded: Collection
         title="Collectives",
         key="3",
         columns=(
-            Column("", 2, 5, "right"),
+            Column("", 2, 6, "right"),
             Column("kind", 14, 10),
             Column("axes", 5, 9),
             Column("per device", 12, 4),

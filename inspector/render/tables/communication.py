@@ -44,7 +44,7 @@ def communication(report: Report) -> Table:
             *([Column("est.", 7, 7, "right")] if estimated else []),
             Column("strategy", 12, 10),
             Column("collectives", 12, 9),
-            Column("over", 5, 6),
+            Column("over", 5, 11),
             Column("where", 12, 5),
         ),
         rows=tuple(rows),

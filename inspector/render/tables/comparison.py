@@ -144,7 +144,7 @@ def collectives_by_cause(comparison: Comparison) -> Table:
             Column("from", 12, 5),
             Column("pass", 4, 3),
             Column("axes", 5, 8),
-            *(Column(target, 12, 5) for target in comparison.targets),
+            *(Column(target, max(48 // len(comparison.targets), 12), 7) for target in comparison.targets),
         ),
         rows=tuple(Row(_cause_cells(row), row) for row in comparison.rows),
         heading="Collectives in the compiled programs" + (", by what causes them" if comparison.rows else ""),

@@ -25,9 +25,9 @@ def live(report: Report) -> Table:
         title="Run",
         key="8",
         columns=(
-            Column("output", 8, 9),
-            Column("type", 8, 7),
-            Column("sharding", 8, 3),
+            Column("output", 10, 9),
+            Column("type", 12, 7),
+            Column("sharding", 12, 6),
             *(Column(name, 8, 5, "right") for name in numbers),
             Column("not finite", 4, 8, "right"),
             Column("values", 12, 1),

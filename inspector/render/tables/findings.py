@@ -26,7 +26,7 @@ def findings(report: Report) -> Table:
             Column("", 7, 7),
             Column("rule", 4, 9),
             Column("", where="documents"),
-            Column("where", 12, 8),
+            Column("where", 18, 8),
             Column("axes", 4, 5),
             Column("what", 24, 6),
             Column("", 6, 3),

@@ -29,7 +29,7 @@ def passes(report: Report) -> Table:
         title="Passes",
         key="P",
         columns=(
-            Column("pass", 16, 9),
+            Column("pass", 22, 9),
             Column("pipeline", 16, 3),
             Column("collectives", 10, 6, "right"),
             Column("changes", 30, 10),

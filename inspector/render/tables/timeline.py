@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from ....parsers.hlo import Instruction
 from ...collectives.spelled import axes_text, kind_text
 from ...pipeline import timeline
 from ...report import Report
@@ -89,10 +90,8 @@ def _memory(found: Timeline) -> Sequence[Row]:
         for part in range(first, last + 1):
             most[part] = max(most[part], size)
     drawn = "".join(LEVELS[max(size * len(LEVELS) - 1, 0) // found.peak] for size in most)
-    at = next(moment for moment, size in found.memory if size == found.peak)
-    alive = next((each for each in found.activities if at < each.end), found.activities[-1])
-    what = f"live values, peak {format_bytes(found.peak)}"
-    return [Row(("", "", "", Piece(drawn, "aside"), what, "", ""), Stretch((alive,), at, 0))]
+    what = f"peak {format_bytes(found.peak)} of live values"
+    return [Row(("", "", "", Piece(drawn, "aside"), what, "", ""), found.at_peak)]
 
 
 def _stretches(activities: Sequence[Activity], entered: float, depth: int) -> Iterator[Stretch]:
@@ -156,7 +155,7 @@ def _bar(stretch: Stretch, total: float) -> Piece:
 
 def _selected(value: object) -> object:
     """What the screen selects: the collective of a transfer, or the instruction that begins then."""
-    if not isinstance(value, Stretch):
-        return None
-    first = value.activities[0]
-    return first.collectives[0] if first.collectives else StagePlace("hlo", first.instruction.span.start)
+    if isinstance(value, Stretch) and value.activities[0].collectives:
+        return value.activities[0].collectives[0]
+    instruction = value.activities[0].instruction if isinstance(value, Stretch) else value
+    return StagePlace("hlo", instruction.span.start) if isinstance(instruction, Instruction) else None

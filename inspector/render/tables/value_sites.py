@@ -67,10 +67,16 @@ def _row(
     value = report.probes[found[chosen][-1]]
     sign: Cell = Piece("▲", "error") if first is not None else ""
     counts = [_count(found.get(iteration, ()), report, marks.get(iteration)) for iteration in ((), *shown)]
-    name = f"{value.name} = {value.primitive}" if value.probe.path else f"{value.probe.when} {value.name}"
+    name = _name_of(value)
     place = with_call_site(called_at, value.source, value.source.function_text(report.script), report.script)
     cells = (sign, name, axes_cell(value.axes), *counts, place)
     return Row(cells, found[chosen][-1], minor=True)
+
+
+def _name_of(value: ProbedValue) -> str:
+    if not value.probe.path:
+        return f"{value.probe.when} {value.name}"
+    return f"{value.primitive}({value.name})" if value.probe.when == "before" else f"{value.name} = {value.primitive}"
 
 
 def _mark(numbers: Sequence[int], report: Report, wrong: Mapping[tuple[str, str, Iteration], bool]) -> bool | None:

@@ -53,11 +53,11 @@ def test_before_the_first_step(sample: SampleCapture) -> None:
 @pytest.mark.parametrize(
     ("spec", "shape", "expected"),
     [
-        ("P('data', 'model')", (256, 16), ["axis 1: 16/2", "│ 0 │ 1 │  axis 0: 256/4", "│ 6 │ 7 │"]),
-        ("P(None, 'model')", (3, 4), ["│ 0 2 4 6 │ 1 3 5 7 │", "unsharded: axis 0: 3"]),
-        ("P('data')", (8,), ["axis 0: 8/4", "│ 0 1 │ 2 3 │ 4 5 │ 6 7 │"]),
+        ("P('data', 'model')", (256, 16), ["dim 1: 16/2", "│ 0 │ 1 │  dim 0: 256/4", "│ 6 │ 7 │"]),
+        ("P(None, 'model')", (3, 4), ["│ 0 2 4 6 │ 1 3 5 7 │", "unsharded: dim 0: 3"]),
+        ("P('data')", (8,), ["dim 0: 8/4", "│ 0 1 │ 2 3 │ 4 5 │ 6 7 │"]),
         ("P()", (), ["│ 0 1 2 3 4 5 …8 │"]),
-        ("P('model', None, 'data')", (2, 3, 8), ["axis 2: 8/4", "│ 1 │ 3 │ 5 │ 7 │", "unsharded: axis 1: 3"]),
+        ("P('model', None, 'data')", (2, 3, 8), ["dim 2: 8/4", "│ 1 │ 3 │ 5 │ 7 │", "unsharded: dim 1: 3"]),
     ],
 )
 def test_drawings(spec: str, shape: tuple[int, ...], expected: list[str]) -> None:
@@ -69,8 +69,8 @@ def test_drawings(spec: str, shape: tuple[int, ...], expected: list[str]) -> Non
 def test_a_drawing_of_three_dimensions_that_are_all_cut() -> None:
     mesh = MeshSyntax((("x", 2), ("y", 2), ("z", 2)))
     lines = list(grid_lines(from_spec(parse_spec("P('x', 'y', 'z')"), mesh, 3), (4, 4, 4), devices=range(10, 18)))
-    assert lines[0] == "axis 0: part 0 of 2"
-    assert "│ 10 │ 11 │  axis 1: 4/2" in lines
+    assert lines[0] == "dim 0: part 0 of 2"
+    assert "│ 10 │ 11 │  dim 1: 4/2" in lines
     assert "│ 16 │ 17 │" in lines
 
 
