@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from rich.cells import cell_len
 from textual.content import Content
@@ -52,6 +52,14 @@ class Grid:
         """The cells of a row in that many columns of the screen; the less important ones are left out."""
         shown = fitted(self.columns, self.natural, width)
         return Content(" " * BETWEEN).join(self._cell(cells[index], index, size) for index, size in shown)
+
+    def spanning(self, cells: Sequence[Content], width: int) -> Content:
+        """The cells as one text, below the first column that has a title."""
+        shown = fitted(self.columns, self.natural, width)
+        signs = takewhile(lambda each: not self.columns[each[0]].title, shown)
+        indent = sum(size + BETWEEN for _, size in signs)
+        text = Content(" " * BETWEEN).join(cell for cell in cells if cell.plain)
+        return text.truncate(max(width - indent, 1), ellipsis=True).pad_left(indent)
 
     def column_at(self, x: int, width: int) -> int | None:
         """The column that is drawn at a position of such a line."""

@@ -54,7 +54,7 @@ def _two_cells(table: Table, columns: int) -> Iterator[Row]:
     for row in table.rows:
         what, text = row.cells
         cells = {WHAT: what, TEXT: text}
-        yield Row(plain_text(what), tuple(cells.get(column, "") for column in range(columns)))
+        yield Row(plain_text(what), tuple(cells.get(column, "") for column in range(columns)), spans=True)
 
 
 SIDES = ("before", "after")
@@ -137,13 +137,6 @@ class DiffScreen(PromptedScreen):
         everywhere = (*PromptedScreen.BINDINGS, *DiffScreen.BINDINGS)
         parts = (("everywhere", everywhere), ("in the table", RowTable.BINDINGS), ("in a text", TextView.BINDINGS))
         self.app.push_screen(Help(parts, WORDS))
-
-    def action_back(self) -> None:
-        """End a search, or a zoom; else go back to where one came from, if this is not all there is."""
-        if self.maximized is None and not self.query_one(Prompt).display and len(self.app.screen_stack) > 1:
-            self.app.pop_screen()
-        else:
-            super().action_back()
 
     @on(RowTable.Moved)
     def _selected(self, event: RowTable.Moved) -> None:

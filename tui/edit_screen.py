@@ -25,6 +25,9 @@ from .prompt import PromptedScreen
 from .reading_screen import ReadingScreen
 from .text_view import TextView
 
+LONGEST_S = 3600.0
+"""Seconds that a message may stay, until what it announces has come."""
+
 NO_REQUEST = "Only what `shardscope run` captures can be captured again."
 
 
@@ -119,6 +122,8 @@ class EditScreen(PromptedScreen):
             self._compare(self._run_before, self.report)
         elif self.app.check_action("diff", ()):
             await self.run_action("app.diff")
+        elif self.rerunning:
+            self.notify("The rerun goes on; there is nothing to compare with before it has ended.")
         else:
             self.notify("There is no other run to compare with: r captures again." if self._edit_loop else NO_REQUEST)
 
@@ -179,13 +184,15 @@ class EditScreen(PromptedScreen):
         if self._edit_loop is None:
             self.notify(NO_REQUEST)
             return
-        self.notify(f"Capturing with the fix of {finding.rule} in a copy of the source …")
+        words = f"Capturing with the fix of {finding.rule} in a copy of the source …"
+        self.notify(words, timeout=LONGEST_S)
         self._apply_in_copy(self._edit_loop, report, finding)
 
     @work(thread=True, exclusive=True, group="apply", description="applying a fix")
     def _apply_in_copy(self, loop: EditLoop, report: Report, finding: Finding) -> None:
         try:
             found: Diff = loop.with_fix(report, finding, self._policy)
+            self.app.call_from_thread(self.app.clear_notifications)
         except CannotApplyError as error:
             self.app.call_from_thread(self.notify, printable(str(error)), severity="warning", markup=False)
         else:

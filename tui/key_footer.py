@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.widget import Widget
 from textual.widgets import Footer
 
-ALWAYS = ("help", "quit", "dismiss")
+ALWAYS = ("help", "leave", "dismiss")
 """The ends of the actions that are never left out: what teaches the other keys, and what leads out."""
 
 

@@ -73,11 +73,15 @@ def columns_of(table: Table) -> tuple[Column, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: `key` says what it is about. It is painted when it is drawn: of a long table few rows ever are."""
+    """One row: `key` says what it is about. It is painted when it is drawn: of a long table few rows ever are.
+
+    The cells of one that `spans` are a text across all columns.
+    """
 
     key: Hashable
     given: tuple[Cell, ...]
     hues: Mapping[str, str] = field(default_factory=dict)
+    spans: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -27,7 +27,11 @@ QUESTIONS: dict[Purpose, str] = {"search": "/", "save": "save as"}
 class Prompt(Horizontal):
     """Hidden until something is asked; Escape closes it, and gives the focus back."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "close", show=False)]
+    # What is typed at once, while the screen is busy, is for whom the key before it gives the focus to.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "go on", show=False, priority=True),
+        Binding("escape", "close", "close", show=False),
+    ]
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,15 +76,18 @@ class Prompt(Horizontal):
         field = self.query_one(Input)
         with field.prevent(Input.Changed):
             field.value = text
-        field.focus()
+        self.screen.set_focus(field)
 
     def _tell(self, status: str) -> None:
         self.query_one("#prompt-status", Static).update(status)
 
     def _give_back(self) -> None:
         self.display = False
+        self._focus_target()
+
+    def _focus_target(self) -> None:
         if self._target is not None:
-            self._target.focus()
+            self.screen.set_focus(self._target)
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
@@ -88,15 +95,13 @@ class Prompt(Horizontal):
         if self.display and self._purpose == "search":
             self._find(event.value)
 
-    @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        text = event.value.strip()
+    def action_submit(self) -> None:
+        """Do with what was typed what it was asked for."""
+        text = self.query_one(Input).value.strip()
         match self._purpose:
             case "search":
                 # The line stays, for its status; the keys go to the pane again.
-                if self._target is not None:
-                    self._target.focus()
+                self._focus_target()
                 return
             case "save" if text:
                 self._save(os.path.expanduser(text))
@@ -117,6 +122,9 @@ class Prompt(Horizontal):
             self.notify(f"saved {path}; `shardscope open {path}` shows it again", markup=False)
 
 
+COMMANDS = "every action, stage, finding; a number is a line"
+
+
 class PromptedScreen(Screen[None]):
     """A screen that has a Prompt at the bottom. `PANES` are what can be shown alone."""
 
@@ -125,18 +133,18 @@ class PromptedScreen(Screen[None]):
     PANES: ClassVar[tuple[type[Widget], ...]] = ()
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "search", "search"),
+        Binding("slash", "search", "search", priority=True),
         Binding("n", "step(1)", "next match", show=False),
         Binding("N", "step(-1)", "match before", show=False),
-        Binding("colon", "app.command_palette", "command", tooltip="every action, stage, finding; a number is a line"),
+        Binding("colon", "commands", "command", tooltip=COMMANDS, priority=True),
     ]
 
     ZOOM = Binding("z", "zoom", "zoom", tooltip="one pane on the whole screen, and back")
 
     LAST = (
-        Binding("escape", "back", "back", show=False, tooltip="end a search, a zoom"),
+        Binding("escape", "back", "back", show=False, tooltip="end a search, a zoom; else go back"),
         Binding("question_mark", "help", "help"),
-        Binding("q", "app.quit", "quit"),
+        Binding("q", "leave", "quit", tooltip="go back to where one came from; quit where that is nowhere"),
     )
 
     @property
@@ -148,6 +156,14 @@ class PromptedScreen(Screen[None]):
     def usual_pane(self) -> Searchable:
         """What is searched when no text or table has the focus."""
         raise NotImplementedError
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys that come before all others leave what is typed alone."""
+        return not (action in ("search", "commands") and isinstance(self.focused, Input))
+
+    def action_commands(self) -> None:
+        """Ask for any action, stage, finding or line."""
+        self.app.action_command_palette()
 
     def action_search(self) -> None:
         """Ask what to search for, in the pane that has the focus."""
@@ -167,9 +183,23 @@ class PromptedScreen(Screen[None]):
                 self.maximize(pane, container=False)
 
     def action_back(self) -> None:
-        """End a search, or a zoom."""
+        """End a search, or a zoom; else go back to where one came from, if this is not all there is."""
         prompt = self.query_one(Prompt)
         if prompt.display:
             prompt.action_close()
-        else:
+        elif self.maximized is not None:
             self.minimize()
+        elif self.is_over_another:
+            self.dismiss()
+
+    async def action_leave(self) -> None:
+        """Go back to where one came from, or quit."""
+        if self.is_over_another:
+            self.dismiss()
+        else:
+            await self.run_action("app.quit")
+
+    @property
+    def is_over_another(self) -> bool:
+        """Whether there is a screen to go back to."""
+        return len(self.app.screen_stack) > 1

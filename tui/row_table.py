@@ -52,7 +52,8 @@ class RowTable(EntryView):
 
     def _arrange(self) -> None:
         """Put the rows in their order, and give the columns their widths."""
-        self._grid = grid_of(self.columns, (row.texts for row in self._given[:MEASURED]), self.sorted_by)
+        measured = (row.texts for row in self._given[:MEASURED] if not row.spans)
+        self._grid = grid_of(self.columns, measured, self.sorted_by)
         key = self.rows[self.cursor].key if self.cursor < len(self.rows) else None
         self.rows = self._given
         if (column := self.sorted_by) is not None:
@@ -126,7 +127,7 @@ class RowTable(EntryView):
         if number >= len(self.rows):
             return self.blank()
         row = self.rows[number]
-        line = self._grid.line(row.cells, width - SIGNS)
+        line = (self._grid.spanning if row.spans else self._grid.line)(row.cells, width - SIGNS)
         if number == self.cursor:
             return self._strip(self.sign, line, "row-table--cursor")
         if row.key in self.linked:

@@ -133,16 +133,9 @@ class TraceScreen(PromptedScreen):
 
 
 class ProgramScreen(MainScreen):
-    """The report of one program; Escape, where it ends nothing else, goes back to the list."""
+    """The report of one program, over the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "programs", tooltip="back to the list")]
-
-    def action_back(self) -> None:
-        """End a search or a zoom; else go back to the list."""
-        if self.maximized is None and not self.query_one(Prompt).display:
-            self.app.pop_screen()
-        else:
-            super().action_back()
 
 
 def _lines(details: Sequence[Detail]) -> Iterator[Content]:

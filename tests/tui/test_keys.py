@@ -12,7 +12,9 @@ from shardscope.tui.row_table import RowTable
 from shardscope.tui.source_pane import SourcePane
 from shardscope.tui.stage_pane import StagePane
 from shardscope.tui.tables_pane import TABS, TablesPane
+from textual.events import Key
 from textual.widget import Widget
+from textual.widgets import Input
 
 from ..conftest import SampleCapture
 from .conftest import Opened
@@ -28,7 +30,12 @@ async def test_search_in_a_text(sample: SampleCapture, opened: Opened) -> None:
         await driver.ready()
         view = driver.screen.query_one(StagePane).view
         await driver.stage("hlo")
-        await driver.press("home", "slash", *"reduce-scatter(")
+        await driver.press("home")
+        for key in ("slash", *"reduce-scatter(", "enter", "N", "n"):  # typed at once, while the screen is busy
+            driver.app.post_message(Key(key, "/" if key == "slash" else key if len(key) == 1 else None))
+        await driver.until(lambda: f"1 of {len(wanted)}" in driver.text)
+        assert driver.screen.query_one("#prompt-input", Input).value == "reduce-scatter("
+        await driver.press("escape", "home", "slash", *"reduce-scatter(")
         await driver.until(lambda: view.cursor == wanted[0])
         await driver.until(lambda: f"1 of {len(wanted)}" in driver.text)
         await driver.press("enter", "n")

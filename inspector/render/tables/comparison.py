@@ -55,7 +55,7 @@ def communication(found: Diff, rows: Iterable[ChangeRow]) -> Table:
         columns=(
             Column("", 6, 9),
             Column("collective", 16, 8),
-            Column("axes", 4, 6),
+            Column("axes", 4, 9),
             Column("per device", 24, 4),
             Column("wire", 6, 7, "right"),
             Column("pass", 4, 3),
