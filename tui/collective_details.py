@@ -79,16 +79,14 @@ def _amounts(collective: Collective, width: int) -> Iterator[Content]:
 def _facts(collective: Collective, width: int) -> Iterator[Content]:
     words = {"user": "you", "explicit": "your reshard or out_sharding", "autodiff": "autodiff"}
     words |= {"partitioner": "the partitioner", "compiler": "the compiler", "mixed": "several"}
-    by = ", ".join(
-        filter(None, (words.get(collective.origin), collective.direction if collective.direction != "unknown" else ""))
-    )
     sizes = f"{format_bytes(collective.bytes_in)} → {format_bytes(collective.bytes_out)}"
     yield from fact("device", types_text(collective), width)
     yield from fact("bytes", sizes, width)
     if collective.estimate is not None:
         yield from fact("model", f"{collective.estimate.link}: {collective.estimate.formula}", width)
         yield from fact("", ", ".join(map(term_text, collective.estimate.terms)), width)
-    yield from fact("by", by, width)
+    yield from fact("by", words.get(collective.origin, ""), width)
+    yield from fact("pass", "" if collective.direction == "unknown" else collective.direction, width)
     form = filter(None, (collective.fused_form, "async" if collective.is_async else ""))
     yield from fact("form", ", ".join(form), width)
     yield from fact("in", collective.computation, width)

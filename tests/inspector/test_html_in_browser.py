@@ -35,5 +35,8 @@ def test_a_page_is_drawn_filtered_and_linked_to(tmp_path: Path) -> None:
         shown = page.value(f"{ROWS}.filter(row => !row.classList.contains('hidden')).map(row => row.textContent)")
         assert 0 < len(shown) < rows
         assert all("reduce-scatter" in row for row in shown)
+        hidden = page.value(f"{ROWS}.find(row => row.classList.contains('hidden')).id")
+        page.value(f"location.hash = '{hidden}'")
+        page.until(f"{ROWS}{SEEN} === {rows}")
         assert page.value("document.documentElement.scrollWidth <= innerWidth")
         assert page.said == [file.as_uri()]

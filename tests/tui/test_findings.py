@@ -70,7 +70,7 @@ async def test_suppressed_ones_come_last_and_are_not_counted(sample: SampleCaptu
         await driver.press("2", "home", "down")
         table = driver.screen.query_one("#findings", RowTable)
         assert [row.cells[0].plain for row in table.rows] == ["suppressed"]
-        assert "Findings  " in driver.text  # and no number
+        assert "2 Findings 3 " in driver.text  # and no number
         await driver.until(lambda: "in pyproject.toml" in driver.text)
 
 

@@ -7,6 +7,10 @@ root.classList.add("scripted");
 function show() {
   const found = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!found) return;
+  if (found.closest(".hidden")) {
+    filter.value = "";
+    filter.dispatchEvent(new Event("input"));
+  }
   for (let at = found; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
   const more = found.nextElementSibling;
   if (more && more.classList.contains("more")) more.classList.add("open");
