@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Protocol, runtime_checkable
 
-from textual.binding import Binding
+from textual.binding import ActiveBinding, Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.keys import format_key
@@ -22,16 +22,20 @@ MAX_CHARACTERS = 120
 
 
 class Actions(Provider):
-    """The keys that do something here, by what they do; those that move the cursor come last."""
+    """The keys that do something here, by what they do: first the tabs, last what moves the cursor."""
 
     def _actions(self) -> Iterator[tuple[Binding, str]]:
         listed = set()
-        for active in sorted(self.screen.active_bindings.values(), key=lambda active: active.node is self.focused):
+        for active in sorted(self.screen.active_bindings.values(), key=self._rank):
             binding = active.binding
             words = binding.tooltip or binding.description
             if words and active.enabled and binding.action not in listed:
                 listed.add(binding.action)
                 yield binding, words
+
+    def _rank(self, active: ActiveBinding) -> int:
+        is_tab = active.binding.action.startswith("table(")
+        return 0 if is_tab else 2 if active.node is self.focused else 1
 
     async def discover(self) -> Hits:
         for binding, words in self._actions():

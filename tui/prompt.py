@@ -122,7 +122,7 @@ class Prompt(Horizontal):
             self.notify(f"saved {path}; `shardscope open {path}` shows it again", markup=False)
 
 
-COMMANDS = "every action, stage, finding; a number is a line"
+ANYTHING = "every action, stage, finding; a number is a line"
 
 
 class PromptedScreen(Screen[None]):
@@ -136,7 +136,7 @@ class PromptedScreen(Screen[None]):
         Binding("slash", "search", "search", priority=True),
         Binding("n", "step(1)", "next match", show=False),
         Binding("N", "step(-1)", "match before", show=False),
-        Binding("colon", "commands", "command", tooltip=COMMANDS, priority=True),
+        Binding("colon", "commands", "command", tooltip=ANYTHING, priority=True),
     ]
 
     ZOOM = Binding("z", "zoom", "zoom", tooltip="one pane on the whole screen, and back")
