@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from ...parsers.text.modules import binary_format
+from ...parsers.text.modules import binary_format, exported_bytecode
 from .model import CaptureError, UnreadableFileError
 from .protocol import bootstrap
 
@@ -27,7 +27,11 @@ def text_of(name: str, data: bytes, python: str | None) -> bytes:
     interpreter = python or sys.executable
     try:
         done = subprocess.run(
-            bootstrap.command(interpreter, "binaries"), input=data, capture_output=True, timeout=TIMEOUT_S, check=False
+            bootstrap.command(interpreter, "binaries"),
+            input=exported_bytecode(data) or data,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
         )
     except (OSError, subprocess.SubprocessError) as error:
         reason = getattr(error, "strerror", None) or f"no end after {TIMEOUT_S:.0f} s"

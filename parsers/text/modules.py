@@ -136,7 +136,24 @@ def binary_format(data: bytes) -> str | None:
     """In words, what holds a module that jaxlib can print as text."""
     if _BYTECODE.match(data):
         return "MLIR bytecode"
+    if exported_bytecode(data) is not None:
+        return "a function that JAX exported"
     return "an HLO module as a protocol buffer" if _HLO_PROTO.match(data) else None
+
+
+def exported_bytecode(data: bytes) -> bytes | None:
+    """The module in what `jax.export.Exported.serialize` gives: a FlatBuffer, of whose vectors one is bytecode.
+
+    A FlatBuffer begins with the offset of its table, a vector with its length, both in four bytes.
+    """
+    if not 4 <= int.from_bytes(data[:4], "little") < min(len(data), 1 << 16):
+        return None
+    for found in _BYTECODE.finditer(data, 4):
+        begin = found.start()
+        size = int.from_bytes(data[begin - 4 : begin], "little")
+        if len(_BYTECODE.pattern) < size <= len(data) - begin:
+            return data[begin : begin + size]
+    return None
 
 
 def other_format(data: bytes) -> str | None:

@@ -25,6 +25,7 @@ from shardscope.inspector.diff.passes import pass_changes
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load, load_bytes
 from shardscope.inspector.pipeline import inspect
+from shardscope.parsers.errors import ParseError
 
 from tests.conftest import SampleCapture
 
@@ -126,6 +127,24 @@ def test_bytecode(tmp_path: Path, captured: Capture) -> None:
     assert found.stages[0].source.data == module.operation.get_asm(enable_debug_info=True).encode()
     (tmp_path / "g").write_bytes(text)
     assert said(found) == said(load(str(tmp_path / "g")))
+    # A FlatBuffer: where its table begins, something, and a vector with its length before it.
+    vector = mlir.module_to_bytecode(module)
+    exported = (60).to_bytes(4, "little") + bytes(64) + len(vector).to_bytes(4, "little") + vector + b"\1\2\3"
+    (tmp_path / "h").write_bytes(exported)
+    assert said(load(str(tmp_path / "h"))) == said(found)
+    (tmp_path / "h").write_bytes(exported[:-10])
+    with pytest.raises(ParseError, match="neither HLO nor MLIR"):
+        load(str(tmp_path / "h"))
+
+
+def test_a_function_that_was_exported(tmp_path: Path) -> None:
+    pytest.importorskip("flatbuffers")
+    import jax.export
+    import jax.numpy as jnp
+
+    exported = jax.export.export(jax.jit(jnp.tanh))(jax.ShapeDtypeStruct((4,), jnp.float32))
+    (tmp_path / "f").write_bytes(exported.serialize())
+    assert b"stablehlo.tanh" in load(str(tmp_path / "f")).stages[0].source.data
 
 
 def test_protocol_buffers(tmp_path: Path, captured: Capture) -> None:
