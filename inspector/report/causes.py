@@ -106,7 +106,8 @@ class CollectiveCause:
     why it is cut along the collective's axes, `against` why another value of the operation is cut otherwise.
     `confidence` is how the operation was found. `needed` is true of the gradients of weights: each device has that of
     its part of the data. `elements` is how many of the value are on one device, None where that is not known.
-    `is_merged` is true of a dimension that the operation puts behind another one, in one dimension of its result.
+    `is_merged` is true of a dimension that the operation puts behind another one, in one dimension of its result,
+    `is_kept` of one whose blocks are blocks of a dimension of its result.
     """
 
     effect: Effect
@@ -122,6 +123,7 @@ class CollectiveCause:
     confidence: Confidence
     elements: int | None = None
     is_merged: bool = False
+    is_kept: bool = False
 
     @property
     def primitive(self) -> str:

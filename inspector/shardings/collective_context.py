@@ -133,6 +133,7 @@ class CollectiveContext:
             against=tuple(dict.fromkeys(why for each in against for why in self._why(each, all_axes=True))),
             needed=effect == "sum" and is_gradient(self.flow, self.row),
             is_merged=cut is not None and cut.is_operand and self._is_merged(cut.factors),
+            is_kept=cut is not None and self._is_kept(cut),
         )
 
     def _of(
@@ -293,6 +294,14 @@ class CollectiveContext:
     def _is_merged(self, factors: tuple[str, ...]) -> bool:
         results = () if self.rule is None else self.rule.results
         return any(not set(factors).isdisjoint(dim[1:]) for result in results for dim in result)
+
+    def _is_kept(self, cut: ShardedDimension) -> bool:
+        """Whether a result may have the axes of an operand's dimension, in blocks of the major part of it."""
+        sharding = placed_at(self.flow, cut.node)
+        if not cut.is_operand or sharding is None or self.rule is None or self._is_merged(cut.factors):
+            return False
+        size = dict(self.rule.sizes).get(cut.factors[0], 1) if cut.factors else 1
+        return size % sharding.size_along(cut.axes) == 0
 
     def _is_reduced(self, factors: tuple[str, ...]) -> bool:
         return self.rule is not None and not set(factors).isdisjoint(self.rule.reduction)

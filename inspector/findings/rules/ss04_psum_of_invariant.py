@@ -1,4 +1,4 @@
-"""SS04: a reduction of what all devices have already."""
+"""SS04: a reduction, or a gather, of what all devices have already."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ from ...report import Finding, Fix, Report
 from ..fixes.calls import call_at, call_to_leave_out, name_of, operand_text, quotient_of
 from ..fixes.edits import Edits, instead, parenthesized, together, without_call
 from ..fixes.invariance import made_to_vary
-from ..rule import Rule, finding
-from ..support.compiled import SCATTERS, SUMS, saving, sum_compiled_as
+from ..rule import Rule, advice, finding
+from ..support.compiled import (
+    GATHERS,
+    SCATTERS,
+    SUMS,
+    certainty,
+    compiled_as,
+    compiled_to,
+    is_compiled,
+    saving,
+    sum_compiled_as,
+)
 from ..support.device_values import axis_sizes, devices_along, equal_along, is_constant, is_unchecked
 from ..support.jaxpr_flow import Flow, equations_of
 
@@ -29,17 +39,52 @@ def check(report: Report) -> Iterator[Finding]:
     }
     for flow, place, number, axes in found:
         yield _found(report, flow, place, number, axes, place.equation.stack[:1] in others)
+    for flow, place, number, axes in _equal(report, GATHERS):
+        yield from _gathered(report, flow, place, number, axes)
 
 
 def _reductions(report: Report) -> Iterator[tuple[Flow, EquationPlace, int, tuple[str, ...]]]:
+    return _equal(report, (*SUMS, *SCATTERS, *EXTREMES))
+
+
+def _equal(report: Report, primitives: tuple[str, ...]) -> Iterator[tuple[Flow, EquationPlace, int, tuple[str, ...]]]:
     """With the number of the operand, and the axes along which it is the same."""
-    for flow, place in equations_of(report, (*SUMS, *SCATTERS, *EXTREMES)):
+    for flow, place in equations_of(report, primitives):
         sizes = axis_sizes(report, flow, place)
         for number, equal in enumerate(() if flow.is_backward(place) else equal_along(flow, place)):
             # Over an axis of one device a sum is the value, whatever it is.
             axes = tuple(axis for axis in equal if sizes.get(axis) != 1)
             if axes and not is_constant(flow, place, number):
                 yield flow, place, number, axes
+
+
+def _gathered(
+    report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]
+) -> Iterator[Finding]:
+    """A gather of copies; none where the compiler does without it."""
+    equation, along = place.equation, ", ".join(axes)
+    compiled = compiled_as(
+        report, "all-gather", equation.axes or (), equation.outputs[number].type.array, flow.source(place)
+    )
+    if compiled is None and is_compiled(report):
+        return
+    call = call_at(report.program, flow.source(place), functions_of("all-gather"))
+    operand = operand_text(call, equation.inputs[number])
+    is_whole = axes == equation.axes
+    yield finding(
+        RULE,
+        flow.place(place),
+        f"all devices along {along} hold the same value: gathering it gives copies of it",
+        severity="warning",
+        confidence=certainty(compiled),
+        axes=axes,
+        evidence=(
+            ("operand", f"{equation.inputs[number]} does not vary over {along}, by in_specs and the equations"),
+            compiled_to(compiled),
+        ),
+        fixes=advice(f"use {operand} itself, repeated by jnp.broadcast_to or jnp.tile where its copies are meant"),
+        saves=saving(compiled if is_whole else None, combined=False),
+    )
 
 
 def _found(
@@ -107,9 +152,10 @@ RULE = Rule(
     id="SS04",
     slug="psum-of-invariant",
     severity="error",
-    finds="A reduction over an axis along which all devices hold the same value.",
+    finds="A reduction, or a gather, over an axis along which all devices hold the same value.",
     why="The sum of n equal values is n times the value, which is seldom what is meant, and no check complains: a"
-    " shared value may be summed. A mean or maximum of equal values is right, and its traffic wasted.",
+    " shared value may be summed. A mean or maximum of equal values is right, and its traffic wasted, as is that of a"
+    " gather, which gives copies.",
     proof="The operand is followed back to the in_specs and to axis_index: along the axis nothing that differs gets"
     " into it. Sums of constants are left alone: that is how devices are counted.",
     faulty='return lax.psum(error, "batch") + lax.psum(jnp.sum(weights**2), "batch")',

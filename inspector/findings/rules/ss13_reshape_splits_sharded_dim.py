@@ -38,12 +38,13 @@ def _is_at_fault(cause: CollectiveCause) -> bool:
 
     What a reshape gives is moved for those that use it, by whatever name. XLA for TPUs takes a reshape behind other
     operations, by the name of which it goes: there it may be gathered for what comes next, unless it has to be.
+    Blocks that are blocks of the result are moved for what comes next, too.
     """
     made = cause.operation
     is_behind = isinstance(made, NamedOperation) and made.opcode == "reshape" and cause.is_merged
     is_taken = cause.moved is None or cause.moved.is_operand
     is_of_reshape = (is_behind or cause.primitive == "reshape") and is_taken
-    return is_of_reshape and all(why.axis.sub is None for why in cause.against)
+    return is_of_reshape and not cause.is_kept and all(why.axis.sub is None for why in cause.against)
 
 
 def _is_of_pieces(collective: Collective, cause: CollectiveCause) -> bool:

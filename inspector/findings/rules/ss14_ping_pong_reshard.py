@@ -3,24 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from ...report import Finding, Report
+from ...ir.jaxpr import literal_in
+from ...ir.jaxpr_text import EquationPlace
+from ...report import Finding, Fix, Report
+from ..fixes.calls import call_at
 from ..fixes.constraints import inserted_detours
-from ..rule import Rule
+from ..fixes.edits import together, without_call
+from ..rule import Rule, finding
+from ..support.blocks import Reached, is_elementwise, numbers_of, reached
+from ..support.compiled import EXCHANGES, certainty, compiled_as, compiled_to, is_compiled, saving
+from ..support.jaxpr_flow import At, Flow, Use, equations_of
 
 
 def check(report: Report) -> Iterator[Finding]:
-    """Each dimension that an axis leaves for another one, and to which it returns before that makes a difference."""
-    for found in inserted_detours(report, "all-to-all"):
-        detour = found.detour
-        yield found.finding(
+    """Exchanges that were written and taken back, then each dimension that an axis leaves, and to which it returns.
+
+    Where that happens before it makes a difference.
+    """
+    for flow, place in equations_of(report, EXCHANGES):
+        found = reached(flow, At(place.jaxpr, place.equation.outputs[0].name), partial(_takes_back, place))
+        if found is not None and all(_is_local(flow, found, step.use) for step in found.steps):
+            yield from _written(report, flow, place, found)
+    for detour in inserted_detours(report, "all-to-all"):
+        yield detour.finding(
             RULE,
-            f"{found.name(detour.source)}: {detour.axis} moves from dimension {detour.dim} to"
-            f" {detour.elsewhere}, and back for nothing",
+            f"{detour.name(detour.detour.source)}: {detour.detour.axis} moves from dimension {detour.detour.dim} to"
+            f" {detour.detour.elsewhere}, and back for nothing",
             ("in between", "back at"),
             ", and another",
             times=2,
         )
+
+
+def _takes_back(place: EquationPlace, use: Use) -> bool:
+    """Whether a use is the exchange in the other direction."""
+    back, there = use.place.equation, place.equation
+    if back.primitive != there.primitive or back.axes != there.axes:
+        return False
+    dims = [[numbers_of(each, name) for name in ("split_axis", "concat_axis")] for each in (back, there)]
+    same = all(dict(back.params).get(name) == dict(there.params).get(name) for name in ("tiled", "axis_index_groups"))
+    return dims[0] == dims[1][::-1] and () not in dims[0] and same
+
+
+def _is_local(flow: Flow, found: Reached, use: Use | None) -> bool:
+    """Whether an equation works element by element, with nothing beside the value but numbers."""
+    if use is None:
+        return True
+    on_the_way = {step.before for step in found.steps}
+    operands = [At(use.place.jaxpr, name, use.calls) for name in use.place.equation.inputs]
+    others = [each for each in operands if each not in on_the_way and literal_in(each.name) is None]
+    types = [flow.type_of(each) for each in others]
+    return is_elementwise(use.place.equation) and all(type is not None and type.array.shape == () for type in types)
+
+
+def _written(report: Report, flow: Flow, place: EquationPlace, found: Reached) -> Iterator[Finding]:
+    equation, source = place.equation, flow.source(place)
+    axes, type = equation.axes or (), equation.outputs[0].type.array
+    compiled = compiled_as(report, "all-to-all", axes, type, source)
+    if compiled is None and is_compiled(report):
+        return
+    back = list(dict.fromkeys(use.place for use in found.ends))
+    calls = [call_at(report.program, flow.source(each), ("all_to_all",)) for each in (place, *back)]
+    edits = [without_call(report.program, call) for call in calls]
+    along = ", ".join(axes)
+    yield finding(
+        RULE,
+        flow.place(place),
+        f"{type} is exchanged over {along}, and back with only element by element work in between",
+        confidence=certainty(compiled),
+        axes=axes,
+        related=map(flow.place, back),
+        evidence=(compiled_to(compiled, ", and another"),),
+        fixes=(Fix("leave out both", together(*edits) if all(edits) else ()),),
+        saves=saving(compiled, times=1 + len(back)),
+    )
 
 
 RULE = Rule(
@@ -30,7 +88,8 @@ RULE = Rule(
     finds="A value that is cut along another dimension and, with only element by element work in between, as before.",
     why="Two all-to-alls, each of which moves nearly all of the value. XLA does not cancel them.",
     proof="After propagation an axis cuts one dimension of a value, another one of what is made of it element by"
-    " element, and the first one again of all that is made of that. `proved` when the compiled program has the"
+    " element, and the first one again of all that is made of that; or an all_to_all is followed by its inverse, with"
+    " nothing but numbers in between. `proved` when the compiled program has the"
     " all-to-all; silent when the compiler did without it.",
     faulty="""y = lax.with_sharding_constraint(2 * x, P(None, "x"))  # x is P("x", None)
 return lax.with_sharding_constraint(jnp.sin(y), P("x", None))""",

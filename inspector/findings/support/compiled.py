@@ -40,6 +40,8 @@ from .jaxpr_flow import At, Flow
 
 GATHERS = primitives_of("all-gather")
 
+EXCHANGES = primitives_of("all-to-all")
+
 SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
 
 SCATTERS = ("reduce_scatter",)
@@ -144,7 +146,7 @@ def _alike(report: Report, kind: Kind) -> AlikeBySize:
         for one in in_hlo(report, kind):
             if one.axes is None:
                 continue
-            for size in dict.fromkeys(size for type in _types(one) for size in (type.shape, type.elements)):
+            for size in dict.fromkeys(_sizes(one)):
                 alike = found.setdefault((frozenset(one.axes), size), _Alike())
                 for line in _lines(one):
                     alike.by_line.setdefault(line, one)
@@ -152,6 +154,14 @@ def _alike(report: Report, kind: Kind) -> AlikeBySize:
                     alike.anywhere = one
         kept[kind] = report.collectives, found
     return kept[kind][1]
+
+
+def _sizes(one: Collective) -> Iterator[tuple[int, ...] | int | None]:
+    """Its shapes and numbers of elements; CPUs exchange the parts of an array one by one."""
+    for type in _types(one):
+        yield from (type.shape, type.elements)
+    if one.kind == "all-to-all":
+        yield sum(type.elements or 0 for type in _types(one))
 
 
 @derived

@@ -103,6 +103,53 @@ def returned(a):
     return whole, along(jnp.sin(whole), "x")
 
 
+def exchanged(value, split, concat):
+    return lax.all_to_all(value, "x", split, concat, tiled=True)
+
+
+def by_rows(body):
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+
+
+@programs.found_by("SS14")
+@by_rows
+def written_there_and_back(a):
+    return exchanged(jax.nn.relu(exchanged(a + 5, 1, 0)) * 3, 0, 1)
+
+
+@programs.found_by()
+@by_rows
+def written_and_summed_in_between(a):
+    columns = exchanged(a + 6, 1, 0)
+    return exchanged(columns - jnp.mean(columns, 0), 0, 1)
+
+
+@programs.found_by()
+@by_rows
+def written_with_others_in_between(a):
+    columns = exchanged(a + 7, 1, 0)
+    return exchanged(columns * jnp.arange(columns.shape[0])[:, None], 0, 1)
+
+
+@programs.found_by()
+@by_rows
+def written_and_exchanged_elsewhere(a):
+    return exchanged(jnp.sin(exchanged(a + 8, 1, 0)), 0, 0)
+
+
+@programs.found_by()
+@by_rows
+def written_and_used_elsewhere(a):
+    columns = exchanged(a + 9, 1, 0)
+    return exchanged(jnp.sin(columns), 0, 1) + jnp.max(columns)
+
+
+@programs.found_by()
+def rows_with_parts_of_columns(a):
+    """The rows stay blocks of the result: it is the constraint that moves them."""
+    return along((along(a * 11, "x").reshape(4, -1, *a.shape[1:])), None, "x")
+
+
 def program(a):
     # Each on numbers of its own, so that none is left out as another one's double.
     return [each(along(a * (1 + number), "x")) for number, each in enumerate(programs)]

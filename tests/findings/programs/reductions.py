@@ -155,6 +155,18 @@ def over_one_device(w, a):
     return a + lax.psum(w, "one")
 
 
+@programs.found_by("SS04")
+@unchecked
+def gathered_copies(w, a):
+    return a * lax.all_gather(w * 21, "x")[1]
+
+
+@programs.found_by()
+@unchecked
+def gathered_parts(w, a):
+    return a * lax.all_gather(w * (lax.axis_index("x") + 22), "x")[1]
+
+
 def program(w, a):
     return [each(w * (1 + number), a) for number, each in enumerate(programs)]
 
