@@ -95,7 +95,7 @@ def write_report(report: Report, format: str, options: argparse.Namespace, begun
     """Write a report, and return how its capture went; `begun` is what `write_beginning` wrote of it."""
     kind, render = renderer(format, "report", "reports")
     write_rendered(render, report if kind == "report" else (report,), options, begun=begun)
-    return exit_code(report.capture)
+    return _told(report.capture, options)
 
 
 def write_beginning(report: Report, options: argparse.Namespace) -> None:
@@ -109,7 +109,12 @@ def write_comparison(comparison: Comparison, format: str, options: argparse.Name
     """Write reports of several targets side by side, and return how the captures went: as the worst of them did."""
     kind, render = renderer(format, "comparison", "reports")
     write_rendered(render, comparison if kind == "comparison" else comparison.reports, options)
-    return max(exit_code(report.capture) for report in comparison.reports)
+    return max(_told(report.capture, options) for report in comparison.reports)
+
+
+def _told(capture: Capture, options: argparse.Namespace) -> ExitCode:
+    """How a capture went; in words too, where the report that has them is in a file, or nowhere."""
+    return after_screen(capture) if options.quiet or options.output not in (None, "-") else exit_code(capture)
 
 
 def after_screen(capture: Capture) -> ExitCode:

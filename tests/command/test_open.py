@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol.events import Failure
 from shardscope.inspector.render.json import resolved
 
 from tests.conftest import SampleCapture
@@ -249,3 +251,16 @@ def test_a_text_without_its_end_is_no_success(
     for option in (("--strict",), ("--fail-on", "error")):
         assert shardscope("open", "cut", "--format", "text", *option).returncode == 5
         assert shardscope("open", "whole", "--format", "text", *option).returncode in (0, 1)
+
+
+@pytest.mark.parametrize("elsewhere", [("-o", "report"), ("--format", "html", "-o", "report"), ("--quiet",)])
+def test_a_failure_is_told_where_the_report_is_not(
+    shardscope: Shardscope, capture: Capture, tmp_path: Path, elsewhere: tuple[str, ...]
+) -> None:
+    failure = Failure("function", "ValueError: odd", "trace")
+    save(replace(capture, stages=(), complete=False, failure=failure), tmp_path / "failed")
+    done = shardscope("open", "failed", *elsewhere)
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"", b"shardscope: ValueError: odd\n")
+    shown = shardscope("open", "failed")
+    assert (shown.returncode, shown.stderr) == (3, b"")
+    assert b"ValueError: odd" in shown.stdout
