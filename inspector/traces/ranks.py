@@ -203,19 +203,24 @@ def _calls(processes: Mapping[int, Process], programs: Mapping[int, list[Program
         return
     made = {rank: own[at] if at < len(own) else None for rank, own in calls.items()}
     values = {rank: None if each is None else each[0].compiled.fingerprint for rank, each in made.items()}
+    ids = {each.compiled.fingerprint: each.compiled.id for each in next(iter(programs.values()))}
     sides = tuple(
-        _called(side.ranks, made[side.ranks[0]], processes[side.ranks[0]].has_ended) for side in _sides(values)
+        _called(side.ranks, made[side.ranks[0]], ids, processes[side.ranks[0]].has_ended) for side in _sides(values)
     )
     name = next((each[0].compiled.name for each in made.values() if each is not None), "")
     yield Divergence("calls", name, f"call {at + 1} of a program of several processes differs", sides)
 
 
-def _called(ranks: tuple[int, ...], made: tuple[Program, Place | None] | None, has_ended: bool) -> Side:
+def _called(
+    ranks: tuple[int, ...], made: tuple[Program, Place | None] | None, ids: Mapping[str, str], has_ended: bool
+) -> Side:
+    """What some ranks call; ranks may number programs of one name differently, so that it has the id of the first."""
     if made is None:
         return Side(ranks, f"{_verb(ranks, 'make')} no further call" if has_ended else "had made no further call")
     program, place = made
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted((program.collectives or {}).items()))
-    return Side(ranks, f"{_verb(ranks, 'call')} {program.compiled.name}{f' ({kinds})' if kinds else ''}", place)
+    name = ids[program.compiled.fingerprint]
+    return Side(ranks, f"{_verb(ranks, 'call')} {name}{f' ({kinds})' if kinds else ''}", place)
 
 
 def _sides(values: Mapping[int, Hashable]) -> tuple[Side, ...]:

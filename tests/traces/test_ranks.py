@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 from shardscope.inspector.capture.model import CaptureError
-from shardscope.inspector.capture.protocol.trace import TraceOptions
+from shardscope.inspector.capture.protocol.trace import Called, CompiledProgram, ProcessStarted, TraceOptions
 from shardscope.inspector.capture.several import devices_of_each, run_processes
 from shardscope.inspector.render.json.ranks import ranks_json_schema, ranks_to_json
 from shardscope.inspector.traces.rank_watch import RankWatch
 from shardscope.inspector.traces.ranks import compare_ranks, first_other_call, ranks_text
 from shardscope.inspector.traces.read import read_trace
-from shardscope.inspector.traces.trace import Trace
+from shardscope.inspector.traces.trace import Process, Program, Trace
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -118,3 +118,17 @@ def test_words_and_numbers() -> None:
     assert devices_of_each(4, None, "tpu:v5p:2x2x2") == 2
     with pytest.raises(CaptureError, match="8 devices cannot be divided among 3 processes"):
         devices_of_each(3, 8, "cpu")
+
+
+def test_programs_of_one_name_are_told_apart_where_their_order_differs() -> None:
+    """Each rank numbers them in its own order."""
+    processes, programs = [], []
+    for rank, order in enumerate(("ab", "ba")):
+        called = (Called(0), Called(1))
+        processes.append(Process(ProcessStarted(rank, (), "3", 0.0, rank), called=called, has_ended=True))
+        for number, fingerprint in enumerate(order):
+            id = "f" if number == 0 else "f.2"
+            compiled = CompiledProgram(number, id, "f", processes=2, fingerprint=fingerprint)
+            programs.append(Program(rank, compiled, 1, {}, 0, None))
+    [found] = compare_ranks(Trace((), tuple(processes), tuple(programs))).divergences
+    assert [(side.ranks, side.text) for side in found.sides] == [((0,), "calls f"), ((1,), "calls f.2")]
