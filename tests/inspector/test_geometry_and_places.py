@@ -5,26 +5,33 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+import os
 import textwrap
+from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardscope.inspector.capture.model import Stage
 from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.catalog.spellings import KIND_OF, primitives_of
 from shardscope.inspector.diff.matching import match
 from shardscope.inspector.diff.outline import CollectiveSignature, Operand, Place, Transfer
 from shardscope.inspector.findings.fixes.edits import extent
+from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.ir.meshes import partitions_of
 from shardscope.inspector.ir.stage import ParsedStage
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.html.mesh import _places
+from shardscope.inspector.report import Finding
 from shardscope.inspector.selection.selection import StagePlace, counterparts, linked
 from shardscope.parsers import parse
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
-from shardscope.parsers.source import Source
+from shardscope.parsers.source import Frame, Source
 
 SIDE, GAP = 20, 4
 
@@ -122,6 +129,89 @@ def test_the_same_operand_in_another_collective_elsewhere() -> None:
         other = transfer("reduce-scatter", 16, "part = f(x)", *(Operand("f32", size, size // 4) for size in sizes))
         _, changed = match(((one, 1),), ((other, 1),))
         assert [(each.befores, each.afters) for each in changed] == [(((one, 1),), ((other, 1),))]
+
+
+EQUAL = """
+    import jax, jax.numpy as jnp
+    from jax.sharding import PartitionSpec as P
+    mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    @jax.jit
+    @jax.shard_map(mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
+    def fn(x):
+        a = jax.lax.psum(x + 1, "x")
+        b = jax.lax.pmax(x + 2, "x")
+        c = jax.lax.pmean(x + 3, "x")
+        return a, b, c, jax.lax.psum(x + 4, "x") / 4
+    inputs = (jnp.arange(8.0),)
+"""
+
+
+@pytest.fixture(scope="module")
+def reductions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finding, ...]:
+    """What is found about reductions of equal values, by their lines."""
+    script = tmp_path_factory.mktemp("equal") / "script.py"
+    script.write_text(textwrap.dedent(EQUAL))
+    report = inspect(last_capture(Request(f"{script}:fn", live=False)))
+    return tuple(sorted((each for each in report.findings if each.rule == "SS04"), key=line_of))
+
+
+def line_of(found: Finding) -> int:
+    frame = found.place.source.frame
+    assert frame is not None
+    return frame.line
+
+
+def test_what_a_reduction_of_equal_values_gives(reductions: tuple[Finding, ...]) -> None:
+    """Four devices that hold 1: what the message says is what arithmetic gives."""
+    words = {4.0: "its sum is 4 times the value", 1.0: "reducing it changes nothing"}
+    results = sum([1.0] * 4), max([1.0] * 4), sum([1.0] * 4) / 4
+    assert len(reductions) == 4
+    for found, result in zip(reductions, results, strict=False):
+        assert found.message.endswith(words[result]), found.message
+    assert reductions[3].message.endswith("its sum divided by 4 is the value itself")
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern", "matches"),
+    [
+        ("/work/tree/models/a.py", "models/*.py", True),
+        ("/work/tree/models/a.py", "a.py", True),
+        ("/work/tree/models/a.py", "/work/*", False),
+        ("/work/other/a.py", "../other/a.py", True),
+        ("models/./a.py", "models/a.py", True),
+        ("models/a.py", "../*", False),
+        ("/work/tree/b/a.py", "a/*", False),
+    ],
+)
+def test_files_of_a_policy(file: str, pattern: str, matches: bool, reductions: tuple[Finding, ...]) -> None:
+    """Patterns are about paths from the folder of the settings, and about names of files alone."""
+    found = reductions[0]
+    source = replace(found.place.source, stack=(Frame(file, "f", 3),))
+    found = replace(found, place=replace(found.place, source=source))
+    rules = frozenset((found.rule,))
+    policy = Policy(elsewhere=(("nothing", rules), (pattern, frozenset())), root="/work/tree")
+    assert policy.pattern_against(found, "script.py") is None
+    policy = replace(policy, elsewhere=(("nothing", rules), (pattern, rules)))
+    assert policy.pattern_against(found, "script.py") == (pattern if matches else None)
+    relative = os.path.relpath(file, "/work/tree") if os.path.isabs(file) else os.path.normpath(file)
+    assert matches == (fnmatch(relative, pattern) or fnmatch(Path(file).name, pattern))
+    assert replace(policy, root="").pattern_against(found, "script.py") == (
+        pattern if fnmatch(os.path.normpath(file), pattern) or fnmatch(Path(file).name, pattern) else None
+    )
+
+
+def test_what_primitives_are_lowered_to() -> None:
+    """Each of them is of one kind: those that JAX's manual names so, among others."""
+    documented = {
+        "psum": "all-reduce", "pmax": "all-reduce", "pmin": "all-reduce", "all_gather": "all-gather",
+        "reduce_scatter": "reduce-scatter", "all_to_all": "all-to-all", "ppermute": "collective-permute",
+    }  # fmt: skip
+    kinds: Any = tuple(KIND_OF)  # a type that is made of them
+    of = {kind: primitives_of(kind) for kind in kinds}
+    for primitive, kind in documented.items():
+        assert [one for one, names in of.items() if primitive in names] == [kind]
+    assert sorted(primitives_of(*kinds)) == sorted(name for names in of.values() for name in names)
+    assert primitives_of() == ()
 
 
 SCRIPT = """
