@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ...parsers.hlo import HloModule, Instruction
+from ..collectives.origin import last_components
 from ..execution_counts.hlo_trip_count import trip_count
 from ..report import Collective
 from ..report.timeline import Activity
@@ -119,7 +120,8 @@ class Schedule:
             if rounds is None:
                 unknown.append(f"how often {instruction.name} loops")
             if not is_estimated(instruction):
-                unknown.append(f"the time of {instruction.name}")
+                # The name of a kernel's instruction is XLA's, which takes it from what it finds around the kernel's.
+                unknown.append(f"the time of {last_components(instruction.op_name or instruction.name)[0]}")
             work += own + inner.work
         end = max(clock, links.latest, copied)
         if end > clock:
