@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.hlo.uses import Uses
+from ...parsers.source import Frame
 from ..report import Pass, SourcePosition
 from .origin import direction_of
 
@@ -32,7 +34,8 @@ def users_with_positions(
     """The positions of the users of some instructions, by one scan of each computation."""
     found: dict[Instruction, UserPositions] = {}
     for computation, members in by_computation(module, instructions):
-        found |= {m: _positions(users, differentiated) for m, users in _users(computation, members).items()}
+        for member, users in _users(computation, members).items():
+            found[member] = _positions(users, differentiated, is_combined=_is_combined(member))
     return found
 
 
@@ -59,18 +62,31 @@ def _users(computation: Computation, members: list[Instruction]) -> dict[Instruc
         farther: dict[Instruction, frozenset[str]] = {}
         for member, names in reached.items():
             near = [user for name in sorted(names) for user in users[name]]
-            placed = [user for user in near if user.frames]
-            if placed:
-                found[member] = placed
-            elif near:
-                farther[member] = frozenset(user.name for user in near)
+            if placed := [user for user in near if user.frames]:
+                found.setdefault(member, []).extend(placed)
+            if onward := [user for user in near if not user.frames and (_is_combined(member) or not placed)]:
+                farther[member] = frozenset(user.name for user in onward)
         reached = farther
         if not reached:
             break
     return found
 
 
-def _positions(users: list[Instruction], differentiated: bool) -> UserPositions:
+def _is_combined(member: Instruction) -> bool:
+    """Whether XLA made it of several collectives, each of which is for something else."""
+    return len(member.operands) > 1
+
+
+def _positions(users: list[Instruction], differentiated: bool, *, is_combined: bool) -> UserPositions:
+    """The first one's position; of what is for several, where all of these are called from."""
     directions = {direction_of(user.op_name, differentiated=differentiated) for user in users}
-    first = min(users, key=lambda user: user.span)
-    return UserPositions(SourcePosition(first.frames, "shape"), directions.pop() if len(directions) == 1 else "unknown")
+    frames = _around(users) if is_combined else min(users, key=lambda user: user.span).frames
+    source = SourcePosition(frames, "shape") if frames else SourcePosition()
+    return UserPositions(source, directions.pop() if len(directions) == 1 else "unknown")
+
+
+def _around(users: list[Instruction]) -> tuple[Frame, ...]:
+    """The frames, innermost first, that all of the stacks end with."""
+    levels = zip(*(reversed(user.frames) for user in users), strict=False)
+    common = [frames[0] for frames in takewhile(lambda frames: len(set(frames)) == 1, levels)]
+    return tuple(reversed(common))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from shardscope.inspector.collectives.combiner import parts_of
 from shardscope.inspector.collectives.context import AnalysisContext
 from shardscope.inspector.collectives.hlo import hlo_collectives
+from shardscope.inspector.load import load
+from shardscope.inspector.pipeline import inspect
 from shardscope.parsers.hlo import HloModule, parse_module
 from shardscope.parsers.source import Source
 
@@ -84,3 +89,31 @@ def test_the_whole_comes_from_where_the_parts_do() -> None:
     assert (found.kind, list(map(str, found.result_types)), len(found.parts)) == ("all-reduce", ["f32[167]"], 3)
     assert (found.origin, found.direction) == ("user", "unknown")  # one is of the backward pass, one is not
     assert (found.source.line, found.source.confidence) == (11, "name")
+
+
+NAMELESS = """HloModule m, num_partitions=2
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %sum = f32[] add(%x, %y)
+}
+ENTRY %main (a: f32[8], b: f32[8]) -> (f32[8], f32[8]) {
+  %a = f32[8] parameter(0)
+  %b = f32[8] parameter(1)
+  %all-reduce = (f32[8], f32[8]) all-reduce(%a, %b), channel_id=1, replica_groups={{0,1}}, to_apply=%add
+  %first = f32[8] get-tuple-element(%all-reduce), index=0
+  %second = f32[8] get-tuple-element(%all-reduce), index=1
+  %sin = f32[8] sine(%first), metadata={op_name="jit(f)/sin" source_file="/model.py" source_line=5}
+  %copy = f32[8] copy(%second)
+  %cos = f32[8] cosine(%copy), metadata={op_name="jit(f)/cos" source_file="/model.py" source_line=LINE}
+  ROOT %both = (f32[8], f32[8]) tuple(%sin, %cos)
+}
+"""
+
+
+@pytest.mark.parametrize(("line", "known"), [(5, 5), (9, None)])
+def test_what_is_for_several_lines_is_of_none_of_them(tmp_path: Path, line: int, known: int | None) -> None:
+    path = tmp_path / "module.hlo"
+    path.write_text(NAMELESS.replace("LINE", str(line)))
+    [collective] = inspect(load(str(path))).collectives
+    assert collective.source.line == known
