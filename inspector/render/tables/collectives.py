@@ -113,7 +113,7 @@ def _heading(report: Report, stage: str | None, groups: Collection[CollectiveRow
     total = sum(group.total_wire or 0 for group in groups)
     is_known = report.could_be_read(stage) and all(group.total_wire is not None for group in groups)
     sent = bounded_text(total, (each.kind for group in groups for each in group.collectives), is_complete=is_known)
-    return f"{STAGES[stage].title}: {count:,}, sent per device per step: {sent}{others}"
+    return f"{STAGES[stage].title}: {count:,}, {sent} sent per device per step{others}"
 
 
 def _empty(report: Report, stage: str | None) -> str:
