@@ -27,6 +27,25 @@ def plain(x):
     return x + 1
 
 
+class Mute:
+    """A static value without a text."""
+
+    def __repr__(self):
+        raise RuntimeError
+
+
+@jax.tree_util.register_pytree_node_class
+class Node:
+    """A node that holds one."""
+
+    def tree_flatten(self):
+        return (x,), Mute()
+
+    @classmethod
+    def tree_unflatten(cls, mute, leaves):
+        return cls()
+
+
 class Model:
     def __call__(self, x):
         return x @ x.T
@@ -67,6 +86,8 @@ for device in (0, 1):
     placed(jax.device_put(x, jax.devices()[device]))
 structured((x, x))
 structured([x, x])
+jax.jit(lambda node, mute: 1, static_argnums=1).trace(Node(), Mute()).lower().compile()
+jax.jit(lambda node, mute: 2, static_argnums=1)(Node(), Mute())
 jax.jit(jnp.sum)(x)
 jax.jit(jax.nn.relu)(x)
 jnp.linalg.norm(jax.nn.softmax(x))
@@ -77,6 +98,10 @@ summed = jax.jit(lambda x: x.sum(), in_shardings=NamedSharding(mesh, P("d")))
 loaded = deserialize_and_load(*serialize(summed.lower(x).compile()))
 for _ in range(3):
     loaded(jax.device_put(x, NamedSharding(mesh, P("d"))))
+jax.shard_map(lambda x: jax.lax.psum(x, "d"), mesh=mesh, in_specs=P("d"), out_specs=P())(
+    jax.device_put(x, NamedSharding(mesh, P("d")))
+)
+jax.grad(jax.jit(lambda x: (x**2).sum()))(x)
 cleared(x)
 jax.clear_caches()
 cleared(x)

@@ -48,7 +48,9 @@ def test_functions_without_a_name(reasons: dict[str, tuple[str, ...]]) -> None:
 
 
 def test_an_object_is_defined_where_its_class_says(recorded: Recorded) -> None:
-    [program] = [each for each in recorded.trace.programs if "unnamed" in each.compiled.name]
+    [program] = [
+        each for each in recorded.trace.programs if "unnamed" in each.compiled.name and not each.compiled.internal
+    ]
     source, lines = program.compiled.source, (HERE / "retraced.py").read_text().splitlines()
     assert source is not None
     assert lines[source.line - 1].strip() == "def __call__(self, x):"
@@ -91,6 +93,13 @@ def test_a_function_is_found_in_what_is_around_it() -> None:
     assert line(Callable) == Callable.__init__.__code__.co_firstlineno
     around.__wrapped__ = around  # type: ignore[attr-defined]
     assert place_of(around) is None
+
+
+def test_what_a_transformation_makes_of_a_function_is_marked(recorded: Recorded) -> None:
+    """What shard_map does outside of jit is none: JAX compiles each operation in it."""
+    lines = (HERE / "retraced.py").read_text().splitlines()
+    marked = {each.compiled.call for each in recorded.trace.programs if each.compiled.transformed}
+    assert {lines[call.line - 1].partition("(")[0] for call in marked if call is not None} == {"jax.grad"}
 
 
 def test_a_program_that_was_compiled_earlier_is_recorded_when_it_is_called(recorded: Recorded) -> None:

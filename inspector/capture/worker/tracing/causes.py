@@ -32,8 +32,11 @@ JIT_OPTIONS = ("keep_unused", "inline", "backend", "compiler_options_kvs")
 
 
 def short(value: Any) -> str:
-    """The text of a value, or its beginning."""
-    text = repr(value)
+    """The text of a value, or its beginning; its type where the user's own `repr` fails."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = object.__repr__(value)
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 
 
@@ -72,11 +75,14 @@ def _is_simple(value: Any) -> bool:
 
 
 def structure_of(caller: Mapping[str, Any]) -> str:
-    """The structure of the arguments of a call; empty where the call is not known."""
+    """The structure of the arguments of a call; empty where it is not known."""
     if "args" not in caller:
         return ""
     dynamic = dynamic_arguments(caller["args"], caller.get("kwargs", {}), caller.get("jit_info"))
-    text = str(jax.tree.structure(dynamic)).removeprefix("PyTreeDef(").removesuffix(")")
+    try:
+        text = str(jax.tree.structure(dynamic)).removeprefix("PyTreeDef(").removesuffix(")")
+    except Exception:  # what the user's own nodes hold has no text
+        return ""
     return text if len(text) <= MAX_STRUCTURE else hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -131,7 +131,7 @@ def describe(
         arguments_of(lowering),
         static_arguments_of(lowering.caller),
         tuple(sorted(lowering.caller.get("kwargs", {}))),
-        lowering.caller.get("") == "call_impl_cache_miss",
+        not internal and lowering.caller.get("") == "call_impl_cache_miss",
         context_axes(arguments),
         len(ids) if ids else _device_count(executable),
         round(lowering.seconds, 6),
