@@ -196,6 +196,7 @@ def bare(state, x):
     return State(state.weights["w"] @ x, state.count)
 
 bare(State({"w": jnp.ones((2, 2))}, 1), jnp.ones((2, 2)))
+jnp.dot(jnp.ones((3, 3)), jnp.ones((3, 3)))
 """
 
 
@@ -204,13 +205,18 @@ def test_a_mapped_function_has_its_own_name(tmp_path: Path) -> None:
     """JAX jits one of its own around it."""
     script = tmp_path / "mapped.py"
     script.write_text(MAPPED)
-    recorded = Recorded(tmp_path, str(script), options=TraceOptions())
+    recorded = Recorded(tmp_path, str(script), options=TraceOptions(match="dot*"))
     compiled = recorded.programs["train_step"].compiled
     assert compiled.source is not None
     assert (compiled.source.file, compiled.source.line) == (str(script), 5)
     assert [argument.path for argument in compiled.arguments] == ["params['b']", "params['w']", "x"]
     arguments = recorded.programs["bare"].compiled.arguments
     assert [argument.path for argument in arguments] == ["state.weights['w']", "state.count", "x"]
+    # What JAX's own function does for a line of the script is shown as the script's.
+    [path] = [program.path for name, program in recorded.programs.items() if name.startswith("dot") and program.path]
+    subject = file.load(path).subject
+    assert subject is not None
+    assert subject.script == str(script)
 
 
 def test_what_was_recorded_outlives_the_process(tmp_path: Path) -> None:

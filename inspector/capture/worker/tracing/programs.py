@@ -251,6 +251,8 @@ def _subject(
     lowering: Lowering, program: TracedProgram, options: TraceOptions, channel: Channel, topology: Any = None
 ) -> KnownSubject:
     source = source_of(lowering)
+    if source is not None and failures.is_part_of_jax(source.file) and not lowering.is_jitted_by_user:
+        source = call_on_stack() or source  # an operation outside of jit: it is JAX's, and the call is the script's
     module = _module(source.file if source else "")
     file = getattr(module, "__file__", None)
     if file is not None and file.endswith(".py") and (text := _script(file)):
