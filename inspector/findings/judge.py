@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..ir.program import Program
-from ..report import SEVERITIES, Finding, Report, Suppressed, Suppression
+from ..report import Finding, Report, Suppressed, Suppression
 from .fixes.calls import other_calls
 from .policy import Policy
 from .rule import Rule
@@ -60,8 +60,8 @@ def _saying_what_else(program: Program, found: Finding) -> Finding:
     return replace(found, fixes=tuple(fixes))
 
 
-def _rank(found: Finding) -> tuple[int, float, int]:
-    return SEVERITIES.index(found.severity), -(found.saved_seconds or 0.0), -(found.saved_bytes or 0)
+def _rank(found: Finding) -> tuple[tuple[int, bool], float, int]:
+    return found.rank, -(found.saved_seconds or 0.0), -(found.saved_bytes or 0)
 
 
 def _idle(unused: Iterable[Suppression], policy: Policy, lines: set[tuple[str, int]]) -> Iterator[Suppression]:

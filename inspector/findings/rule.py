@@ -87,6 +87,13 @@ def advice(title: str) -> tuple[Fix, ...]:
     return (Fix(title),)
 
 
+def keep_whole(axes: Iterable[AxisRef]) -> str:
+    """What to do about parts of axes, which no code can name; empty where there are none."""
+    names = ", ".join(dict.fromkeys(repr(axis.name) for axis in axes if axis.sub is not None))
+    whole = f"keep {names} whole where a reshape splits what it shards"
+    return f"{whole}: no PartitionSpec can name a part of an axis" if names else ""
+
+
 def alternatives(title: str, changes: Iterable[tuple[Edit, ...]]) -> tuple[Fix, ...]:
     """A fix for each different change that can be written; advice where none can."""
     written = list(dict.fromkeys(filter(None, changes)))[:MAX_ALTERNATIVES]

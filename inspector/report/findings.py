@@ -108,6 +108,11 @@ class Finding:
     saved_seconds: float | None = None
 
     @property
+    def rank(self) -> tuple[int, bool]:
+        """What sorts worse ones first, and those over parts of axes last, which follow from a reshape."""
+        return SEVERITIES.index(self.severity), any(axis.sub is not None for axis in self.axes)
+
+    @property
     def proposal(self) -> Fix | None:
         """The fix to show as edits: the verified one, else the first that was tried, else the only one with edits."""
         editable = [fix for fix in self.fixes if fix.edits]

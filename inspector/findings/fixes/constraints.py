@@ -18,7 +18,7 @@ from ...shardings.explained import Wording, wording_of
 from ...shardings.recorded import ASKING
 from ...shardings.spelled import as_spec, from_gspmd
 from ...shardings.table import propagated
-from ..rule import Rule, finding
+from ..rule import Rule, finding, keep_whole
 from ..support.compiled import certainty, compiled_to, inserted_for, is_compiled, saving
 from ..support.detours import Detour, detours, kept_cut
 from .calls import call_at, call_to_leave_out, imports, name_of
@@ -56,7 +56,7 @@ class InsertedDetour:
             self._place(self.blamed),
             message,
             confidence=certainty(self.compiled),
-            axes=(detour.axis.name,),
+            axes=(detour.axis,),
             related=map(self._place, rows),
             evidence=(
                 (labels[0], ", ".join(str(wording_of(self.flow).name(node)) for node, _ in detour.nodes[:6])),
@@ -116,11 +116,12 @@ def _fix(report: Report, flow: Dataflow, alike: list[Detour], blamed: int) -> Fi
     call = call_to_leave_out(report.program, source, CONSTRAINTS)
     here = _at_line(report, wording_of(flow), blamed) if call is None else ast.unparse(call[1])
     if flow.rows[blamed].name in ASKING:
-        return Fix(f"leave out {here}, or let it ask for {spec}", without_call(report.program, call))
+        other = "" if keep_whole(each.axis for each in alike) else f", or let it ask for {spec}"
+        return Fix(f"leave out {here}{other}", without_call(report.program, call))
     what = (
         f"what the loop{here.removeprefix('while')} carries" if name.primitive == "while" else f"the result of {here}"
     )
-    return Fix(f"constrain {what} to {spec}")
+    return Fix(keep_whole(each.axis for each in alike) or f"constrain {what} to {spec}")
 
 
 def _at_line(report: Report, wording: Wording, row: int) -> str:

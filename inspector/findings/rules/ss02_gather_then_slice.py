@@ -112,7 +112,7 @@ def _inserted(report: Report, detours: list[InsertedDetour], in_blocks: Mapping[
         for each in map(places.__getitem__, axes)
         for over in (join_axes(tuple(axes[each.blamed])),)
     ]
-    over = dict.fromkeys(AxisRef(axis.name) for every in axes.values() for axis in every)
+    over = dict.fromkeys(axis for every in axes.values() for axis in every)
     saves = _saving(report, {each.compiled for each in detours}, in_blocks)
     first = replace(first, axes=tuple(over), saved_bytes=saves.bytes, saved_seconds=saves.seconds)
     if not others:

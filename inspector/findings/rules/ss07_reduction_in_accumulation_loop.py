@@ -8,7 +8,7 @@ from ...collectives.spelled import over_text
 from ...ir.types import types_text
 from ...report import Collective, Finding, Report
 from ...units import format_bytes, plural
-from ..rule import Rule, Saving, advice, finding
+from ..rule import Rule, Saving, advice, finding, keep_whole
 from ..support.compiled import compiled_collectives, is_compiled, on_another_target, place_in_hlo, saving
 from ..support.hlo_loops import loops_of
 
@@ -47,7 +47,11 @@ def _found(report: Report, group: list[Collective]) -> Finding:
 
 
 def _fix(collective: Collective) -> str:
-    axis = repr(str(collective.axes[0])) if collective.axes else "axis"
+    axes = collective.axes or ()
+    if of_parts := keep_whole(axes):
+        return of_parts
+    names = tuple(axis.name for axis in axes)
+    axis = (repr(names[0]) if len(names) == 1 else repr(names)) if names else "axis"
     after = f"lax.psum(total, {axis}) once after the loop"
     if collective.origin == "autodiff":
         return f"let each device call the parameters its own, lax.pcast(params, {axis}, to='varying'), and {after}"

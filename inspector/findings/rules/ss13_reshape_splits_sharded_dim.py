@@ -76,9 +76,8 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
             ("compiled to", ", ".join(kinds)),
         ),
         fixes=advice(
-            f"in {here}, keep the dimension that {along} cuts whole, or let it be the first of those that are put"
-            " together, and of a size that its devices divide where it is taken apart; else transpose before it is"
-            " sharded"
+            f"in {here}, put the part that is sharded over {along} first, with a size that {along} divides, and swap"
+            " dimensions before or after it for the order that is needed"
         ),
         saves=saving(*(each for each, _ in group), times=None, combined=False),
     )
@@ -96,5 +95,5 @@ RULE = Rule(
     faulty='heads = x.reshape(tokens, 2, 16)  # the last dimension of x, 32, is cut along "x" of 4',
     repaired="heads = x.reshape(tokens, 4, 8)",
     check=check,
-    by_hand="what else depends on the order of the dimensions, takes a person to see",
+    by_hand="what else depends on the order of the dimensions takes a person to see",
 )

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...findings.fixes.apply import diff_of
-from ...report import SEVERITIES, Finding, Report, Suppressed
-from ...units import format_bytes
+from ...report import Finding, Report, Suppressed
+from ...units import format_bytes, format_seconds
 from ..finding_facts import counted, evidence, fix_facts, suppressed_by, where
 from ..table import Cell, Column, Detail, Piece, Role, Row, Table, axes_cell, plain_text, size_cell, titled
 
@@ -49,20 +49,19 @@ _NUMBER = re.compile(r"\d+")
 
 def matters(report: Report) -> Table:
     """Errors and warnings with their first fix, those that cost most first; what is alike in all layers as one row."""
-    order = {severity: number for number, severity in enumerate(SEVERITIES)}
     listed = [each for each in report.findings if each.severity != "info"]
-    listed.sort(key=lambda each: (order[each.severity], -(each.saved_bytes or 0)))
-    alike: dict[tuple[str, ...], list[Finding]] = {}
+    by_words: dict[tuple[str, ...], list[Finding]] = {}
     for each in listed:
-        alike.setdefault((each.rule, where(each), _NUMBER.sub("#", each.message)), []).append(each)
+        by_words.setdefault((each.rule, where(each), _NUMBER.sub("#", each.message)), []).append(each)
+    alike = sorted(by_words.values(), key=lambda found: (found[0].rank, *_cost(found)))
     first_with: dict[tuple[str, str], Finding] = {}
-    for first, *_ in alike.values():
+    for first, *_ in alike:
         first_with.setdefault((first.rule, _fix(first)), first)
     return Table(
         id="matters",
         title="What matters",
         columns=titled("", "", "", ""),
-        rows=tuple(map(_short, alike.values())),
+        rows=tuple(map(_short, alike)),
         most=8,
         unit="finding",
         heading="What matters" if listed else "",
@@ -71,14 +70,26 @@ def matters(report: Report) -> Table:
     )
 
 
+def _cost(found: Sequence[Finding]) -> tuple[float, int]:
+    """What sorts those first that cost most: in time, where that is known, then in bytes."""
+    return -sum(each.saved_seconds or 0.0 for each in found), -sum(each.saved_bytes or 0 for each in found)
+
+
 def _short(found: Sequence[Finding]) -> Row:
     first = found[0]
     times = f"{len(found)} × " if len(found) > 1 else ""
-    saved = [each.saved_bytes for each in found]
-    size = sum(each for each in saved if each is not None)
-    saves = f"saves {format_bytes(size)} per device per step" if size and None not in saved else ""
     rule = f"{times}{first.rule} {first.slug}"
-    return Row((Piece(first.severity, ROLES[first.severity]), rule, Piece(where(first), "strong"), saves), tuple(found))
+    cells = (Piece(first.severity, ROLES[first.severity]), rule, Piece(where(first), "strong"), _saves(found))
+    return Row(cells, tuple(found))
+
+
+def _saves(found: Sequence[Finding]) -> str:
+    sizes, seconds = [each.saved_bytes for each in found], [each.saved_seconds for each in found]
+    size, time = sum(each or 0 for each in sizes), sum(each or 0.0 for each in seconds)
+    if not size or None in sizes:
+        return ""
+    estimate = f", est. {format_seconds(time)}" if time > 0 and None not in seconds else ""
+    return f"saves {format_bytes(size)} per device per step{estimate}"
 
 
 def _fix(found: Finding) -> str:
