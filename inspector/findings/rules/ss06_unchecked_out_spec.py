@@ -89,13 +89,21 @@ def _found(flow: Flow, differs: Divergence) -> Finding:
     return finding(
         RULE,
         FindingPlace(f"{differs.value} = {differs.primitive}", differs.source, "jaxpr", place.span),
-        f"{differs.value} differs along {differs.axis}, but its out_spec leaves {differs.axis} out",
+        f"{_result(flow, mapped, differs)} differs along {differs.axis}, but its out_spec leaves {differs.axis} out",
         confidence="proved",
         axes=(differs.axis,),
         related=() if mapped is None else (flow.place(mapped),),
         evidence=(("live", f"bits differ between devices {between}"),),
         fixes=_advice(differs.axis),
     )
+
+
+def _result(flow: Flow, mapped: EquationPlace | None, differs: Divergence) -> str:
+    """What leaves, by its number among several; by its name where it is not known to leave."""
+    outputs = () if mapped is None else flow.jaxprs[dict(mapped.equation.bodies).get("jaxpr", 0)].outputs
+    if differs.value not in outputs:
+        return differs.value
+    return "the result" if len(outputs) == 1 else f"result {outputs.index(differs.value)} of the shard_map"
 
 
 RULE = Rule(
