@@ -95,3 +95,15 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     console.print(table_section(collectives_by_cause(comparison)))
     console.print()
     console.print(table_section(targets(comparison)))
+    if lines := list(_unlike_others(comparison)):
+        console.print()
+        console.print(section("Findings on other targets", lines))
+
+
+def _unlike_others(comparison: Comparison) -> Iterator[RenderableType]:
+    for target, report in zip(comparison.targets, comparison.reports, strict=True):
+        for found in report.findings:
+            others = [f"{key}: {said}" for key, said in found.evidence if key.removeprefix("on ") in comparison.targets]
+            if others:
+                yield data(f"{target}  {found.rule}  {found.message}")
+                yield data(f"  {'; '.join(others)}")
