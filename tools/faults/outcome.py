@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import time
@@ -51,7 +52,9 @@ def wrong(status: int, output: str, errors: str, left: Iterable[str], killed: bo
     if (
         not killed
         and status
-        and not (errors.strip() or '"failure"' in output or "\nStopped while " in output)
+        and not (
+            errors.strip() or '"failure"' in output or re.search("^(Stopped while|Ended by) ", output, re.MULTILINE)
+        )
         and status not in (1, 3)
         and status < 128
     ):
