@@ -122,6 +122,10 @@ class Route:
         return max(1, self.size // self.far)
 
 
+MAX_EXTENT = 1 << 12
+"""Chips along one axis of a torus; what a file says beyond that is no machine that there is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """The devices that a program runs on, by the numbers of its partitions."""
@@ -209,4 +213,6 @@ def machine_of(program: Program) -> Machine | None:
         return None
     axes = range(min(len(device.coords) for device in subject.devices))
     shape = tuple(max(device.coords[axis] for device in subject.devices) + 1 for axis in axes)
+    if max(shape, default=0) > MAX_EXTENT or min(map(min, (d.coords for d in devices if d.coords)), default=0) < 0:
+        return None
     return Machine(chip, devices, shape)
