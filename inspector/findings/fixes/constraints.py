@@ -19,8 +19,9 @@ from ...shardings.recorded import ASKING
 from ...shardings.spelled import as_spec, from_gspmd
 from ...shardings.table import propagated
 from ..rule import Rule, finding, keep_whole
-from ..support.compiled import certainty, compiled_to, inserted_for, is_compiled, saving
+from ..support.compiled import certainty, compiled_to, is_compiled, saving
 from ..support.detours import Detour, detours, kept_cut
+from ..support.inserted import inserted_for
 from .calls import call_at, call_to_leave_out, imports, name_of
 from .edits import Edits, without_call, wrapped
 

@@ -16,7 +16,6 @@ from ..rule import Rule, Saving, advice, finding, in_all
 from ..support.compiled import (
     SUMS,
     certainty,
-    compiled_as,
     compiled_to,
     is_combined,
     is_compiled,
@@ -24,6 +23,7 @@ from ..support.compiled import (
     platform_of,
     saved_seconds,
 )
+from ..support.compiled_from import compiled_as
 from ..support.device_values import axis_sizes
 from ..support.jaxpr_flow import Flow, equations_of
 from ..support.own_block import OwnBlock, own_block, without_slices

@@ -17,16 +17,8 @@ from ..fixes.constraints import CONSTRAINTS, InsertedDetour, inserted_detours
 from ..fixes.edits import axes_text, rewritten, together, without_call
 from ..rule import Rule, Saving, advice, finding, in_all
 from ..support.blocks import numbers_of
-from ..support.compiled import (
-    GATHERS,
-    certainty,
-    compiled_as,
-    compiled_to,
-    is_compiled,
-    place_in_hlo,
-    saved_seconds,
-    saving,
-)
+from ..support.compiled import GATHERS, certainty, compiled_to, is_compiled, place_in_hlo, saved_seconds, saving
+from ..support.compiled_from import compiled_as
 from ..support.jaxpr_flow import Flow, equations_of
 from ..support.own_block import OwnBlock, own_block, without_slices
 from ..support.unformed import Unformed, enough_for, listed, saving_with, used_in_blocks

@@ -9,7 +9,8 @@ from ...report import Finding, Report
 from ..fixes.calls import call_at
 from ..fixes.edits import Edits, keyword_changes, together, with_keyword
 from ..rule import Rule, alternatives, finding
-from ..support.compiled import certainty, compiled_to, is_compiled, saving, sum_compiled_as
+from ..support.compiled import certainty, compiled_to, is_compiled, saving
+from ..support.compiled_from import sum_compiled_as
 from ..support.device_values import equal_along, is_unchecked
 from ..support.jaxpr_flow import Flow, equations_of
 

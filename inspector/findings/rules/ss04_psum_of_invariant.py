@@ -11,17 +11,8 @@ from ..fixes.calls import call_at, call_to_leave_out, name_of, operand_text, quo
 from ..fixes.edits import Edits, instead, parenthesized, together, without_call
 from ..fixes.invariance import made_to_vary
 from ..rule import Rule, advice, finding
-from ..support.compiled import (
-    GATHERS,
-    SCATTERS,
-    SUMS,
-    certainty,
-    compiled_as,
-    compiled_to,
-    is_compiled,
-    saving,
-    sum_compiled_as,
-)
+from ..support.compiled import GATHERS, SUMS, certainty, compiled_to, is_compiled, saving
+from ..support.compiled_from import SCATTERS, compiled_as, sum_compiled_as
 from ..support.device_values import axis_sizes, devices_along, equal_along, is_constant, is_unchecked
 from ..support.jaxpr_flow import Flow, equations_of
 

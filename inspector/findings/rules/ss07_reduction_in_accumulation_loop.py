@@ -9,7 +9,8 @@ from ...ir.types import types_text
 from ...report import Collective, Finding, Report
 from ...units import format_bytes, plural
 from ..rule import Rule, Saving, advice, finding, keep_whole
-from ..support.compiled import compiled_collectives, is_compiled, on_another_target, place_in_hlo, saving
+from ..support.compiled import is_compiled, on_another_target, place_in_hlo, saving
+from ..support.compiled_from import compiled_collectives
 from ..support.hlo_loops import loops_of
 
 

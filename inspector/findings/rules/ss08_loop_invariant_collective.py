@@ -14,7 +14,8 @@ from ...units import format_bytes, plural
 from ..fixes.calls import call_at
 from ..fixes.edits import before_the_loop
 from ..rule import Rule, Saving, advice, finding
-from ..support.compiled import compiled_collectives, on_another_target, place_in_hlo, saving
+from ..support.compiled import on_another_target, place_in_hlo, saving
+from ..support.compiled_from import compiled_collectives
 from ..support.hlo_loops import Loop, loops_of
 
 

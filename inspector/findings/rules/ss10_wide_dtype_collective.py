@@ -13,7 +13,8 @@ from ..fixes.calls import Call, call_at, operand_text
 from ..fixes.edits import as_operand, together, wrapped
 from ..rule import Rule, Saving, finding
 from ..support.blocks import reached
-from ..support.compiled import certainty, compiled_as, compiled_to, is_compiled, platform_of
+from ..support.compiled import certainty, compiled_to, is_compiled, platform_of
+from ..support.compiled_from import compiled_as
 from ..support.jaxpr_flow import At, Flow, Use, equations_of
 
 MOVING = primitives_of("all-gather", "all-to-all", "collective-permute")

@@ -18,7 +18,8 @@ from ...report import (
 )
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
-from ..support.compiled import dimension_of, moved_by_the_partitioner, saving
+from ..support.compiled import saving
+from ..support.inserted import dimension_of, moved_by_the_partitioner
 
 FUNCTIONS = ("reshape", "ravel", "flatten", "rearrange", "squeeze", "expand_dims")
 

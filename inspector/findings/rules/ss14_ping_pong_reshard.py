@@ -13,7 +13,8 @@ from ..fixes.constraints import inserted_detours
 from ..fixes.edits import together, without_call
 from ..rule import Rule, finding
 from ..support.blocks import Reached, is_elementwise, numbers_of, reached
-from ..support.compiled import EXCHANGES, certainty, compiled_as, compiled_to, is_compiled, saving
+from ..support.compiled import EXCHANGES, certainty, compiled_to, is_compiled, saving
+from ..support.compiled_from import compiled_as
 from ..support.jaxpr_flow import At, Flow, Use, equations_of
 
 

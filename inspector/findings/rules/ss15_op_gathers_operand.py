@@ -12,7 +12,8 @@ from ...ir.types import types_text
 from ...report import Collective, CollectiveCause, Finding, FindingPlace, Report
 from .. import support
 from ..rule import Rule, advice, finding
-from ..support.compiled import compiled_to, dimension_of, moved_by_the_partitioner, platform_of, saving
+from ..support.compiled import compiled_to, platform_of, saving
+from ..support.inserted import dimension_of, moved_by_the_partitioner
 
 LOOKUPS = ("gather", "scatter", "scatter-add")
 

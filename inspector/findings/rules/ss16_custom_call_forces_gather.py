@@ -12,8 +12,9 @@ from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
 from ...shardings.table import propagated
 from ..rule import Rule, advice, finding
-from ..support.compiled import compiled_to, inserted_for, local_shape, saving
+from ..support.compiled import compiled_to, saving
 from ..support.detours import axes_of, rule_of_row
+from ..support.inserted import inserted_for, local_shape
 
 _TARGET = re.compile(rb"custom_call @\"?([\w.$]+)")
 

@@ -11,7 +11,8 @@ from ..fixes.calls import call_at, operand_text, renamed
 from ..fixes.edits import axes_text, rewritten, together, without_calls
 from ..rule import Rule, Saving, finding
 from ..support.blocks import numbers_of, reached
-from ..support.compiled import GATHERS, certainty, compiled_as, compiled_to, is_compiled, saved_seconds
+from ..support.compiled import GATHERS, certainty, compiled_to, is_compiled, saved_seconds
+from ..support.compiled_from import compiled_as
 from ..support.device_values import axis_sizes, devices_along, operands_over
 from ..support.jaxpr_flow import At, Flow, Use, equations_of
 

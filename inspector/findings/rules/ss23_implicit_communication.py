@@ -9,7 +9,8 @@ from ...report import Collective, CollectiveCause, Effect, Finding, Report
 from ...units import format_bytes, plural
 from ..fixes.constraints import inserted_detours
 from ..rule import Rule, advice, finding
-from ..support.compiled import inserted_collectives, place_in_hlo, saving
+from ..support.compiled import place_in_hlo, saving
+from ..support.inserted import inserted_collectives
 from ..suppressions import Comments
 
 DOES: dict[Effect, str] = {

@@ -12,7 +12,8 @@ from ...ir.types import types_text
 from ...report import Collective, Finding, Report
 from ...units import plural
 from ..rule import Rule, Saving, advice, finding
-from ..support.compiled import compiled_collectives, on_another_target, place_in_hlo
+from ..support.compiled import on_another_target, place_in_hlo
+from ..support.compiled_from import compiled_collectives
 from ..support.hlo_loops import loops_of
 
 REDUCTIONS = ("all-reduce", "all-reduce-start")

@@ -8,7 +8,8 @@ from ....parsers.hlo import Instruction
 from ...collectives.spelled import over_text
 from ...report import Collective, Finding, Report
 from ..rule import Rule, advice, finding
-from ..support.compiled import compiled_collectives, place_in_hlo
+from ..support.compiled import place_in_hlo
+from ..support.compiled_from import compiled_collectives
 from ..support.hlo_loops import PASSING, Loop, loops_of
 
 

@@ -9,7 +9,8 @@ from ...collectives.spelled import over_text
 from ...ir.types import types_text
 from ...report import Collective, Finding, Report
 from ..rule import Rule, advice, finding
-from ..support.compiled import compiled_collectives, place_in_hlo, saving
+from ..support.compiled import place_in_hlo, saving
+from ..support.compiled_from import compiled_collectives
 from ..support.hlo_loops import Loop, loops_of
 
 PERMUTATIONS = ("collective-permute", "collective-permute-start")

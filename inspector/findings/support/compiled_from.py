@@ -1,0 +1,145 @@
+"""Which collectives of the compiled program come from an equation, or from instructions before the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ....parsers.errors import ParseError
+from ....parsers.hlo import Instruction
+from ....parsers.sharding_syntax.mesh import AxisRef
+from ....parsers.source import Frame
+from ...catalog.spellings import HLO_OPCODES
+from ...ir.derived import derived
+from ...ir.jaxpr_text import EquationPlace
+from ...ir.program import Program
+from ...ir.types import ArrayType, array_type, leaves
+from ...links.operation_ids import tags_in
+from ...report import (
+    Collective,
+    Kind,
+    Report,
+    SourcePosition,
+)
+from .compiled import in_hlo, is_combined
+from .jaxpr_flow import At, Flow
+
+SCATTERS = ("reduce_scatter",)
+"""Primitives of which each device gets a block of the sum."""
+
+
+def compiled_as(
+    report: Report, kind: Kind, axes: Iterable[str], type: ArrayType, source: SourcePosition
+) -> Collective | None:
+    """The collective of the compiled program of that kind, axes and shape, from that line if any says so.
+
+    A compiler may widen element types, and make one collective of several, with the line of one of them. Where none has
+    that shape, those that have as many elements: a TPU's compiler keeps the blocks of a gather apart.
+    """
+    wanted, alike = frozenset(map(AxisRef, axes)), _alike(report, kind)
+    found = alike.get((wanted, type.shape)) or alike.get((wanted, type.elements))
+    if found is None:
+        return None
+    here = found.by_line.get((source.stack[0].file, source.stack[0].line)) if source.stack else None
+    return here or found.anywhere
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Of the collectives of one kind, axes and size the first on each line, and the first that may be of any line.
+
+    One that stands alone on another line is another one.
+    """
+
+    by_line: dict[tuple[str, int], Collective] = field(default_factory=dict)
+    anywhere: Collective | None = None
+
+
+AlikeBySize = dict[tuple[frozenset[AxisRef], tuple[int, ...] | int | None], _Alike]
+"""By axes and shape, and by axes and number of elements."""
+
+
+def _alike(report: Report, kind: Kind) -> AlikeBySize:
+    kept = _alike_of(report.program)
+    if kind not in kept or kept[kind][0] is not report.collectives:
+        found: AlikeBySize = {}
+        for one in in_hlo(report, kind):
+            if one.axes is None:
+                continue
+            for size in dict.fromkeys(_sizes(one)):
+                alike = found.setdefault((frozenset(one.axes), size), _Alike())
+                for line in _lines(one):
+                    alike.by_line.setdefault(line, one)
+                if alike.anywhere is None and (is_combined(one) or not one.source.stack):
+                    alike.anywhere = one
+        kept[kind] = report.collectives, found
+    return kept[kind][1]
+
+
+def _sizes(one: Collective) -> Iterator[tuple[int, ...] | int | None]:
+    """Its shapes and numbers of elements; CPUs exchange the parts of an array one by one."""
+    for type in _types(one):
+        yield from (type.shape, type.elements)
+    if one.kind == "all-to-all":
+        yield sum(type.elements or 0 for type in _types(one))
+
+
+@derived
+def _alike_of(program: Program) -> dict[Kind, tuple[tuple[Collective, ...], AlikeBySize]]:
+    """Of each kind, with the collectives that it was made of."""
+    return {}
+
+
+def sum_compiled_as(report: Report, flow: Flow, place: EquationPlace, number: int) -> Collective | None:
+    """What became of a sum over devices: psum, or psum_scatter, of which TPUs' compiler may make an all-reduce."""
+    equation, source = place.equation, flow.source(place)
+    axes, type = equation.axes or (), equation.outputs[number].type
+    whole = flow.type_of(At(place.jaxpr, equation.inputs[number])) or type
+    is_scatter = equation.primitive in SCATTERS
+    scattered = compiled_as(report, "reduce-scatter", axes, type.array, source) if is_scatter else None
+    return scattered or compiled_as(report, "all-reduce", axes, whole.array, source)
+
+
+def _types(collective: Collective) -> tuple[ArrayType, ...]:
+    return tuple(part.type for part in collective.parts) or collective.result_types
+
+
+def _lines(collective: Collective) -> set[tuple[str, int]]:
+    places = [collective.source, *(part.source for part in collective.parts)]
+    return {(place.stack[0].file, place.stack[0].line) for place in places if place.stack}
+
+
+def compiled_collectives(report: Report, instructions: Iterable[Instruction]) -> tuple[Collective, ...]:
+    """The collectives of the compiled program that come from these: of their kind, with as many elements.
+
+    They are told by the numbers of the operations that they come from; without such, by their lines, else by names.
+    """
+    before = report.program.stage("hlo-spmd")
+    after = report.program.stage("hlo") or before
+    found: dict[Collective, None] = {}
+    if before is None or after is None:
+        return ()
+    for instruction in instructions:
+        alike = [c for c in in_hlo(report) if _is_like(c, instruction)]
+        tags = set(tags_in(before, instruction.span))
+        tagged = [c for c in alike if tags & set(tags_in(after, c.span))]
+        lines = _whole_stack(instruction.frames)
+        here = [c for c in alike if lines and _whole_stack(c.source.stack) == lines]
+        named = [c for c in alike if instruction.op_name and c.op_name == instruction.op_name]
+        found |= dict.fromkeys(tagged or here or ([] if lines else named or alike))
+    return tuple(found)
+
+
+def _whole_stack(stack: tuple[Frame, ...]) -> list[tuple[str, int]]:
+    """The lines of a whole stack: a helper's own line does not tell from where it was called."""
+    return [(frame.file, frame.line) for frame in stack]
+
+
+def _is_like(collective: Collective, instruction: Instruction) -> bool:
+    if HLO_OPCODES.get(instruction.opcode) != collective.kind:
+        return False
+    try:
+        wanted = {array_type(leaf).elements for leaf in leaves(instruction.type)}
+    except ParseError:
+        return False
+    return bool(wanted & {each.elements for each in collective.result_types})
