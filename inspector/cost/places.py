@@ -204,15 +204,15 @@ def _islands(members: Iterable[Device]) -> tuple[tuple[Device, ...], ...]:
 
 @derived
 def machine_of(program: Program) -> Machine | None:
-    """The machine of a program; None where its devices are fake, or of a kind that there are no figures for."""
+    """The machine of a program; None where its devices are fake, of an unknown kind, or where no torus has places."""
     subject, devices = program.capture.subject, program.devices
     if subject is None or subject.device_kind is None:
         return None
     chip = chip_of_kind(subject.device_kind)
     if chip is None or not devices:
         return None
+    if any(not 0 <= place < MAX_EXTENT for device in subject.devices for place in device.coords):
+        return None
     axes = range(min(len(device.coords) for device in subject.devices))
     shape = tuple(max(device.coords[axis] for device in subject.devices) + 1 for axis in axes)
-    if max(shape, default=0) > MAX_EXTENT or min(map(min, (d.coords for d in devices if d.coords)), default=0) < 0:
-        return None
     return Machine(chip, devices, shape)

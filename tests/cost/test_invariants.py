@@ -64,6 +64,17 @@ def test_of_programs_for_their_target(name: str) -> None:
     check(program, machine)
 
 
+@pytest.mark.parametrize("place", [-1, 1 << 12, 1 << 31])
+def test_places_that_no_torus_has(place: int) -> None:
+    """The links of a torus are followed one by one: what a damaged file says of it must not decide how many."""
+    capture = load(KEPT / "target.capture")
+    assert capture.subject is not None
+    first, *others = capture.subject.devices
+    moved = replace(first, coords=(place, *first.coords[1:]))
+    damaged = replace(capture, subject=replace(capture.subject, devices=(moved, *others)))
+    assert machine_of(Program(damaged)) is None
+
+
 def check(program: Program, machine: Machine) -> None:
     stage = program.stage("hlo")
     assert stage is not None
