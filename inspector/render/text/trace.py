@@ -22,7 +22,7 @@ def print_trace(trace: Trace, console: Console) -> None:
     """Print everything that has something to say."""
     console.print(headline(trace))
     if not trace.processes:
-        console.print("  no Python process imported JAX, or none could be recorded")
+        console.print("  no Python process compiled a program with JAX, or none could be recorded")
         return
     raised = [process.failure for process in trace.processes if process.failure is not None]
     if raised:
