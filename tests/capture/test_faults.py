@@ -195,7 +195,7 @@ def test_killed_as_for_memory(captured: Captured) -> None:
     capture = captured("import os, signal\nx = b'x' * 1_000_000_000\nos.kill(os.getpid(), signal.SIGKILL)\n")
     told = failure(capture, "died", "import")
     assert "SIGKILL" in told
-    assert re.search(r"used 1(\.\d)? GB", told)  # the billion bytes, and Python's own
+    assert re.search(r"used 1(\.\d)? GB", told)  # the billion bytes, and the interpreter's
     assert capture.failure is not None
     assert "memory" in (capture.failure.hint or "")
 

@@ -1,4 +1,4 @@
-"""Functions that JAX compiles more than once, each for one reason, and programs of which it is told little."""
+"""Functions that JAX compiles more than once, each for one reason, and programs of which little is known."""
 
 import functools
 

@@ -112,7 +112,7 @@ def _lines(collective: Collective) -> set[tuple[str, int]]:
 def compiled_collectives(report: Report, instructions: Iterable[Instruction]) -> tuple[Collective, ...]:
     """The collectives of the compiled program that come from these: of their kind, with as many elements.
 
-    They are told by the numbers of the operations that they come from; without such, by their lines, else by names.
+    They are recognized by the numbers of the operations that they come from; without such, by lines, else by names.
     """
     before = report.program.stage("hlo-spmd")
     after = report.program.stage("hlo") or before

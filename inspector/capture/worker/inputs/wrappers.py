@@ -3,7 +3,7 @@
 A wrapper hands what it makes of its arguments to a jitted function inside of it. That function is traced at the moment
 at which the wrapper's own `lower` reaches it, so that the program is the one of a call: with the wrapper's state
 updates, static parts, donation and shardings. Touches `lower` and `trace` of the type that `jax.jit` returns, the
-functions of `jax._src.pjit` that are put there, and the private attribute in which that type keeps what it was told.
+functions of `jax._src.pjit` that are put there, and the private attribute in which that type keeps its options.
 """
 
 from __future__ import annotations
