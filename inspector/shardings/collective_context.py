@@ -172,16 +172,16 @@ class CollectiveContext:
 
     def _could_keep(self, cut: ShardedDimension) -> bool:
         """Whether a reshape takes the dimension apart where parts of its axes divide it: its result may have these."""
-        sharding = placed_at(self.flow, cut.node)
-        if not cut.is_operand or sharding is None or self._is_merged(cut.factors) or self.rule is None:
+        parts = self._parts(cut)
+        if parts is None:
             return False
-        left, sizes = sharding.size_along(cut.axes), dict(self.rule.sizes)
-        for factor in cut.factors:
-            shared = math.gcd(left, sizes.get(factor, 1))
-            if shared not in (left, sizes.get(factor, 1)):
+        left, sizes = parts
+        for size in sizes:
+            shared = math.gcd(left, size)
+            if shared not in (left, size):
                 return False
             left //= shared
-        return len(cut.factors) > 1 and left == 1
+        return len(sizes) > 1 and left == 1
 
     def _asked_of_result(self, cut: ShardedDimension, requested: ShardedDimension) -> CollectiveCause:
         """The operation keeps to its operand: what requested another sharding of its result is the cause."""
@@ -297,11 +297,19 @@ class CollectiveContext:
 
     def _is_kept(self, cut: ShardedDimension) -> bool:
         """Whether a result may have the axes of an operand's dimension, in blocks of the major part of it."""
+        parts = self._parts(cut)
+        if parts is None:
+            return False
+        devices, sizes = parts
+        return (sizes[0] if sizes else 1) % devices == 0
+
+    def _parts(self, cut: ShardedDimension) -> tuple[int, list[int]] | None:
+        """In how many blocks an operand's dimension is cut, and the sizes of its factors; None of merged ones."""
         sharding = placed_at(self.flow, cut.node)
         if not cut.is_operand or sharding is None or self.rule is None or self._is_merged(cut.factors):
-            return False
-        size = dict(self.rule.sizes).get(cut.factors[0], 1) if cut.factors else 1
-        return size % sharding.size_along(cut.axes) == 0
+            return None
+        sizes = dict(self.rule.sizes)
+        return sharding.size_along(cut.axes), [sizes.get(factor, 1) for factor in cut.factors]
 
     def _is_reduced(self, factors: tuple[str, ...]) -> bool:
         return self.rule is not None and not set(factors).isdisjoint(self.rule.reduction)
