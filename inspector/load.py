@@ -31,7 +31,7 @@ from .units import plural
 
 
 def load(path: str, module: str | None = None, python: str | None = None) -> Capture:
-    """What a path holds; `-` is standard input.
+    """Return the capture in a path; `-` is standard input.
 
     `module` is the one to take where there are several, `python` the interpreter whose jaxlib prints what is no text.
 
@@ -48,7 +48,7 @@ def load(path: str, module: str | None = None, python: str | None = None) -> Cap
 
 
 def load_bytes(name: str, data: bytes, module: str | None = None, python: str | None = None) -> Capture:
-    """What a file of that name holds; raises as `load` does."""
+    """Return the capture in the bytes of a file of that name; raises as `load` does."""
     allowance = Allowance(len(data))
     for _ in range(MAX_WRAPPINGS):
         if not data.startswith(ZIP):
@@ -92,7 +92,7 @@ def _of_one(source: Source, place: Span) -> Capture:
 
 
 def _lines_between(data: bytes, found: Sequence[Part]) -> int:
-    """How many lines there are around modules, but for empty ones and XLA's own."""
+    """Return the number of lines around modules, without empty ones and XLA's own."""
     starts, ends = [part.span.start for part in found], [part.span.end for part in found]
     between = (data[end:start].splitlines() for end, start in zip([0, *ends], [*starts, len(data)], strict=True))
     return sum(bool(line.strip()) and not line.startswith(b"*** ") for lines in between for line in lines)

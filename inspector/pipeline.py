@@ -32,7 +32,7 @@ from .values.probed import divergences, place_probes
 from .variance.variables import variance_of
 
 COMPILED = ("hlo", "hlo-spmd", "hlo-before")
-"""Of these stages, the first that is there is listed; before the partitioner, StableHLO says the same."""
+"""Stages in order of preference: the first one present is listed; before the partitioner, StableHLO says the same."""
 
 
 @collection_paused()
@@ -70,7 +70,7 @@ def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
 
 
 def first_look(program: Program) -> Report:
-    """What is known of a large program at once: how its arguments, outputs and constraints are sharded."""
+    """Return what is known of a large program at once: shardings of its arguments, outputs and constraints."""
     return Report(program, meshes=program.meshes, partitions=program.partitions, shardings=borders(program))
 
 
@@ -88,7 +88,7 @@ def _estimated(stage: ParsedStage, context: AnalysisContext, machine: Machine | 
 
 
 def timeline(program: Program) -> Timeline | None:
-    """What a device does when, by the cost model; None where nothing is compiled, or for a chip without figures."""
+    """Return a device's time line by the cost model; None if nothing is compiled, or the chip has no figures."""
     found, stage, ranges = _schedule_of(program), program.stage("hlo"), program.capture.peak
     if found is None or stage is None:
         return None

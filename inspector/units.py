@@ -22,7 +22,7 @@ BITS: dict[str, int] = {
 """Bits per element, by JAX's short names of dtypes; eight-bit and smaller floats are read off their names."""
 
 ROUNDED_UP = 0.9995
-"""From where on three digits of a number round to 1000."""
+"""Limit from which three digits of a number round to 1000."""
 
 _SMALL_FLOAT = re.compile(r"f(?P<bits>[468])e\d+m\d+\w*")
 

@@ -51,7 +51,7 @@ class ParseError(ShardscopeError):
 
 
 def readable(read: Callable[[], T]) -> T | None:
-    """What is read, or None for a text in no known spelling: what holds it is still shown."""
+    """Return the parsed value, or None for an unknown spelling: the enclosing text is still shown."""
     try:
         return read()
     except ParseError:

@@ -68,7 +68,7 @@ class Grammar:
         raise ParseError(problem) from None
 
     def reader(self, start: str | None = None) -> Callable[[str], Any]:
-        """What gives the meaning of texts as the rule `start`, reading equal ones once; it raises ParseError."""
+        """Return a function that reads texts as the rule `start`, equal texts only once; it raises ParseError."""
         return lru_cache(maxsize=16384)(partial(self.parse, start=start))
 
     def fed_by_hand(self) -> Parse:

@@ -19,7 +19,7 @@ mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto, AxisT
 @jax.jit
 @partial(jax.shard_map, mesh=mesh, axis_names={"data"}, in_specs=(P(), P("data")), out_specs=P())
 def loss(params, x):
-    """How far the perceptron's answers are from its input; `axis_names` makes `data` the only manual axis."""
+    """Distance of the perceptron's answers from its input; `axis_names` makes `data` the only manual axis."""
     w1, w2 = params
     return lax.pmean(jnp.mean((jnp.tanh(x @ w1) @ w2 - x) ** 2), "data")
 

@@ -55,7 +55,7 @@ class Sample:
     """A program to try shardscope on."""
 
     name: str
-    """What one types: the file's name without `.py`."""
+    """The name on the command line: the file's name without `.py`."""
     path: Path
     summary: str
     """The first line of the docstring."""

@@ -48,7 +48,7 @@ def attend(q, k, v):
 @jax.jit
 @partial(jax.grad, argnums=(0, 1, 2))
 def grad(q, k, v):
-    """How half the squared length of all answers depends on queries, keys and values."""
+    """Gradient of half the squared length of all answers with respect to queries, keys and values."""
     return jnp.sum(attend(q, k, v) ** 2) / 2
 
 

@@ -1,4 +1,4 @@
-"""What transposed psums and all_gathers communicate, checked and unchecked.
+"""Communication of transposed psums and all_gathers, checked and unchecked.
 
 Five linear functions, each transposed. Without the check, a transpose can not know which cotangents all devices share,
 and reduces them in defence. With it the types say so: a psum that leaves through an unmapped output transposes to

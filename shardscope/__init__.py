@@ -24,7 +24,7 @@ if not os.path.exists(os.path.join(_HERE, "parsers")) and all(
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 Allowed = int | Mapping[str | tuple[str, ...], int]
-"""How many collectives of a kind there are: in all, or by the mesh axes that they go over, `"y"` or `("x", "y")`."""
+"""Allowed number of collectives of a kind: in all, or by their mesh axes, `"y"` or `("x", "y")`."""
 
 
 def inputs(*args: Any, **kwargs: Any) -> Callable[[_F], _F]:

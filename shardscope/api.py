@@ -1,4 +1,4 @@
-"""What `import shardscope` offers, behind a front that imports nothing until it is called."""
+"""The contents of `import shardscope`, behind a front that imports nothing until it is called."""
 
 from __future__ import annotations
 

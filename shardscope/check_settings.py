@@ -27,7 +27,7 @@ _Texts = Annotated[tuple[str, ...], Meta(description="a list of texts")]
 
 
 class FunctionSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is said of one function; None, or nothing, where it is not said."""
+    """Settings of one function; None, or nothing, where unset."""
 
     golden: Annotated[str | None, Meta(description="the path of a file")] = None
     budgets: _Texts = ()
@@ -51,7 +51,7 @@ def check_settings(found: Found) -> CheckSettings:
 
 
 def said_of(function: str, said: CheckSettings, found: Found) -> FunctionSettings:
-    """What is said of a function, however its script's path is written."""
+    """Return the settings of a function, however its script's path is written."""
     place = _place(function, Path())
     for name, settings in said.functions.items():
         if name == function or _place(name, folder_of(found)) == place:
@@ -60,7 +60,7 @@ def said_of(function: str, said: CheckSettings, found: Found) -> FunctionSetting
 
 
 def folder_of(found: Found) -> Path:
-    """What paths in the settings are relative to."""
+    """Return the base of relative paths in the settings."""
     return Path() if found.file is None else found.file.parent
 
 

@@ -24,7 +24,7 @@ MAX_BYTES = 4 << 20
 """Bytes of a file that is read."""
 
 Severity = Literal["error", "warning", "info"]
-"""Of findings; not imported from the report, as a capture begins before that is imported."""
+"""Severities of findings; not imported from the report, as a capture begins before that is imported."""
 
 _T = TypeVar("_T")
 
@@ -37,7 +37,7 @@ Devices = Annotated[
 
 
 class Configuration(Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """What the table may hold; None, or nothing, where it does not say. `check` is what `shardscope check` reads."""
+    """The settings' table; None, or nothing, where unset. `check` is for `shardscope check`."""
 
     target: Annotated[str | tuple[str, ...] | None, Meta(description="a target, or a list of them")] = None
     devices: Annotated[

@@ -1,4 +1,4 @@
-"""What the exit status of the command says."""
+"""Exit statuses of the command."""
 
 from enum import IntEnum
 

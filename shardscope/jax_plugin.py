@@ -1,4 +1,4 @@
-"""What JAX loads when it looks for plugins: records the process if `SHARDSCOPE_RECORD` names a folder."""
+"""The plugin that JAX loads: records the process if `SHARDSCOPE_RECORD` names a folder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 
 LAUNCHED = "_shardscope.capture.worker.tracing.start"
-"""What records a process that `shardscope trace` has started."""
+"""Records a process that `shardscope trace` has started."""
 
 
 def initialize() -> None:

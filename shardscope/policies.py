@@ -1,4 +1,4 @@
-"""Which findings are reported: what the command line says, else what the settings do."""
+"""The reported findings: those of the command line, else of the settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shardscope.parsers.errors import ShardscopeError
 
 
 def policy_of(found: Found, select: str | None = None, ignore: str | None = None, strict: bool = False) -> Policy:
-    """What is requested; `select` and `ignore` are lists of rules, separated by commas.
+    """Return the requested policy; `select` and `ignore` are lists of rules, separated by commas.
 
     Raises:
         ShardscopeError: there is no such rule, or it has no threshold; of the settings, the text names file and key.

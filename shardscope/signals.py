@@ -15,7 +15,7 @@ ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 SIGNALLED = 128
-"""What shells add to the number of a signal that ended a command."""
+"""Offset that shells add to the number of a signal that ended a command."""
 
 AGAIN_S = 1.0
 """Seconds after which it is raised once more, if what was interrupted has swallowed it."""
@@ -43,7 +43,7 @@ def _leave_terminal() -> None:
 
 
 def stopped_by(handled: BaseException | None) -> Stopped | None:
-    """What an exception was raised in the course of: classes make others of what is raised while they are made."""
+    """Return the signal behind an exception: classes wrap what is raised while they are made."""
     while handled is not None and not isinstance(handled, Stopped):
         handled = handled.__cause__ or handled.__context__
     return handled

@@ -42,7 +42,7 @@ class LoopbackServer(Server):  # type: ignore[misc]
 
     @property
     def address(self) -> str:
-        """What a browser is to open."""
+        """The address to open in a browser."""
         return f"{self.public_url}/{self._token}/"
 
     def until_stopped(self) -> ExitCode:

@@ -65,3 +65,19 @@ def test_messages(folder: str) -> None:
 def test_documentation(page: str) -> None:
     text = re.sub(r"```.*?```", lambda block: "\n" * block[0].count("\n"), (ROOT / page).read_text(), flags=re.DOTALL)
     assert not list(avoided(page, 1, text))
+
+
+RELATIVE = frozenset({"What", "Whatever", "Whether", "Which", "Those", "Who", "Of", "Where", "How", "Why", "When"})
+"""First words of docstrings that are clauses: a noun, or what a function returns or does, comes first."""
+
+
+@pytest.mark.parametrize("folder", ["inspector", "parsers", "tui", "shardscope", "samples"])
+def test_docstrings(folder: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        if (re.match(r"\w+", node.value.value.lstrip()) or [""])[0] in RELATIVE
+    ]
+    assert not found

@@ -1,4 +1,4 @@
-"""What a screen makes of a report that arrives: what was known stays, and what was selected stays so."""
+"""Updates of a screen from an arriving report: known content and the selection stay."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def analysed(capture: Capture) -> Capture:
 
 
 def waiting_for(capture: Capture, reported: Capture | None) -> str:
-    """What is going on; empty where all of a capture was analysed, and no more comes."""
+    """Return what is in progress; empty once all of a capture is analyzed."""
     if capture.progress is not None:
         return PHASES[capture.progress.phase]
     if reported is not None and analysed(reported) == analysed(capture):
@@ -51,7 +51,7 @@ def merged(before: Report | None, arrived: Report, *, whole: bool) -> Report:
 
 
 def same_entry(selected: Selected | None, report: Report) -> Selected | None:
-    """What was selected, as it is in another report; of the same place where there is none that is equal.
+    """Return the selected entry's equal in another report, or else the entry of the same place.
 
     None where a finding or a collective is there no more.
     """

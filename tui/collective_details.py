@@ -27,7 +27,7 @@ MAX_CAUSES = 4
 def collective_details(
     report: Report, collective: Collective, causes: Sequence[CollectiveCause], width: int, height: int, shown: int = 0
 ) -> Iterator[Content]:
-    """What it is, why it is here, the picture of the mesh in at most `height` lines, and the facts.
+    """Return a collective's kind, its cause, the picture of the mesh in at most `height` lines, and the facts.
 
     Of many groups one is `shown`: its number, counted around and around.
     """
@@ -58,7 +58,7 @@ def collective_details(
 
 
 def _strategy(report: Report, collective: Collective, width: int) -> Iterator[Content]:
-    """What it is one of, with the total of these in a step."""
+    """Return its strategy, with the total of that in a step."""
     found = next((total for total in report.communication if collective in total.collectives), None)
     if found is not None:
         these = f"{plural(len(found.collectives), found.kind)}, {format_bytes(found.wire_bytes)} per step"
@@ -66,7 +66,7 @@ def _strategy(report: Report, collective: Collective, width: int) -> Iterator[Co
 
 
 def _amounts(collective: Collective, width: int) -> Iterator[Content]:
-    """What it sends and takes, and how often."""
+    """Return the bytes that it sends and takes, and its executions."""
     loops = f", in {' in '.join(collective.loops)}" if collective.loops else ""
     sends = Content.assemble((format_bytes(collective.wire_bytes), "bold"), " per execution")
     yield from fact("sends", sends, width)
@@ -94,7 +94,7 @@ def _facts(collective: Collective, width: int) -> Iterator[Content]:
 
 
 def _causes(report: Report, causes: Sequence[CollectiveCause], width: int) -> Iterator[Content]:
-    """What an inserted one is there for, and what would do without it."""
+    """Return the causes of an inserted collective, and how to avoid it."""
     for number, cause in enumerate(causes[:MAX_CAUSES]):
         yield Content("")
         if number == 0:

@@ -23,7 +23,7 @@ from .row_table import RowTable
 
 
 class CollectivesPane(Vertical):
-    """Those that differ in nothing are one row until it is unfolded; those that send most come first."""
+    """The table of collectives: alike ones are one row until it is unfolded; the largest totals come first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "fold", "unfold"),

@@ -1,4 +1,4 @@
-"""What the palette finds: every key that does something, stages, findings, targets, and lines of the texts."""
+"""Entries of the palette: every key with an action, stages, findings, targets, and lines of the texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_LINES = 20
 """Lines of a text that are offered for one query."""
 
 MAX_CHARACTERS = 120
-"""Of a line."""
+"""Maximum length of a shown line."""
 
 
 class Actions(Provider):
@@ -56,7 +56,7 @@ class HasPlaces(Protocol):
     """A screen that has stages and findings to go to."""
 
     def places(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        """What each is called, and how to go there."""
+        """Return the name of each place, and the action that goes there."""
 
 
 class Places(Provider):
@@ -135,7 +135,7 @@ def matching_lines(view: TextView, needle: bytes) -> Iterator[int]:
 
 
 def name_of(view: TextView) -> str:
-    """How a text is called."""
+    """Return the title of a text."""
     return view.source.name.rpartition("/")[2]
 
 

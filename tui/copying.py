@@ -1,4 +1,4 @@
-"""What of a selection can be copied, by name."""
+"""Parts of a selection that can be copied, by name."""
 
 from __future__ import annotations
 

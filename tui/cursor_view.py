@@ -31,7 +31,7 @@ def cursor_bindings(unit: str) -> tuple[Binding, ...]:
 
 
 class CursorView(ScrollView, can_focus=True, inherit_bindings=False):
-    """What moves the cursor; the lines or rows count from 0."""
+    """Movement of the cursor; lines or rows count from 0."""
 
     cursor = reactive(0)
     _pressed_g = False
@@ -43,7 +43,7 @@ class CursorView(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def sign(self) -> str:
-        """What stands before the line of the cursor: filled where the keys go."""
+        """The sign before the cursor's line: filled in the focused pane."""
         return "▶" if self.has_focus else "▷"
 
     def move_to(self, position: int) -> None:

@@ -1,4 +1,4 @@
-"""What each device holds before and after an equation, and which of them hold the same."""
+"""Values on each device before and after an equation, and the devices with equal ones."""
 
 from __future__ import annotations
 

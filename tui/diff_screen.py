@@ -1,4 +1,4 @@
-"""What differs between two lowerings: the headline, both texts around what is selected, and a table of all changes."""
+"""Differences between two lowerings: the headline, both texts around the selection, and a table of all changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WHAT, TEXT = 1, 3
 
 
 def diff_columns(found: Diff) -> tuple[Column, ...]:
-    """Those of communication."""
+    """The columns about communication."""
     return columns_of(screen_tables(found)[0])
 
 

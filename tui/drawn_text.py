@@ -1,4 +1,4 @@
-"""How the lines of a text that are in view are drawn."""
+"""Drawing of the visible lines of a text."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class DrawnText(CursorView):
 
     @property
     def index(self) -> LineIndex:
-        """Where its lines begin."""
+        """The index of its lines."""
         return self.lines.index
 
     @property

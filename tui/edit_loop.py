@@ -54,7 +54,7 @@ class EditLoop:
         return None
 
     def with_fix(self, report: Report, finding: Finding, policy: Policy) -> Diff:
-        """What a fix changes, when it is made in a copy of the source.
+        """Show the effect of a fix, made in a copy of the source.
 
         Raises:
             CannotApplyError: there is no such edit, or the program with it cannot be captured.

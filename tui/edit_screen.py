@@ -97,7 +97,7 @@ class EditScreen(PromptedScreen):
         self.settle()
 
     def took_another_run(self) -> bool:
-        """Whether what has arrived is of another run than what is shown."""
+        """Return whether the arriving capture belongs to another run than the shown one."""
         if self._feed.runs == self._run_shown:
             return False
         self._run_shown, self.rerunning = self._feed.runs, ""

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from pathlib import PurePath
 
 PLUS = ("+{line}", "{file}")
-"""How vi, Emacs, nano and most others of a terminal take a line."""
+"""Editors that take a line as vi, Emacs, nano and most others in a terminal do."""
 
 ARGUMENTS = {
     **dict.fromkeys(("code", "code-insiders", "codium", "cursor", "windsurf"), ("--goto", "{file}:{line}")),
     **dict.fromkeys(("hx", "helix", "subl", "zed"), ("{file}:{line}",)),
     **dict.fromkeys(("pycharm", "idea", "charm"), ("--line", "{line}", "{file}")),
 }
-"""How others take it."""
+"""Arguments by which other editors take a line."""
 
 
 class NoEditorError(Exception):
-    """Why there is no editor to start."""
+    """The reason why no editor can be started."""
 
 
 def editor_command(environment: Mapping[str, str], file: str, line: int) -> list[str]:

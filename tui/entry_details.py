@@ -96,7 +96,7 @@ def code_lines(text: str, width: int) -> Iterator[Content]:
 
 
 def explanation_details(report: Report, width: int) -> Iterator[Content]:
-    """Why a function does not trace, step by step, and each fix with its change; nothing where that is not known."""
+    """Return why a function does not trace, step by step, and each fix with its change; none if unknown."""
     found = report.explanation
     if found is None:
         return

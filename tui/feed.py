@@ -17,7 +17,7 @@ STOP_TIMEOUT_S = 5.0
 
 
 class Feed:
-    """Of the captures that have come since the screen last looked it gets only the latest.
+    """The latest of the captures that arrived since the screen last looked.
 
     What is read of one is kept for those that grow out of it. `runs` counts how often a capture was begun.
     """
@@ -27,7 +27,7 @@ class Feed:
 
     @dataclass
     class Rerunning(Message):
-        """How far a capture is that takes the place of the one that is shown."""
+        """Progress of a capture that will replace the shown one."""
 
         phase: str
 

@@ -26,7 +26,7 @@ class Table:
 
 
 class Folding:
-    """What of a text is folded, and what the user unfolded of it.
+    """The folded parts of a text, and those that the user unfolded.
 
     A position is the number of a line among those that are shown. Tables are found by their heads, and what is folded
     in a line when it is drawn: nothing is done for each line of a text.
@@ -43,7 +43,7 @@ class Folding:
 
     @property
     def possible(self) -> bool:
-        """Whether a text of this language may hold debug information."""
+        """True if a text of this language may hold debug information."""
         return self._debug is not None
 
     @property
@@ -52,7 +52,7 @@ class Folding:
 
     @property
     def count(self) -> int:
-        """How many lines are shown."""
+        """Number of visible lines."""
         return self._index.count - sum(table.end - table.first - 1 for table in self._hidden)
 
     def line(self, position: int) -> int:
@@ -64,7 +64,7 @@ class Folding:
         return min(line, max(self._index.count - 1, 0))
 
     def position(self, line: int) -> int:
-        """Where a line is shown; of a hidden one, where its table is."""
+        """Return the row of a line; of a hidden one, that of its table."""
         hidden = 0
         for table in self._hidden:
             if line > table.first:
@@ -72,7 +72,7 @@ class Folding:
         return line - hidden
 
     def lines_hidden_at(self, line: int) -> int:
-        """How many lines are hidden behind one that is shown."""
+        """Return the number of lines hidden behind a visible one."""
         return next((table.end - table.first - 1 for table in self._hidden if table.first == line), 0)
 
     def cuts(self, line: int) -> list[tuple[int, int]]:
@@ -111,7 +111,7 @@ class Folded:
     cuts: tuple[tuple[int, int], ...] = ()
 
     def column(self, character: int) -> int:
-        """Where a character of the whole line is shown."""
+        """Return the column of a character of the whole line."""
         shift = 0
         for start, end in self.cuts:
             if character <= start:
@@ -120,7 +120,7 @@ class Folded:
         return max(character - shift, 0)
 
     def character(self, column: int) -> int:
-        """Which character of the whole line is shown in a column."""
+        """Return the character of the whole line in a column."""
         return bisect_right(range(1 << 30), column, key=self.column) - 1 if self.cuts else column
 
 
@@ -159,7 +159,7 @@ def _tables(data: bytes, debug: DebugInfo) -> Iterator[Table]:
 
 
 def _folds(line: bytes, attribute: re.Pattern[bytes]) -> Iterator[tuple[int, int]]:
-    """What is between the brackets, or the quotes, of each attribute of a line."""
+    """Return the spans between the brackets or quotes of each attribute of a line."""
     behind = 0
     for match in attribute.finditer(line):
         if match.start() < behind:

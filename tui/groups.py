@@ -21,7 +21,7 @@ MAX_MEMBERS = 512
 
 
 def are_many(groups: Groups) -> bool:
-    """Whether groups are shown one at a time."""
+    """Return whether groups are shown one at a time."""
     return len(groups) > MAX_GROUPS or sum(map(len, groups)) > MAX_DEVICES
 
 

@@ -1,4 +1,4 @@
-"""What the keys do, read off the bindings themselves."""
+"""Descriptions of the keys, taken from the bindings."""
 
 from __future__ import annotations
 

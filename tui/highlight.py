@@ -1,4 +1,4 @@
-"""What the words in a line of code are. Lines are looked at one by one, as they come into view.
+"""Tokens of a line of code. Lines are read one by one, as they become visible.
 
 A highlighter takes the number of a line, from 0, and its text, and gives the tokens in it that stand out. Of a line
 that is too long to be looked at whole it gets a piece, with the number -1.

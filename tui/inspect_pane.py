@@ -46,7 +46,7 @@ HOW: dict[Confidence, str] = {
 
 
 def place_details(linked: Selection, text: str, width: int, variance: Sequence[Content] = ()) -> Iterator[Content]:
-    """What stands at a place that is no collective; `text` is its line."""
+    """Return the content of a place that is no collective; `text` is its line."""
     match linked.place:
         case SourceLine(file, line):
             yield data(file_and_line(file, line), "bold")
@@ -66,7 +66,7 @@ def place_details(linked: Selection, text: str, width: int, variance: Sequence[C
 
 
 def _name(text: str) -> str:
-    """What a line of a stage defines; its beginning, where that is nothing."""
+    """Return the name that a line of a stage defines, or its beginning."""
     name, defines, _ = text.strip().partition(" = ")
     return name.removeprefix("ROOT ") if defines and len(name) <= MAX_NAME else "a line"
 
@@ -92,7 +92,7 @@ def frames(stack: Sequence[Frame], confidence: Confidence, width: int) -> Iterat
 
 
 def _variance(report: Report | None, selected: Selected, width: int) -> Iterator[Content]:
-    """How axes came into what an equation makes."""
+    """Return the origin of each axis in the types of an equation's results."""
     text = None if report is None else report.program.jaxpr
     if report is None or text is None or not isinstance(selected, StagePlace) or selected.stage != "jaxpr":
         return

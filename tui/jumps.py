@@ -1,4 +1,4 @@
-"""Where one has been, as in an editor: back, and forward again."""
+"""Visited places, as in an editor: back, and forward again."""
 
 from __future__ import annotations
 

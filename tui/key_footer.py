@@ -13,7 +13,7 @@ ALWAYS = ("help", "leave", "dismiss")
 
 
 class KeyFooter(Footer):
-    """As many keys as there is room for; how to learn the others, and how to leave, is always there."""
+    """The footer: as many keys as fit; those for help and for leaving are always shown."""
 
     def __init__(self) -> None:
         super().__init__(compact=True, show_command_palette=False)

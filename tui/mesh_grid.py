@@ -40,11 +40,11 @@ class Traffic:
         return "$aside" if group is None or self.shown not in (None, group) else hue(group)
 
     def across(self, one: int | None, other: int | None) -> str:
-        """What is drawn between two neighbours in a row."""
+        """Return the drawing between two neighbours in a row."""
         return self._between(one, other, "━→←↔")
 
     def down(self, one: int | None, other: int | None) -> str:
-        """What is drawn between two neighbours in a column."""
+        """Return the drawing between two neighbours in a column."""
         return self._between(one, other, "┃↓↑↕")
 
     def _between(self, one: int | None, other: int | None, signs: str) -> str:
@@ -85,7 +85,7 @@ GAPS = (3, 2, 1)
 MAX_GRIDS = 64
 
 MAX_ROWS = 8
-"""Of an axis that is too long to be drawn whole."""
+"""Maximum number of drawn rows of a long axis."""
 
 Coordinates = Sequence[int | None]
 """Along one axis, those that are drawn; None for those that are left out."""
@@ -93,7 +93,7 @@ Coordinates = Sequence[int | None]
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is drawn, and in how many columns and lines. `devices[p]` is the number of the device of partition p."""
+    """A drawing, its columns and lines. `devices[p]` is the number of the device of partition p."""
 
     mesh: MeshSyntax
     traffic: Traffic
@@ -103,7 +103,7 @@ class Picture:
     height: int
 
     def device(self, partition: int) -> int:
-        """How the device of a partition is called."""
+        """Return the label of a partition's device."""
         return self.devices[partition] if partition < len(self.devices) else partition
 
 

@@ -79,7 +79,7 @@ class NavigationScreen(EditScreen):
 
     @property
     def here(self) -> Stop:
-        """Where one is."""
+        """The current place."""
         focus = None if self.focused is None else self.focused.id
         return Stop(self.query_one(TablesPane).chosen, self.stage, self.selected, focus)
 
@@ -140,7 +140,7 @@ class NavigationScreen(EditScreen):
         pane.select()
 
     def places(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        """Where the palette leads: the stages and the findings."""
+        """Return the destinations of the palette: the stages and the findings."""
         for name, kind in STAGES.items():
             yield f"stage {kind.label}", partial(self.action_stage, name)
         for found in () if self.report is None else self.report.findings:

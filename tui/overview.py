@@ -57,7 +57,7 @@ def overview(report: Report, waiting: str, width: int) -> Iterator[Part]:
 
 
 def _failure(report: Report, width: int) -> Iterator[Part]:
-    """Why the capture ended early, and what fixes it."""
+    """Return why the capture ended early, and how to fix it."""
     why, found = report.capture.failure, report.explanation
     if why is None:
         return
@@ -132,7 +132,7 @@ def _moved(line: Content) -> Content:
 
 
 def _largest(value: object) -> Selected | None:
-    """Of a strategy the collective that sends most."""
+    """Return the collective of a strategy that sends most."""
     if isinstance(value, StrategyTotal):
         return max(value.collectives, key=lambda each: total_wire((each,)) or 0)
     return None

@@ -67,7 +67,7 @@ def severity_style(severity: Severity) -> str:
 
 
 def columns_of(table: Table) -> tuple[Column, ...]:
-    """Those that are on the screen."""
+    """Return the columns of the screen."""
     return tuple(column for column in table.columns if column.where != "documents")
 
 
@@ -85,7 +85,7 @@ class Row:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What the cells say."""
+        """Texts of the cells."""
         return tuple(map(_text, self.given))
 
     @property

@@ -100,7 +100,7 @@ _CODE = {
     "code-keyword": "magenta",
     "code-groups": "orange",
 }
-"""What a token of a text is, and its hue; what is not here is drawn in the text's own colour, or dimmed."""
+"""Kinds of tokens and their hues; others are drawn in the text's own colour, or dimmed."""
 
 
 def variables(theme: Theme) -> dict[str, str]:

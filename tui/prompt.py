@@ -154,7 +154,7 @@ class PromptedScreen(Screen[None]):
 
     @property
     def usual_pane(self) -> Searchable:
-        """What is searched when no text or table has the focus."""
+        """The pane that is searched when no text or table has the focus."""
         raise NotImplementedError
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -201,5 +201,5 @@ class PromptedScreen(Screen[None]):
 
     @property
     def is_over_another(self) -> bool:
-        """Whether there is a screen to go back to."""
+        """True if there is a screen to go back to."""
         return len(self.app.screen_stack) > 1

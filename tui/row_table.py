@@ -33,7 +33,7 @@ class RowTable(EntryView):
 
     linked: reactive[frozenset[Hashable]] = reactive(frozenset())
     nothing = reactive("")
-    """What is said where there are no rows."""
+    """Text for an empty table."""
 
     def __init__(self, columns: Sequence[Column], *, id: str | None = None) -> None:
         super().__init__(id=id)

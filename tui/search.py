@@ -26,7 +26,7 @@ class Search:
 
     @property
     def _line(self) -> tuple[int, int]:
-        """Where the cursor is: the line in a text, or the row."""
+        """The cursor's position: the line in a text, or the row."""
         cursor = self.target.cursor
         return self.target.index.span(cursor) if isinstance(self.target, TextView) else (cursor, cursor)
 

@@ -33,7 +33,7 @@ T = TypeVar("T")
 IN_CONFLICT = "in conflict"
 
 REPLICATED = "replicated"
-"""Those that take memory for copies, the most first."""
+"""Values whose copies take most memory, largest first."""
 
 FILTERS: Mapping[str, Callable[[ShardedValue], bool]] = {
     "all values": lambda value: True,
@@ -44,12 +44,12 @@ FILTERS: Mapping[str, Callable[[ShardedValue], bool]] = {
     REPLICATED: lambda value: bool(value.replicated_bytes),
     IN_CONFLICT: lambda value: True,
 }
-"""What can be listed, in the order in which the key goes through it; conflicts are looked for when they are wanted."""
+"""Filters in the order of the key; conflicts are computed on demand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is listed and how: `step` is that of the replay, None for what propagation ended with."""
+    """The listed values: `step` is that of the replay, None for the end of propagation."""
 
     shown: str = "all values"
     step: int | None = None
@@ -106,7 +106,7 @@ class ShardingsPane(Vertical):
 
     @dataclass
     class Answered(Message):
-        """What was asked of the analyst is known, and can be taken in."""
+        """The analyst's answer has arrived."""
 
         take: Callable[[], None]
 
@@ -234,7 +234,7 @@ class ShardingsPane(Vertical):
         )
 
     def _told(self, step: int) -> str:
-        """What a step of the propagation did."""
+        """Return the effect of a propagation step."""
         replay = self._replay
         if replay is None or step == BEFORE:
             return "before propagation"
@@ -248,7 +248,7 @@ class ShardingsPane(Vertical):
 
 
 def _alike(before: Report, after: Report) -> bool:
-    """Whether the values of both are read from the same texts."""
+    """Return whether the values of both are read from the same texts."""
     return before.program.stage("sdy") is after.program.stage("sdy") is not None
 
 

@@ -47,7 +47,7 @@ class SourcePane(Vertical):
         self._show_marks()
 
     def shows(self, file: str) -> bool:
-        """Whether it is this file that is shown."""
+        """Return whether this file is shown."""
         return os.path.normpath(file) == os.path.normpath(self.view.source.name)
 
     def mark(self, collectives: Iterable[Collective], hues: Mapping[str, str]) -> None:

@@ -29,7 +29,7 @@ MARGIN = 6
 
 
 def label_of(stage: str) -> str:
-    """What a stage is called in short; by its name, if it is none that captures have."""
+    """Return the short label of a stage; its name, if it is none that captures have."""
     return STAGES[stage].label if stage in STAGES else stage
 
 
@@ -95,7 +95,7 @@ class StagePane(Vertical):
 
     @property
     def notice_view(self) -> Widget:
-        """What is shown in the place of the text while it is not there."""
+        """The notice in place of a text that is missing."""
         return self.query_one("#stage-notice")
 
     def watch_linked(self, linked: Selection | None) -> None:

@@ -20,7 +20,7 @@ EMPTY: Mapping[str, Table] = {
 _MADE: Mapping[str, Callable[[Report], Table]] = {make(_NOTHING).id: make for make in TABLES}
 
 OWN = ("collectives", "shardings")
-"""Those that have a pane of their own, which fills them as the user wants them."""
+"""Tables with a pane of their own, which fills them as the user chooses."""
 
 
 def tab_tables(report: Report, *, early: bool = False) -> Mapping[str, Table]:

@@ -44,7 +44,7 @@ TABS = {
     **{name: (table.title, table.key) for name, table in EMPTY.items()},
     "log": ("Log", "0"),
 }
-"""What the tabs are called, and the keys that choose them: a digit, or a letter for what few programs have."""
+"""Titles of the tabs, and their keys: a digit, or a letter for what few programs have."""
 
 
 class TablesPane(Vertical):
@@ -55,9 +55,9 @@ class TablesPane(Vertical):
     capture: reactive[Capture] = reactive(Capture())
     report: reactive[Report | None] = reactive(None)
     tables: reactive[Mapping[str, Table]] = reactive({})
-    """Those of a report, as they were made in the time of another thread."""
+    """Tables of a report, as made in the background."""
     waiting: reactive[str] = reactive("")
-    """What is going on, of which more may come; until it is over, nothing is said not to be there."""
+    """Work in progress that may add more; until it ends, no table says that it is empty."""
     linked: reactive[Selection | None] = reactive(None)
     chosen: reactive[str] = reactive("overview")
     tabs: reactive[tuple[Tab, ...]] = reactive(())
@@ -131,7 +131,7 @@ class TablesPane(Vertical):
         self._show_log()
 
     def _show_log(self) -> None:
-        """What the program printed, once."""
+        """Show the program's output, once."""
         parts = [f"{name}\n{text.rstrip()}\n" for name, text in self._printed(self.capture) if text.strip()]
         text = "\n".join(parts) or (f"{self.waiting} …" if self.waiting else "No output was recorded.")
         log, data = self.query_one("#log", TextView), text.encode("utf-8", "replace")
@@ -169,7 +169,7 @@ class TablesPane(Vertical):
             self.post_message(self.Picked(what, isinstance(event, EntryView.Opened)))
 
     def _entry(self, table: str | None, key: object) -> Selected | None:
-        """What an entry is about."""
+        """Return the subject of an entry."""
         match table, key:
             case "overview", _:
                 return self.query_one(OverviewPane).entry(key)

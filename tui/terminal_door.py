@@ -72,7 +72,7 @@ def guarded(driver: type[Driver]) -> type[Driver]:
     """Return a driver that writes no sequences but those of Textual."""
 
     class GuardedDriver(driver):  # type: ignore[misc, valid-type]
-        """As the driver it is made of; where its terminal is closed it goes on, so that all ends in order."""
+        """A driver with a guarded terminal; if the terminal is closed it goes on, so that everything ends in order."""
 
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)

@@ -1,4 +1,4 @@
-"""Where the lines of a text begin, and where a searched word stands in it."""
+"""Positions of lines in a text, and of a searched word."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LineIndex:
 
     @cached_property
     def count(self) -> int:
-        """How many lines there are; a newline at the end begins no other."""
+        """Number of lines; a newline at the end begins no other."""
         return self._data.count(b"\n") + (not self._data.endswith(b"\n"))
 
     def span(self, line: int) -> tuple[int, int]:
@@ -50,7 +50,7 @@ MAX_MATCHES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Where a needle is, in ascending order: the offsets of bytes, or the numbers of rows."""
+    """Matches of a needle, in ascending order: byte offsets, or row numbers."""
 
     offsets: tuple[int, ...] = ()
 
@@ -63,7 +63,7 @@ class Matches:
         return self.offsets[bisect_left(self.offsets, offset) - 1] if self.offsets else None
 
     def rank(self, offset: int) -> int:
-        """Which match, from 1, begins at an offset or was the last one before it."""
+        """Return the number, from 1, of the match at an offset or the last one before it."""
         return bisect_right(self.offsets, offset)
 
 

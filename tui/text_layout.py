@@ -1,4 +1,4 @@
-"""Which lines of a text are on the rows of a view, and which of their characters."""
+"""Lines of a text on the rows of a view, and their visible characters."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class TextLines:
         self.folding = Folding(source, self.index, debug)
 
     def first_byte(self, line: int) -> int:
-        """Where the first word of a line begins."""
+        """Return the offset of a line's first word."""
         start, end = self.index.span(line)
         text = self.source.data[start:end]
         return start + len(text) - len(text.lstrip())
@@ -44,7 +44,7 @@ class TextLines:
         return end - start - sum(stop - begin - 1 for begin, stop in self.folding.cuts(line))
 
     def is_long(self, line: int) -> bool:
-        """Whether only a piece of a line can be shown."""
+        """Return whether only a piece of a line can be shown."""
         return self.width_of(line) > LONG
 
     def displayed(self, line: int) -> Folded:
@@ -53,7 +53,7 @@ class TextLines:
         return folded(self.decoded(line, 0, end - start), self.folding.cuts(line), self.source.data[start:end])
 
     def character(self, line: int, column: int) -> int:
-        """Which character of a whole line is shown in a column."""
+        """Return the character of a whole line in a column."""
         return column if self.is_long(line) else self.displayed(line).character(column)
 
     def between(self, start: tuple[int, int], end: tuple[int, int]) -> str:

@@ -62,7 +62,7 @@ class TitleBar(Widget):
         return subject.pad_right(max(room + 2 - subject.cell_length, 1)) + state
 
     def _subject(self) -> list[Content]:
-        """What is captured, in parts; what matters least comes last."""
+        """Return the captured function's parts; the least important comes last."""
         subject = self.capture.subject
         if subject is None:
             names = dict.fromkeys(stage.source.name for stage in self.capture.stages)

@@ -56,7 +56,7 @@ class TorusGrid:
         yield Content.styled("… and the other planes along z", "$aside")
 
     def _planes(self, count: int) -> Iterator[int]:
-        """Where the shown group is, first."""
+        """Return the planes, that of the shown group first."""
         shown = self.traffic.groups[self.traffic.shown] if self.traffic.shown is not None else ()
         held = {chip[2] for chip, cores in self.chips.items() if len(chip) > 2 and set(cores) & set(shown)}
         yield from sorted(range(count), key=lambda plane: (plane not in held, plane))
@@ -85,7 +85,7 @@ class TorusGrid:
         return Content.assemble("     ", *((f"{sign:>{self.width}}   ", style) for sign, style in signs))
 
     def _around(self, last: tuple[int, ...], first: tuple[int, ...], axis: int) -> bool:
-        """Whether a group goes on over the edge."""
+        """Return whether a group wraps around the edge."""
         is_ring = axis < len(self.closed) and self.closed[axis] and last != first
         return is_ring and self._across(last, first) == "━"
 

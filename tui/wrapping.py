@@ -26,7 +26,7 @@ def rows_of(text: str, width: int, most: int) -> list[tuple[int, int]]:
 
 
 def _end(text: str, start: int, width: int) -> int:
-    """Where a row ends: behind the last blank or comma that is on it, else where it is full."""
+    """Return the end of a row: after the last blank or comma on it, else where it is full."""
     end = min(start + width, len(text))
     while end > start + 1 and cell_len(text[start:end]) > width:
         end -= 1

@@ -21,13 +21,13 @@ MAX_BYTES = 1 << 32
 """Bytes; a larger text is refused."""
 
 MAX_WRAPPINGS = 3
-"""How often a file is unpacked that holds a compressed one."""
+"""Maximum nesting depth of compressed files that is unpacked."""
 
 MAX_NAMES = 20
 """Modules that are named beside the one that is shown."""
 
 _MODULE = re.compile(r"module_\d+\.[\w.\-]*?(?=\.\d{4}\.|\.(?:\w+_)?(?:before|after)_|\Z)|jax_ir\d+_.*(?=_\w+\.mlir)")
-"""How XLA, and JAX, name a module in the names of files and folders: `module_0007.jit_step`, `jax_ir0003_jit_step`."""
+"""Names that XLA and JAX give to the files and folders of a module: `module_0007.jit_step`, `jax_ir0003_jit_step`."""
 
 _COMPRESSED = re.compile(r"\.(?:gz|xz|bz2|zst)\Z")
 
@@ -184,12 +184,12 @@ def place_among_passes(name: str, data: bytes) -> str:
 
 
 def is_regular(path: Path) -> bool:
-    """Whether a path in a folder of somebody else's is a file of that folder: no link, no pipe, no device."""
+    """Return whether a path in an untrusted folder is a file of that folder: no link, no pipe, no device."""
     return path.is_file() and not path.is_symlink()
 
 
 def read(path: Path) -> bytes:
-    """What is in a file; raises CaptureError."""
+    """Return the contents of a file; raises CaptureError."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise CaptureError(f"{path} is larger than {MAX_BYTES >> 30} GiB")

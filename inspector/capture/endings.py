@@ -1,4 +1,4 @@
-"""How a process ended that did not say so itself, in words."""
+"""A description of how a process ended that did not report its own end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAST_WORDS = 4000
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a process ended.
+    """The end of a process.
 
     `status` is its exit status, or a signal's number negated; `peak_bytes` the most memory it used, if that is known;
     `damage` says what was wrong with its frames, where it was ended for that.

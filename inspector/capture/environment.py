@@ -23,7 +23,7 @@ _COUNT = re.compile(rf"{_COUNT_FLAG}=(\d+)")
 
 
 def user_devices(environment: Mapping[str, str]) -> int | None:
-    """How many CPU devices the user's own environment asks for, if it does. Of several flags XLA takes the last."""
+    """Return the number of CPU devices that the user's environment requests, if any; the last flag counts."""
     counts = _COUNT.findall(environment.get("XLA_FLAGS", ""))
     count = environment.get("JAX_NUM_CPU_DEVICES", "").strip()
     return int(count) if count.isdigit() else int(counts[-1]) if counts else None

@@ -53,7 +53,7 @@ def load(path: Path | str, largest: int = MAX_BYTES) -> Capture:
 
 
 def is_capture(data: bytes) -> bool:
-    """Whether compressed data begins as a capture does, as far as it can be unpacked."""
+    """Return whether compressed data begins as a capture does, as far as it can be unpacked."""
     if not data.startswith(GZIP):
         return False
     try:

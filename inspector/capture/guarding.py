@@ -1,4 +1,4 @@
-"""What the guardian of a process does. It is executed as a file: `guarding.py FRONT PLACE MARK`.
+"""The guardian of a process, executed as a file: `guarding.py FRONT PLACE MARK`.
 
 Standard input has the processes to watch, one on a line, until it is dismissed or the front process has ended.
 """
@@ -47,7 +47,7 @@ def main(front: int, place: str, mark: bytes) -> None:
 
 
 def _left(roots: set[int], mark: bytes) -> set[int]:
-    """What runs of the roots, their groups, their descendants, and what has the mark in its environment."""
+    """Running processes among the roots, their groups and descendants, and those with the mark in their environment."""
     found = list(by_proc() if os.path.isdir("/proc/self") else by_ps())
     wanted = {pid for pid, _, group in found if pid in roots or group in roots or _has(pid, mark)}
     size = 0
@@ -66,7 +66,7 @@ def _has(pid: int, mark: bytes) -> bool:
 
 
 def by_proc() -> Iterator[Found]:
-    """What runs, as Linux says it in files."""
+    """Running processes, from Linux's /proc."""
     for name in filter(str.isdecimal, os.listdir("/proc")):
         with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
             state, parent, group, *_ = file.read().rpartition(b")")[2].split()
@@ -75,7 +75,7 @@ def by_proc() -> Iterator[Found]:
 
 
 def by_ps() -> Iterator[Found]:
-    """What runs, as every other system says it."""
+    """Running processes, from `ps`, on every other system."""
     with os.popen("ps -axo pid=,ppid=,pgid=,stat=") as listed:
         for line in listed:
             pid, parent, group, state = line.split()
@@ -84,7 +84,7 @@ def by_ps() -> Iterator[Found]:
 
 
 def _sweep(place: str) -> None:
-    """As the next start does, without the package, which need not be installed for `python -I -S`."""
+    """Sweep as the next start does, without the package, which need not be installed for `python -I -S`."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scratch.py")
     spec = importlib.util.spec_from_file_location("scratch", path)
     assert spec is not None

@@ -36,7 +36,7 @@ PHASES: dict[Phase, str] = {
     "run": "running",
     "probe": "recording per-device values",
 }
-"""What a capture goes through, in order, and how to say it."""
+"""The phases of a capture, in order, each with the words for it."""
 
 
 class CaptureError(ShardscopeError):

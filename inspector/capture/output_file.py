@@ -17,7 +17,7 @@ from typing import BinaryIO
 from .model import CaptureError
 
 DESCRIPTORS = "/proc/self/fd"
-"""What has a name for each open file, also for one without a name of its own."""
+"""The folder that names every open file, also those without a name of their own."""
 
 
 class OutputError(CaptureError):
@@ -88,7 +88,7 @@ def _status(place: Path) -> os.stat_result | None:
 
 
 def _replaceable(place: Path, kept: os.stat_result) -> bool:
-    """Whether another file can take its place and be the same to everybody: one that is ours, in a folder of ours."""
+    """Return whether a file can be replaced without anybody noticing: it is ours, in a folder of ours."""
     own = kept.st_uid == os.geteuid() and kept.st_nlink == 1
     return stat.S_ISREG(kept.st_mode) and own and os.access(place.parent, os.W_OK | os.X_OK)
 

@@ -1,4 +1,4 @@
-"""What compressed files and zip archives hold. They are untrusted: a small file may unpack into all of the memory."""
+"""Contents of compressed files and zip archives. They are untrusted: a small file may unpack into all of the memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .model import UnreadableFileError
 from .protocol.memory import available_bytes
 
 MAX_BYTES = 1 << 32
-"""Of one text, and of all that a file unpacks to."""
+"""Limit for one text, and for all that a file unpacks to."""
 
 SHARE_OF_MEMORY = 8
 """Reading a text takes several times as much memory as the text."""
@@ -28,7 +28,7 @@ SMALL_BYTES = 1 << 26
 MAX_MEMBERS = 100_000
 
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-"""How an archive begins, and an empty one."""
+"""First bytes of an archive, and of an empty one."""
 
 
 class Allowance:
@@ -135,4 +135,4 @@ _OPENERS: dict[bytes, Callable[[BytesIO], IO[bytes]]] = {
     b"BZh": bz2.BZ2File,
     b"\x28\xb5\x2f\xfd": _zstandard,
 }
-"""How a format begins, and what opens it."""
+"""First bytes of each format, and the function that opens it."""

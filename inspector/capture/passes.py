@@ -1,4 +1,4 @@
-"""Which passes of XLA's change communication, or anything: by the files that XLA writes between passes."""
+"""XLA passes that change communication, or anything, from the files that XLA writes between passes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_BYTES = 1 << 28
 
 _COMPRESSED = re.compile(r"\.(?:gz|xz|bz2|zst)\Z")
 _PASS = re.compile(r"(?:(.*)\.)?\d{4}\.([^/]+?)\.after_([^/]+?)(?:\.before_([^/]+?))?\.(?:txt|hlo\.pb)")
-"""How XLA names a module between two passes: the module, the pipeline, the pass before, and the one that follows."""
+"""XLA's name of a module between two passes: the module, the pipeline, the pass before, and the one that follows."""
 
 _CALLED = "|".join(re.escape(prefix) for _, prefix in FUSED)
 _COLLECTIVE = re.compile(
@@ -55,7 +55,7 @@ class Snapshots:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What the report says of it."""
+        """The messages that the report shows about the passes."""
         if not self.left_out:
             return ()
         text = f"{plural(self.left_out, 'pass')} not shown: the texts before have {format_bytes(MAX_BYTES)}"
@@ -63,7 +63,7 @@ class Snapshots:
 
 
 def in_workspace(folder: Path, *, every: bool) -> Snapshots:
-    """What the compiler wrote of the largest module."""
+    """Return the snapshots that the compiler wrote of the largest module."""
     files: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("*.txt")):
         if (found := _match(path.name)) is not None:
@@ -73,7 +73,7 @@ def in_workspace(folder: Path, *, every: bool) -> Snapshots:
 
 
 def snapshots(files: Iterable[PassFile], *, every: bool = False) -> Snapshots:
-    """Those of the passes that change communication; of `every` pass that changes anything, if that is wanted."""
+    """Yield the passes that change communication, or with `every` each pass that changes anything."""
     kept: list[PassSnapshot] = []
     size = left_out = 0
     for snapshot in _around_changes(files, _itself if every else communication):
@@ -124,7 +124,7 @@ def _pass_before(places: Sequence[tuple[str, str, str]], number: int) -> tuple[s
 
 
 def communication(data: bytes) -> Counter[tuple[bytes, ...]]:
-    """What a module of HLO communicates, without names: the opcodes, types and partners, each with its number."""
+    """Return what a module of HLO communicates, without names: opcodes, types and partners, with counts."""
     return Counter(
         (match[2], _LAYOUT.sub(b"", match[1]), *_PARTNERS.findall(match[3])) for match in _COLLECTIVE.finditer(data)
     )

@@ -28,7 +28,7 @@ GRACE = 2.0
 
 
 Command = Callable[[int], list[str]]
-"""From the number of the file descriptor that frames are to be written to, to the command line."""
+"""Return the command line, given the number of the file descriptor that frames are written to."""
 
 
 class Process:
@@ -158,7 +158,7 @@ def _peak(usage: resource.struct_rusage) -> int | None:
 
 
 def _ended(pid: int) -> tuple[int, int, struct_rusage] | None:
-    """What `os.wait4` says of a process that ends within a moment; None for one that goes on."""
+    """Return the result of `os.wait4` for a process that ends within a moment, None for one that goes on."""
     for _ in range(20):
         ended = os.wait4(pid, os.WNOHANG)
         if ended[0]:

@@ -30,7 +30,7 @@ WISHES = {
     "steps": "the origins of shardings",
     "": "the origins of shardings and the steps of their propagation",
 }
-"""What is asked for, one after the other, and what is not known with it."""
+"""Requests to the worker, in this order, each with what stays unknown without it."""
 
 NOT_XLAS = "the sdy stage is a propagation of the StableHLO by shardscope, which may end otherwise than XLA's own: {}"
 
@@ -48,12 +48,12 @@ class Propagated:
 
 
 def has_mesh(stablehlo: bytes) -> bool:
-    """Whether there is anything to propagate: a program without a mesh has no shardings."""
+    """Return whether there is anything to propagate: a program without a mesh has no shardings."""
     return b"sdy.mesh" in stablehlo
 
 
 def is_explained(capture: Capture) -> bool:
-    """Whether nothing more will be known of where shardings come from, on which strategies depend."""
+    """Return whether the origins of shardings, on which strategies depend, are final."""
     stablehlo = capture.stage("stablehlo")
     if stablehlo is None or capture.stage("sdy") is not None or not has_mesh(stablehlo.source.data):
         return True
@@ -61,7 +61,7 @@ def is_explained(capture: Capture) -> bool:
 
 
 def is_recorded(capture: Capture) -> bool:
-    """Whether propagation was recorded, which takes its time: XLA's dump, which is a stage as well, has no origins."""
+    """Return whether propagation was recorded, which takes time: XLA's dump, a stage as well, has no origins."""
     stage = capture.stage("sdy")
     has_failed = any(message.phase == "propagation" for message in capture.messages)
     return has_failed or (stage is not None and stage.seconds is not None)

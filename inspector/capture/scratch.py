@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 PREFIX = "shardscope-scratch-"
-"""Of their names: what starts so is removed, so it is nothing that a person would call a folder of theirs."""
+"""Prefix of the folders' names: whatever begins with it is removed, so no person would name a folder like this."""
 
 ATTEMPTS = 20
 """To remove a folder."""
@@ -107,7 +107,7 @@ def _clear(folder: Path) -> None:
 
 
 def _removed(folder: Path) -> bool:
-    """Whether a folder is gone, which a process that is being ended may still write to."""
+    """Remove a folder, into which a process that is being ended may still write; returns whether it is gone."""
     for _ in range(ATTEMPTS):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

@@ -37,7 +37,7 @@ STALLED_S = 60.0
 CHECK_S = 5.0
 
 STALLED_SHARE = 0.02
-"""Of a core: what processes use that wait."""
+"""Share of a core that waiting processes use."""
 
 RANK, PROCESSES = "{rank}", "{processes}"
 """In arguments of the script, these are replaced."""
@@ -58,7 +58,7 @@ class FinishedProcesses:
 
 
 def devices_of_each(processes: int, devices: int | None, target: str) -> int:
-    """How many of the devices each process has.
+    """Return the number of devices of each process.
 
     Raises:
         CaptureError: they cannot be divided among the processes.
@@ -110,12 +110,12 @@ OUTPUT_FILE = "output-{}.txt"
 
 
 def output_file(folder: Path, rank: int) -> Path:
-    """What a process other than the first has printed."""
+    """The file of standard output of a process other than the first."""
     return folder / OUTPUT_FILE.format(rank)
 
 
 def is_output_file(name: str) -> bool:
-    """Whether a file has such a name."""
+    """Return whether a file has such a name."""
     return fnmatchcase(name, OUTPUT_FILE.format("*"))
 
 
@@ -198,7 +198,7 @@ def _filled_in(command: Sequence[str], options: TraceOptions) -> list[str]:
 
 
 def _launcher_variables(options: TraceOptions) -> dict[str, str]:
-    """What launchers tell the processes that they start, one on each host."""
+    """Environment variables by which launchers describe the job to the processes that they start, one on each host."""
     rank, count = str(options.rank), str(options.processes)
     address, _, port = options.coordinator.rpartition(":")
     return {

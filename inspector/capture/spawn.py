@@ -21,7 +21,7 @@ from .model import Capture, Failure
 from .protocol.request import Request as Request
 
 MAX_ATTEMPTS = 4
-"""How often a capture is begun, with another number of devices each time."""
+"""Maximum number of times that a capture is started, each time with another number of devices."""
 
 
 class Cancellation:

@@ -85,7 +85,7 @@ def _own(name: bytes) -> list[int]:
 
 
 def _is_last(name: bytes, start: int) -> bool:
-    """Whether no further component follows, up to where the next of several joined names begins."""
+    """Return whether no further component follows, up to the next of several joined names."""
     start = _MARKS.match(name, start).end()  # type: ignore[union-attr]
     depth = 0
     for character in name[start:].decode("latin-1"):

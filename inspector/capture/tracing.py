@@ -35,7 +35,7 @@ SITE_FOLDER = ".python"
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How a command ended: its exit status, or a signal's number negated, and the seconds that it took."""
+    """The end of a command: its exit status, or a signal's number negated, and the seconds that it took."""
 
     status: int
     seconds: float

@@ -1,4 +1,4 @@
-"""What an entry of the catalogue of collectives says."""
+"""The types of an entry in the catalogue of collectives."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from typing import Literal
 from ..records import dataclass
 
 State = Literal["varying", "invariant", "unreduced", "reduced"]
-"""What a value can be over a mesh axis.
+"""Variance of a value over a mesh axis.
 
 Varying: each device may hold another value. Invariant: all hold the same. Unreduced: each holds a summand of the
 value that is meant. Reduced: all hold the same, and the cotangent is unreduced.
 """
 
 Sides = Literal["equal", "gathered", "scattered", "apart"]
-"""How results follow from operands: of the same types; larger, or smaller, by the number of devices along a dimension;
-or not from them alone."""
+"""Results' types: as the operands'; larger or smaller by the number of devices along a dimension; or independent."""
 
 Pattern = Literal["ring", "exchange", "pairs"]
-"""Who sends to whom: each device to the next one, each to every other one, or as pairs of devices say."""
+"""Senders and receivers: each device to the next, each to every other, or by explicit pairs."""
 
 SLICE = "dynamic_slice"
-"""What stands for the 2023 document's `pscatter`: each device keeps its block, found by `axis_index`."""
+"""The equivalent of the 2023 document's `pscatter`: each device keeps its block, found by `axis_index`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class CollectiveRule:
 
     @property
     def is_cast(self) -> bool:
-        """Whether it only changes the type: every device goes on holding what it held."""
+        """True if it changes the type only: every device keeps its value."""
         return self.lowers_to is None and self.takes is not None
 
 

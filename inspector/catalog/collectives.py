@@ -136,7 +136,7 @@ CASTS = (
         "From the partition's number and some arithmetic."),
 )
 # fmt: on
-"""What is about mesh axes and communicates nothing."""
+"""Primitives that concern mesh axes and communicate nothing."""
 
 FORMER_NAMES = (
     FormerName("pbroadcast", "pvary", "the 2023 document's name for pvary"),

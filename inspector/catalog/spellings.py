@@ -68,7 +68,7 @@ Entry = CollectiveKind | CollectiveRule | FormerName
 ENTRIES: tuple[Entry, ...] = (*KINDS, *TABLE, *FORMER_NAMES)
 
 _AROUND = r"\A(?:jax\.lax\.|jax\.|lax\.|stablehlo\.|mhlo\.)|_(?:start|done|p)\Z"
-"""Where a name is from, and which half of an asynchronous collective it means."""
+"""Dialect prefixes, and suffixes for the half of an asynchronous collective."""
 
 
 def entries_named(name: str) -> tuple[Entry, ...]:
@@ -113,5 +113,5 @@ _KERNELS = ("pallas_call", "core_map", "mpmd_map", "mosaic", "triton", "tpu_cust
 
 
 def is_kernel(primitive: str) -> bool:
-    """Whether an equation of that primitive is a kernel, whose body has a compiler of its own."""
+    """Return whether an equation of that primitive is a kernel, whose body has a compiler of its own."""
     return any(name in primitive for name in _KERNELS)

@@ -78,7 +78,7 @@ def parse_budget(text: str) -> Budget:
 
 
 def broken(budgets: Sequence[Budget], outline: Fingerprint, peak: PeakMemory | None = None) -> tuple[Broken, ...]:
-    """Those of the budgets that an outline exceeds. What is not known exceeds every budget."""
+    """Return the budgets that an outline exceeds. An unknown amount exceeds every budget."""
     return tuple(each for budget in budgets if (each := _broken(budget, outline, peak)) is not None)
 
 
@@ -88,7 +88,7 @@ def _broken(budget: Budget, outline: Fingerprint, peak: PeakMemory | None) -> Br
 
 
 def _measured(budget: Budget, outline: Fingerprint, peak: PeakMemory | None) -> tuple[float | None, str, Counted]:
-    """How much there is of what is limited, None where that is not known; in words; and the collectives it is of."""
+    """Return the amount that is limited, None if unknown; its wording; and the collectives that it counts."""
     taken, capacity = (None, None) if peak is None else (peak.bytes, peak.capacity)
     match budget.measure:
         case "implicit":
@@ -115,7 +115,7 @@ def _measured(budget: Budget, outline: Fingerprint, peak: PeakMemory | None) -> 
 
 
 def _is_meant(one: Transfer, budget: Budget) -> bool:
-    """By kind and axes: any of them, or a part of one. Groups that no axes form may go over all of them."""
+    """Return whether a budget covers this kind and axes. Groups that no axes form may span all axes."""
     if budget.kind not in (one.work.kind, "collective"):
         return False
     axes = one.work.axes

@@ -51,7 +51,7 @@ def golden_of(found: Fingerprint) -> bytes:
 
 
 def _works(document: Any) -> Iterator[dict[str, Any]]:
-    """What the collectives of a file do, where axes are known; nothing of what is no golden."""
+    """Return the signatures of a golden's collectives with known axes; none if the file is no golden."""
     match document:
         case {"collectives": [*repeated]}:
             for each in repeated:
@@ -93,5 +93,5 @@ def _without_positions(transfer: Transfer) -> Transfer:
 
 
 def comparable(found: Fingerprint) -> Fingerprint:
-    """What of an outline a golden keeps."""
+    """Return the parts of an outline that a golden stores."""
     return replace(found, insides=(), findings=(), sizes={}, costs={}, opcodes={})

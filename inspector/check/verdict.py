@@ -1,4 +1,4 @@
-"""What a check found: how a function differs from its golden, and which budgets it breaks."""
+"""The result of a check: how a function differs from its golden, and which budgets it exceeds."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Verdict:
 
     @property
     def differs(self) -> bool:
-        """Whether the golden says something else: of communication, or of how arguments and outputs are sharded."""
+        """True if communication, or the sharding of arguments and outputs, differs from the golden."""
         return self.changes is not None and (self.changes.communication_differs or bool(self.changes.borders))
 
     @property
     def passed(self) -> bool:
-        """Whether all is as it was, and as it may be."""
+        """True if nothing differs and no budget is exceeded."""
         return not self.differs and not self.broken
 
 

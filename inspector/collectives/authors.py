@@ -80,7 +80,7 @@ def _scopes(op_name: str | None) -> tuple[str, ...]:
 
 
 def _known(stage: ParsedStage, part: Part, has_twins: bool, is_whole: bool, context: AnalysisContext) -> CollectivePart:
-    """What is known of a part; one that `is_whole` is the only one of its collective."""
+    """Return the author and pass of a part, as far as known; one that `is_whole` is the only part of its collective."""
     collective, twin = part.of, part.twin
     numbers = tags_in(stage, collective.span) if twin is None else twin.serves or twin.numbers
     facts = [each for number in numbers if (each := facts_of(context.lowered, number)) is not None]
@@ -122,6 +122,6 @@ def agreed(values: Iterable[T]) -> T | None:
 
 
 def _continues(longer: SourcePosition, shorter: SourcePosition) -> bool:
-    """Whether a stack goes on where another one ends."""
+    """Return whether a stack continues another one."""
     mine, other = ([(frame.file, frame.line) for frame in each.stack] for each in (longer, shorter))
     return 0 < len(other) < len(mine) and mine[: len(other)] == other

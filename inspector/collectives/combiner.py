@@ -1,4 +1,4 @@
-"""What is in a collective that XLA has made of several by writing their operands one behind the other.
+"""The operands of a collective that XLA combined from several by concatenating them.
 
 GPUs' compiler sums small arrays as one vector: it flattens and concatenates them, and cuts the result up again. The
 vector has neither name nor line. Its pieces have: each is brought back into its shape by an instruction that was given
@@ -16,7 +16,7 @@ from ..report import CollectivePart, SourcePosition
 from .source_from_users import by_computation
 
 MAX_STEPS = 4
-"""From the vector to its pieces: the end of it, where it is asynchronous, the cut, the change of shape."""
+"""Steps from the vector to its pieces: the done half of an asynchronous collective, the slice, the reshape."""
 
 RESHAPES = ("bitcast", "reshape")
 CUTS = ("fusion", "slice")

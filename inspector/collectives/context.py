@@ -1,4 +1,4 @@
-"""What an analysis of one stage's collectives has to know beside the stage's own text."""
+"""Context of the analysis of one stage's collectives: what it needs besides the stage's own text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .origin import Partitioning, partitioning_of
 
 @dataclass(frozen=True, slots=True)
 class AnalysisContext:
-    """What the rest of the capture says.
+    """Facts from the rest of the capture.
 
     `meshes` are the user's, over partition numbers; the first that explains a collective's groups names its axes.
     Empty groups stand for all `partitions`, whose `devices` are listed in their order unless they are fake or unknown.
@@ -36,7 +36,7 @@ class AnalysisContext:
 
 @derived
 def context_of(program: Program) -> AnalysisContext:
-    """What the rest of a program says about the collectives of any of its stages."""
+    """Return what the rest of a program contributes to the collectives of any of its stages."""
     before, after = program.stage("hlo-before"), program.stage("hlo-spmd")
     differentiated = any(map(_holds_transposed, program.stages))
     return AnalysisContext(
@@ -65,5 +65,5 @@ def _partitioning(after: ParsedStage, before: ParsedStage) -> Partitioning | Non
 
 @derived
 def _holds_transposed(stage: ParsedStage) -> bool:
-    """Whether anything in a stage comes from a transposition: JAX names it so in every one."""
+    """True if any name in a stage has the mark of a transposition."""
     return b"transpose(jvp" in stage.source.data

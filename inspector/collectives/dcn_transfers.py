@@ -34,7 +34,7 @@ _NUMBERED = re.compile(r"(?:[._]\d+)+\Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What a send between slices is in effect; `groups` and `pairs` are device ids.
+    """The effect of a send between slices; `groups` and `pairs` are device ids.
 
     `primitive` is that of JAX after which it is called, if it is; `reduction` is `sum`, `max`, ….
     """
@@ -64,7 +64,7 @@ def transfer_of(attributes: Mapping[str, str]) -> Transfer | None:
 
 
 def is_host_transfer(instruction: Instruction) -> bool:
-    """Whether a send or recv is to or from the host itself, not another slice by way of it."""
+    """Return whether a send or recv is to or from the host itself, not to another slice by way of it."""
     is_transfer = instruction.attributes.get("is_host_transfer") == "true"
     return is_transfer and transfer_of(instruction.frontend_attributes) is None
 

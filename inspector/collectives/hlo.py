@@ -51,7 +51,7 @@ class ParsedCollective:
 
     @property
     def fused_kind(self) -> Kind | None:
-        """What the fusion around it makes of it, as of an all-reduce a reduce-scatter."""
+        """The kind that the fusion around it makes of it, such as a reduce-scatter of an all-reduce."""
         if self.wrapper is None or self.wrapper.attributes.get("kind") != "kCustom":
             return None
         computation = self.instruction.computation.name
@@ -65,12 +65,12 @@ class ParsedCollective:
 
     @property
     def counted_as(self) -> Kind:
-        """What it is in effect."""
+        """The kind that it is in effect."""
         return self.fused_kind or self.kind
 
     @property
     def is_async(self) -> bool:
-        """Whether it is split into a start and a done, of its own or of what wraps it."""
+        """True if it is split into a start and a done, by itself or by its wrapper."""
         if self.transfer is not None:
             return True
         wrapper = self.wrapper.name if self.wrapper is not None and self.wrapper.opcode == "fusion" else ""
@@ -252,7 +252,7 @@ def _resized(type: HloType, dimension: int, size: int, *, grows: bool) -> HloTyp
 
 
 def _reduction(instruction: Instruction, module: HloModule) -> str | None:
-    """What a reducing collective computes: `sum`, `max`, …; None for the others, and for other computations."""
+    """Return the computation of a reducing collective: `sum`, `max`, …; None for other collectives and computations."""
     names = instruction.callees.get("to_apply", ())
     computation = module.computation(names[0]) if len(names) == 1 else None
     root = computation.root if computation is not None else None

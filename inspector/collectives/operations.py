@@ -1,4 +1,4 @@
-"""What the lowered program says of an operation that collectives come from: whose it is, its pass, line and module.
+"""Origins of collectives in the lowered program: the operation's author, pass, line and module.
 
 The jaxpr knows most of it, where an equation's number leads to it.
 """
@@ -57,7 +57,7 @@ ELEMENTWISE = frozenset(
     }
     | {"min", "select_n", "psum", "psum_invariant", "reduce_scatter"}
 )
-"""What an optimizer does with gradients, and primitives that sum them."""
+"""Primitives of optimizers on gradients, and those that sum gradients."""
 
 MAX_VALUES = 300
 """Values that are followed to outputs."""
@@ -98,7 +98,7 @@ class Lowered:
 
 
 def facts_of(lowered: Lowered, number: int) -> OperationFacts | None:
-    """What is known of the operation of that number; None where there is no StableHLO with numbers."""
+    """Return the facts of the operation of that number; None where there is no StableHLO with numbers."""
     return None if lowered.stablehlo is None else _facts(lowered.stablehlo, lowered, number)
 
 
@@ -142,12 +142,12 @@ def _origin(kind: Kind | None, place: EquationPlace, *, is_derived: bool) -> Ori
 
 
 def _is_unreduced(equation: Equation) -> bool:
-    """Whether its results are partial sums by their types: Shardy names the reduction that one asks for after them."""
+    """Return whether its results are partial sums by their types, in which Shardy names the requested reduction."""
     return any(_UNREDUCED.search(str(output.type)) for output in equation.outputs)
 
 
 def _asks(equation: Equation) -> bool:
-    """Whether an `out_sharding` says anything: JAX writes one in backward passes over axes of any type."""
+    """Return whether an `out_sharding` requests anything: JAX writes one in backward passes over axes of any type."""
     out_sharding = dict(equation.params).get("out_sharding", "None")
     return "Explicit" in out_sharding if "axis_types=" in out_sharding else out_sharding != "None"
 

@@ -1,4 +1,4 @@
-"""What names say of an operation: the primitive, the pass, and for a collective whether user code requested it.
+"""Facts in an operation's name: the primitive, the pass, and for a collective whether user code requested it.
 
 JAX writes the path of transformations and primitives into `op_name`, `jit(f)/transpose(jvp(g))/psum`. When XLA merges
 operations it joins their names and factors out what they have in common: `jit(f)/(jvp()/a:jvp()/b)/c`.
@@ -54,7 +54,7 @@ def direction_of(op_name: str | None, *, differentiated: bool) -> Pass:
 
 
 def is_path(op_name: str) -> bool:
-    """Whether a name is a path from the outermost function on, not an argument's, or the end of one."""
+    """Return whether a name is a path from the outermost function on, not an argument's, or the end of one."""
     return _PATH.match(op_name) is not None
 
 
@@ -107,7 +107,7 @@ class Partitioning:
 
 
 def partitioning_of(before: HloModule, after: HloModule) -> Partitioning:
-    """What the partitioner did, from the modules right before and after it."""
+    """Return the partitioner's changes, from the modules right before and after it."""
     sides = []
     for module in (before, after):
         collectives = module.with_opcode(HLO_OPCODES)
@@ -119,7 +119,7 @@ def partitioning_of(before: HloModule, after: HloModule) -> Partitioning:
 
 
 def _is_of_custom(op_name: str | None, instruction: str) -> bool:
-    """Whether a user's partitioning of an operation holds it: named after that, its instruction after a primitive."""
+    """Return whether it is in a user's partitioning of an operation, named after that operation."""
     named = instruction.rstrip(".0123456789").lstrip("%")
     return op_name is not None and last_components(op_name) == (CUSTOM,) and named in PRIMITIVES
 
@@ -135,7 +135,7 @@ def origin_of(
     partitioning: Partitioning | None,
     instruction: str = "",
 ) -> Origin:
-    """What requested a collective; its name decides where the partitioner's stages were not recorded."""
+    """Return the origin of a collective; its name decides where the partitioner's stages were not recorded."""
     if _is_of_custom(op_name, instruction) or (partitioning and channel in partitioning.channels_of_custom):
         return "user"
     if marks.get(MARK) == "true":

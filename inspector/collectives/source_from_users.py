@@ -1,4 +1,4 @@
-"""Where a collective without a source position comes from, found from the instructions that use its result.
+"""The source position of a collective without one, from the instructions that use its result.
 
 The partitioner gives what it inserts the name of the value that is moved, often an argument's, and no position. What
 the moved value is for stands at the instructions that use it.
@@ -73,7 +73,7 @@ def _users(computation: Computation, members: list[Instruction]) -> dict[Instruc
 
 
 def _is_combined(member: Instruction) -> bool:
-    """Whether XLA made it of several collectives, each of which is for something else."""
+    """True if XLA combined it from several collectives, each with its own purpose."""
     return len(member.operands) > 1
 
 

@@ -1,4 +1,4 @@
-"""How a collective is spelled: its kind, axes and types, how often it runs, and where it comes from."""
+"""A collective as text spells it: its kind, axes and types, how often it runs, and where it comes from."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def types_text(collective: Collective) -> str:
 
 
 def executions_text(collective: Collective) -> str:
-    """How often it runs; `?` where that is decided at run time."""
+    """Return the number of executions as text; `?` where it is decided at run time."""
     return "?" if collective.executions is None else str(collective.executions)
 
 

@@ -1,4 +1,4 @@
-"""What communicates, or may, without a collective: kernels with remote copies, the host, and calls that are unknown."""
+"""Communication without a collective, certain or possible: kernels with remote copies, the host, unknown calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def uncounted_communication(program: Program) -> tuple[UncountedCommunication, .
 
 @derived
 def _calls_of_the_host(jaxpr: JaxprText) -> tuple[UncountedCommunication, ...]:
-    """What the program calls of the host, which a compiler for devices that are not there leaves out."""
+    """Calls of the host, which a compiler for devices that are not attached leaves out."""
     found = (place.equation for place in jaxpr.equations if place.equation.primitive in HOST_PRIMITIVES)
     return tuple(
         dict.fromkeys(
@@ -88,7 +88,7 @@ def _function_of(inside: Sequence[Frame], around: Sequence[Frame]) -> str:
 
 
 def _reaches(equation: Equation) -> Literal["copy", "signal"] | None:
-    """What an equation of a kernel does on another device."""
+    """Return the remote effects of a kernel's equation."""
     params = " ".join(text for _, text in equation.params)
     if _TO_ANOTHER_DEVICE.search(params):
         return "copy"
@@ -99,7 +99,7 @@ def _reaches(equation: Equation) -> Literal["copy", "signal"] | None:
 
 @derived
 def _outside_collectives(stage: ParsedStage, with_kernels: bool) -> tuple[UncountedCommunication, ...]:
-    """What the host takes part in, and custom calls that may communicate.
+    """Transfers with the host, and custom calls that may communicate.
 
     Kernels are among these only where no jaxpr says what they do.
     """

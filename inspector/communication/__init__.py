@@ -1,1 +1,1 @@
-"""What a program communicates for: its collectives as strategies of parallelism, with totals per step."""
+"""The purposes of a program's communication: its collectives as strategies of parallelism, with totals per step."""

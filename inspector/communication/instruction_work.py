@@ -1,4 +1,4 @@
-"""What an instruction of a compiled program does, or all of those together that are fused in it."""
+"""The kind of work that an instruction of a compiled program does, including all that is fused in it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ MATMULS = ("matmul", "gemm", "dot", "conv")
 """Words in the targets of custom calls that contract dimensions."""
 
 DATA_OPERANDS = {"dynamic-slice": 1, "dynamic-update-slice": 2}
-"""How many of the operands have elements; the others are indices."""
+"""Number of operands that have elements; the others are indices."""
 
 
 class InstructionWork:
-    """What the instructions of one module do; each fused computation is looked through once."""
+    """The work of one module's instructions; each fused computation is visited once."""
 
     def __init__(self, module: HloModule) -> None:
         self.module = module
@@ -44,7 +44,7 @@ class InstructionWork:
         self._works: dict[Instruction, Work] = {}
 
     def of(self, instruction: Instruction) -> Work:
-        """What an instruction does, or all of those together that are fused in it."""
+        """Return the kind of work of an instruction, including all that is fused in it."""
         if instruction not in self._works:
             self._works[instruction] = self._work_of(instruction)
         return self._works[instruction]

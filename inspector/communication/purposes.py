@@ -1,4 +1,4 @@
-"""What each collective of a program is there for, decided by its kind, its operands, and what becomes of its result."""
+"""The purpose of each collective of a program, from its kind, its operands, and the uses of its result."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SENT = frozenset({"", "ppermute", "pshuffle", "collective_permute"})
 """JAX's primitives of permutes, as names of instructions end; none where there are no names."""
 
 SLICES = frozenset({"slice", "dynamic_slice", "squeeze", "split"})
-"""Those whose results the partitioner sends to all devices as a sum."""
+"""Operations whose results the partitioner sends to all devices as a sum."""
 
 ROLLED = frozenset({"concatenate", "pad", "roll", "dynamic_update_slice"})
-"""Those that the partitioner makes shifts of."""
+"""Operations that the partitioner turns into shifts."""
 
 MADE = ("contraction", "other")
 """The kinds of sources that are no arguments."""
@@ -45,7 +45,7 @@ _WRAPPED = re.compile(r"""\w*(?:\[\d+\])+(?=\.|\[['"])""")
 """The same with the indices of a wrapper's tuple, as Equinox and Haliax have them: `x[1][0]` of `x[1][0].w`."""
 
 _STEP = re.compile(r"[.\[]")
-"""Where a step of a path begins."""
+"""The start of a step in a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Purpose:
 
 
 def is_scalar(collective: Collective) -> bool:
-    """Whether it reduces single numbers."""
+    """Return whether it reduces single numbers."""
     return KIND_OF[collective.kind].reduces and all(each.elements == 1 for each in collective.operand_types)
 
 
@@ -87,7 +87,7 @@ class Judge:
                 self.permutes.setdefault((each.computation, each.pairs), set()).add(found)
 
     def purpose(self, collective: Collective) -> Purpose:
-        """What a collective is there for."""
+        """Return the purpose of a collective."""
         instruction = self.flow.module.instruction(collective.computation, collective.name)
         if instruction is None:
             return Purpose()
@@ -110,13 +110,13 @@ class Judge:
         return Purpose("resharding" if moved and moved <= {"reshard", "move"} else "other")
 
     def is_reduction(self, collective: Collective) -> bool:
-        """Whether it reduces what the program's reductions leave, as of norms and softmax: no products."""
+        """Return whether it reduces what the program's own reductions leave, as in norms and softmax."""
         instruction = self.flow.module.instruction(collective.computation, collective.name)
         operands = [] if instruction is None else self.flow.operands(instruction)
         return frozenset[bool]().union(*map(self._are_reductions, operands)) == {True}
 
     def _are_reductions(self, operand: Place) -> frozenset[bool]:
-        """Of the operations that a value is made of, whether they are reductions."""
+        """Return whether the operations that a value is computed from are reductions."""
         known = self._reduced.get(operand.instruction)
         if known is None:
             found = set[bool]()
@@ -187,7 +187,7 @@ class Judge:
         return self.flow.work.of(instruction) == "contraction" or not PRODUCTS.isdisjoint(_primitives(instruction))
 
     def _has_product(self, operand: Place) -> bool:
-        """Whether a value is made of a product, but for what is done element by element."""
+        """Return whether a value is a product, up to elementwise operations."""
         if operand.instruction not in self._is_product:
             self._is_product[operand.instruction] = any(
                 source.kind == "contraction"
@@ -212,7 +212,7 @@ class Judge:
         return found - {"unknown"} or found
 
     def _is_needed(self, collective: Collective) -> bool:
-        """Whether the operations that it is there for make gradients of weights, as propagation has them."""
+        """Return whether the operations that it serves compute gradients of weights, according to propagation."""
         return {each.needed for each in causes_of(self.program, collective) if each.effect == "sum"} == {True}
 
     def _direction(self, op_name: str | None) -> Pass:
@@ -235,7 +235,7 @@ class Judge:
         return Purpose("weight gathers" if is_weight else "input gathers", paths)
 
     def _is_shift(self, collective: Collective, instruction: Instruction) -> bool:
-        """Whether a permute is written, or what the partitioner makes of a roll of what a loop carries.
+        """Return whether a permute is written in the program, or is the partitioner's form of a roll of a loop's carry.
 
         Its others exchange what is at the edges of parts, or, where axes trade places, whole parts. With JAX 0.12 XLA
         leaves some without a name: then it is a shift if every device sends and receives.

@@ -1,4 +1,4 @@
-"""Where the operands of HLO instructions come from, and what becomes of their results, through loops and fusions."""
+"""Sources of the operands of HLO instructions, and uses of their results, through loops and fusions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a value is made of: an argument of the program, the result of a contraction, or of another operation.
+    """A source of a value: an argument of the program, the result of a contraction, or of another operation.
 
     A `stop` is an instruction that the walk ends at on request. `is_moved` is true where elements were only moved and
     converted on the way.
@@ -67,7 +67,7 @@ class ValueFlow:
         return next((caller for attribute, caller in callers if attribute in ("body", "calls", "to_apply")), None)
 
     def sources(self, start: Place, stops: Collection[Instruction] = ()) -> Iterator[Source]:
-        """What the elements of a value come from, through what works element by element, also within fusions."""
+        """Yield the sources of a value's elements, through elementwise operations, also within fusions."""
         waiting, seen = [(start, True)], {start}
         while waiting and len(seen) < MAX_VALUES:
             place, is_moved = waiting.pop()
@@ -92,7 +92,7 @@ class ValueFlow:
                     waiting.append((before, is_moved and kind != "elementwise"))
 
     def is_placed(self, start: Place) -> bool:
-        """Whether a value is zeros but for the part of them that each device writes."""
+        """Return whether a value is zero except for the part that each device writes."""
         waiting, seen = [start], {start}
         while waiting and len(seen) < MAX_VALUES:
             place = waiting.pop()
@@ -105,7 +105,7 @@ class ValueFlow:
         return False
 
     def _is_zero(self, place: Place) -> bool:
-        """Whether all elements of a value are the constant zero."""
+        """Return whether all elements of a value are the constant zero."""
         for _ in range(MAX_STEPS):
             instruction = place.instruction
             if instruction.opcode == "constant":
@@ -128,7 +128,7 @@ class ValueFlow:
         return Place(body.root, place.element)
 
     def depends(self, start: Place, on: Collection[Instruction]) -> bool:
-        """Whether a value is computed from the result of one of these, iterations of the loops around it included."""
+        """Return whether a value depends on the result of one of these, through loop iterations too."""
         waiting, seen = [start], {start}
         while waiting and len(seen) < MAX_VALUES:
             place = waiting.pop()
@@ -145,7 +145,7 @@ class ValueFlow:
         return _places(self.graph.operands(instruction))
 
     def ends(self, start: Place) -> Iterator[Instruction | None]:
-        """What takes a value, behind what is done element by element; None where it becomes an output."""
+        """Yield the users of a value behind elementwise operations; None where it becomes an output."""
         waiting, seen = [start], {start}
         while waiting and len(seen) < MAX_VALUES:
             for after, goes_on in self._after(waiting.pop()):
@@ -222,7 +222,7 @@ class ValueFlow:
                 yield Place(user)
 
     def _uses_of(self, place: Place) -> Sequence[Use]:
-        """What takes a value, and as which operand, in text order; of an element, only what takes it: see `Users`."""
+        """Return the users of a value with the operand's position, in text order: see `Users`."""
         takers, elements = self.graph.users(place.instruction)
         taken = chain.from_iterable(elements.values()) if place.element is None else elements.get(place.element, ())
         uses = [(user, 0) for user in taken]

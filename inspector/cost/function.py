@@ -8,14 +8,14 @@ from .schedule import Schedule
 
 
 def timeline_of(schedule: Schedule) -> Timeline:
-    """What a device does when, in one run."""
+    """Return the time line of a device in one run."""
     span, entry = schedule.total(), schedule.module.entry
     activities = () if entry is None else schedule.activities(entry.name)
     return Timeline(schedule.machine.chip.title, span.seconds, span.waiting, activities)
 
 
 def cost_of(schedule: Schedule) -> FunctionCost:
-    """What one run takes."""
+    """Return the cost of one run."""
     chip, share = schedule.machine.chip, schedule.machine.share
     span = schedule.total()
     work = span.work

@@ -23,7 +23,7 @@ MOVING = frozenset({"copy", "slice", "dynamic-slice", "dynamic-update-slice"})
 
 
 def is_on_host(type: HloType) -> bool:
-    """Whether a value of this type is in the host's memory."""
+    """Return whether a value of this type is in the host's memory."""
     return memory_space(type) == HOST
 
 
@@ -39,7 +39,7 @@ def memory_space(type: HloType) -> int:
 
 @derived
 def host_transfers(stage: ParsedStage) -> tuple[HostTransfer, ...]:
-    """Those of the compiled program, in text order."""
+    """The host transfers of the compiled program, in text order."""
     if stage.hlo is None or b"S(%d)" % HOST not in stage.source.data:
         return ()
     return tuple(_transfers(stage.hlo))
@@ -63,7 +63,7 @@ def _transfers(module: HloModule) -> Iterator[HostTransfer]:
 
 
 def _ends(instruction: Instruction) -> tuple[HloType, HloType] | None:
-    """What is read and what is written; of an update of a slice that is what is put there, and the whole."""
+    """Return the types read and written; for an update of a slice these are the update and the full array."""
     opcode, type = instruction.opcode.removesuffix("-start"), instruction.type
     operands = [instruction.computation.instruction(name) for name in instruction.operands]
     types = [each.type for each in operands if each is not None]

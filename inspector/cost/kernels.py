@@ -1,4 +1,4 @@
-"""What custom calls compute, as far as that is known: by what the kernel's author states of it, else nothing."""
+"""Work of custom calls as far as it is known: from the kernel author's own estimate, else nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..catalog.spellings import CUSTOM_CALLS
 
 
 def is_estimated(instruction: Instruction) -> bool:
-    """Whether an instruction's time is known: not that of a kernel that states nothing of it, or that communicates."""
+    """Return whether an instruction's time is known: not that of kernels without estimates, or with transfers."""
     if instruction.opcode != "custom-call":
         return True
     target = instruction.attributes.get("custom_call_target", "").strip('"')

@@ -1,4 +1,4 @@
-"""Which links a collective uses: transfers that share none of them need not take turns."""
+"""The links that a collective uses: transfers without a link in common need not take turns."""
 
 from __future__ import annotations
 

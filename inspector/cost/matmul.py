@@ -81,7 +81,7 @@ def _convolution(instruction: Instruction, result: ArrayShape, operands: Sequenc
 def _meetings(
     image: int, kernel: int, result: int, stride: int, before: int, image_dilation: int, kernel_dilation: int
 ) -> int:
-    """How often an element of the image and one of the kernel meet, along one dimension."""
+    """Return how often an element of the image and one of the kernel meet, along one dimension."""
     if kernel * result > MAX_WINDOW:
         return kernel * result
     meetings = 0

@@ -1,4 +1,4 @@
-"""How much is alive on a device at each moment of a step: XLA's live ranges, on the cost model's time line.
+"""Live bytes on a device at each moment of a step: XLA's live ranges, on the cost model's time line.
 
 XLA writes the schedule, a number and a name a line, and after it the first and the last number at which each value is
 alive, `    fusion.2{0}:6-7` (xla/service/hlo_live_range.cc). Of a loop both have one round.

@@ -1,4 +1,4 @@
-"""What is alive on a device when most memory is taken, which line made it, and whether it fits on the target.
+"""Live values on a device at peak memory, the lines that made them, and whether they fit on the target.
 
 XLA writes it beside the optimized program, one value a line: `    copy-start{0}: 8388608 bytes (cumulative: …)`
 (xla/service/buffer_assignment.cc). The numbers are of the schedule, before values share buffers.
@@ -29,7 +29,7 @@ _VALUE = re.compile(rb"^\s+(?P<name>[^\s{]+)\{(?P<index>[\d,\s]*)\}:\s(?P<size>\
 
 
 def peak_memory(program: Program) -> PeakMemory | None:
-    """What the compiler accounts for; None where it gives no figures.
+    """Return the compiler's account of memory; None where it gives no figures.
 
     The capacity is that of the device on a target that there are figures for.
     """
@@ -58,7 +58,7 @@ def peak_memory(program: Program) -> PeakMemory | None:
 
 
 def _is_plausible(program: Program, parts: Memory, taken: int | None) -> bool:
-    """Whether the compiler's peak agrees with its other figures.
+    """Return whether the compiler's peak agrees with its other figures.
 
     That for CPUs leaves temporaries out, that for TPUs counts the host's memory.
     """
@@ -70,7 +70,7 @@ def _is_plausible(program: Program, parts: Memory, taken: int | None) -> bool:
 
 
 def is_tpu(program: Program) -> bool:
-    """Whether it is compiled for TPUs."""
+    """Return whether it is compiled for TPUs."""
     subject = program.capture.subject
     return subject is not None and subject.platform == "tpu"
 

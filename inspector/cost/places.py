@@ -1,4 +1,4 @@
-"""Where the members of a group are to each other: on one chip, along axes of a torus, in a node, or far apart."""
+"""Distance of a group's members: on one chip, along axes of a torus, in a node, or far apart."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Torus:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What some simultaneous transfers ask of the links: how many go over the busiest, and the longest way in hops."""
+    """Link load of simultaneous transfers: the number over the busiest link, and the longest route in hops."""
 
     busiest: int
     farthest: int
@@ -74,7 +74,7 @@ def way(source: Device, target: Device, torus: Torus) -> Iterator[LinkOfChip]:
 
 @dataclass(frozen=True, slots=True)
 class TorusLine:
-    """What a group covers of one axis of a torus.
+    """The part of one torus axis that a group covers.
 
     `size` places, each `stride` links from the next; `closed` where these links form a ring.
     """
@@ -103,7 +103,7 @@ class Detour:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How the members of a group reach each other.
+    """The route between the members of a group.
 
     `size` members, `far` islands of fast links (slices, nodes), `lines` inside of one island of a torus. `sharing`
     groups like it go over the links of each chip, one for each of its cores. `detour` is set where the members do not
@@ -118,7 +118,7 @@ class Route:
 
     @property
     def near(self) -> int:
-        """How many members share an island."""
+        """Number of members that share an island."""
         return max(1, self.size // self.far)
 
 
@@ -146,7 +146,7 @@ class Machine:
 
     @property
     def closed(self) -> tuple[bool, bool, bool]:
-        """Which axes of a slice's torus form rings."""
+        """The axes of a slice's torus that form rings."""
         return wraps(self.chip, self.shape)
 
     def routes(self, groups: Iterable[Sequence[int]]) -> frozenset[Route]:

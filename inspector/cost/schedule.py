@@ -61,12 +61,12 @@ class Schedule:
         return self._known[name]
 
     def activities(self, name: str) -> tuple[Activity, ...]:
-        """What is done when in one run of a computation."""
+        """Return the activities of one run of a computation, in order of time."""
         self.of(name)
         return self._activities.get(name, ())
 
     def seconds_of(self, work: Work) -> float:
-        """How long a device takes for some work: as long as the slower of computing and memory."""
+        """Return the seconds that a device takes for some work: the slower of computing and memory."""
         chip, share = self.machine.chip, self.machine.share
         computing = work.flops / chip.figure("flops") + work.narrow / chip.figure("flops_int8")
         return max(computing, work.bytes / chip.figure("hbm_bandwidth")) / share
@@ -161,7 +161,7 @@ class Schedule:
         return 1, ()
 
     def _in_turn(self, names: tuple[str, ...]) -> tuple[Activity, ...]:
-        """What computations do that run one after the other."""
+        """Return the activities of computations that run one after the other."""
         begun, found = 0.0, list[Activity]()
         for name in names:
             found += (replace(each, start=each.start + begun, end=each.end + begun) for each in self.activities(name))
@@ -174,13 +174,13 @@ def _named(callees: Mapping[str, tuple[str, ...]], keys: Iterable[str]) -> tuple
 
 
 def _begins(instruction: Instruction) -> bool:
-    """Whether a collective goes on beside the instructions that follow."""
+    """Return whether a collective runs beside the instructions that follow."""
     is_start = instruction.opcode.endswith("-start") or instruction.opcode == "send"
     return is_start or instruction.name.startswith("async-collective-start")
 
 
 def _ends(instruction: Instruction) -> bool:
-    """Whether what was begun is over with this instruction; others hand it on."""
+    """Return whether this instruction ends what was started; others pass it on."""
     if instruction.opcode == "fusion":
         return not instruction.name.startswith("async-collective") or "done" in instruction.name
     return instruction.opcode not in ("get-tuple-element", "tuple", "bitcast", "async-update")

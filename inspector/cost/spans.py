@@ -1,4 +1,4 @@
-"""What parts of a program take, and what transfers do."""
+"""Times of parts of a program, and of transfers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """How long some collectives take on some links, and how long these are busy."""
+    """The time that some collectives take on some links, and how long these are busy."""
 
     seconds: float
     transmitting: float

@@ -1,4 +1,4 @@
-"""What each instruction of a scheduled program computes, and how much of the device's memory it reads and writes."""
+"""Work of each instruction of a scheduled program: its operations, and the bytes that it reads and writes."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class _Fused:
         return total
 
     def _inner_read(self, user: Instruction, name: str) -> int | None:
-        """What is read through a bitcast, or by a fusion inside this one; None of other users, and of all of it."""
+        """Return the bytes read through a bitcast or a nested fusion; None for other users, and if all is read."""
         if user.opcode == "bitcast":
             return self._read(user.name) if user.name in self._users else None
         if user.opcode == "fusion" and user.operands.count(name) == 1:
@@ -159,7 +159,7 @@ class _Fused:
         return None
 
     def results(self, type: HloType) -> Iterable[HloType | None]:
-        """What is written: of an array that is updated in place, only the update."""
+        """Return the bytes written: for an array that is updated in place, only the update."""
         root = self._computation.root
         if root is not None and root.opcode == "dynamic-update-slice" and len(root.operands) > 1:
             update = self._computation.instruction(root.operands[1])
@@ -176,6 +176,6 @@ class _Fused:
 
 
 def _passes(instruction: Instruction) -> int:
-    """How often a TPU's unit goes over a product of more than bfloat16's precision (jax.lax.Precision)."""
+    """Return the number of passes of a TPU's matrix unit for more than bfloat16 precision (jax.lax.Precision)."""
     precision = instruction.attributes.get("operand_precision", "")
     return 6 if "highest" in precision else 3 if "high" in precision else 1

@@ -1,4 +1,4 @@
-"""What changed between two lowerings of a program: the Diff, and how it comes from two Reports."""
+"""The changes between two lowerings of a program: the Diff, and how two Reports make one."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class Change:
 
     @property
     def before(self) -> Transfer | None:
-        """What moves most on that side, None if nothing is there."""
+        """The largest transfer on that side, None if there is none."""
         return self.befores[0][0] if self.befores else None
 
     @property
     def after(self) -> Transfer | None:
-        """What moves most on that side, None if nothing is there."""
+        """The largest transfer on that side, None if there is none."""
         return self.afters[0][0] if self.afters else None
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """How many collectives it is about, of each side."""
+        """Number of collectives concerned on each side."""
         before, after = (sum(count for _, count in side) * self.count for side in (self.befores, self.afters))
         return before, after
 
@@ -97,7 +97,7 @@ class Diff:
 
     @property
     def communication_differs(self) -> bool:
-        """Whether any collective came, went or changed; to be combined or split is no difference."""
+        """True if any collective was added, removed or changed; being combined or split is no difference."""
         return any(change.kind != "regrouped" for change in self.changes)
 
 
@@ -162,7 +162,7 @@ def _differing(ones: Sequence[CollectiveSignature], others: Sequence[CollectiveS
 def _border_changes(
     before: Sequence[BoundarySharding], after: Sequence[BoundarySharding]
 ) -> list[Pair[BoundarySharding]]:
-    """By name; what has no namesake, by its place among the arguments or outputs, since names may have changed."""
+    """Compare by name; those without a namesake by position, as names may have changed."""
     found = []
     for role in ("argument", "output"):
         ones, others = ([each for each in side if each.role == role] for side in (before, after))

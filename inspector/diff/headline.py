@@ -11,7 +11,7 @@ from .diff import Change, Diff
 from .wording import SIGNS, Became, axes_words, became_of, bytes_delta, kinds, otherwise, size_text
 
 PHRASES = 3
-"""How many are told of what changed."""
+"""Maximum number of changes in a headline."""
 
 
 def headline(found: Diff) -> str:
@@ -91,7 +91,7 @@ def _shortened(phrases: Sequence[str]) -> str:
 
 
 def _census(found: Diff) -> list[str]:
-    """How many there are of each kind over the same axes, where that differs, what weighs most first; then the rest.
+    """Return the counts per kind and axes that differ, largest first, and the remaining changes.
 
     For sides that have little in common, as those of two targets.
     """

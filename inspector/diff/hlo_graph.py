@@ -51,7 +51,7 @@ def _line(instruction: Instruction, type: str) -> str:
 
 
 def _groups(instruction: Instruction) -> object:
-    """Who talks to whom, however it is spelled."""
+    """Return the participants, however the text spells them."""
     try:
         spelled = instruction.replica_groups
     except ParseError:

@@ -1,4 +1,4 @@
-"""What findings and the shardings inside a program are compared by: where they stand, without numbers and positions."""
+"""Keys by which findings and intermediate shardings are compared: their place, without numbers and positions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Line = tuple[str, str]
 NOWHERE: Line = ("", "")
 
 _OUTER = re.compile(r"[\w.<>]*>\.")
-"""What Python puts before the name of a function that is in another one."""
+"""Python's prefix of the name of a nested function."""
 
 
 class Lines:
@@ -53,7 +53,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class FindingKey:
-    """What a finding is compared by. The first finding of that key, and where it is, are not compared."""
+    """The key by which findings are compared. The first finding of the key, and its place, are not compared."""
 
     rule: str
     axes: tuple[AxisRef, ...]
@@ -81,7 +81,7 @@ FINDING_RULES: tuple[Rule[FindingKey], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class IntermediateSharding:
-    """How a value inside a program is sharded; `spec` is None where that is not known. `where` is not compared."""
+    """The sharding of a value inside a program; `spec` is None if unknown. `where` is not compared."""
 
     role: Role
     name: str
@@ -92,7 +92,7 @@ class IntermediateSharding:
 
 
 def intermediate_shardings(report: Report, lines: Lines) -> tuple[tuple[IntermediateSharding, int], ...]:
-    """Those at constraints, at shard_maps and of the results of operations, each with how often it is there."""
+    """Count the shardings at constraints, at shard_maps and of the results of operations."""
     counted: Counter[IntermediateSharding] = Counter()
     inner = (value for value in report.shardings if value.role not in ("argument", "output"))
     for value in (*inner, *values(report.program)):

@@ -1,4 +1,4 @@
-"""Which collective of one lowering is which of another: the rules, from the strictest to the loosest.
+"""Pairs of collectives in two lowerings: the rules, from the strictest to the loosest.
 
 Those with the same work go together first, so that no more is called changed than has to be; then those that carry the
 same operands, in as many pieces as there are on either side. What is left pairs where it stands at the same place, or
@@ -43,7 +43,7 @@ def _moved(one: Transfer) -> Hashable:
 
 
 def _other_kind(one: Transfer) -> Hashable:
-    """What goes in is the same, and what comes out is not."""
+    """The operands are equal, the results are not."""
     work = one.work
     if work.bytes_in is None:
         return None
@@ -57,7 +57,7 @@ def _same_shapes(one: Transfer) -> Hashable:
 
 
 def _sizes(one: Transfer) -> Hashable:
-    """How many elements each operand has before and after; where not all are known, its types."""
+    """Return the operands' element counts before and after; their types where a count is unknown."""
     return tuple((each.elements_in, each.elements_out) for each in one.operands) or one.types
 
 
@@ -98,7 +98,7 @@ LOOSE: tuple[Rule[Transfer] | Unambiguous[Transfer], ...] = (
 
 
 def match(before: Counted, after: Counted) -> tuple[tuple[Pair[Transfer], ...], tuple[Regrouping, ...]]:
-    """Those that do the same, one for one; and all others, with what became of them: nothing, or something else."""
+    """Pair collectives that do the same; and list all others, with what replaced them: nothing, or something else."""
     found = pair_up(before, after, SAME)
     left = tuple((pair.before, pair.count) for pair in found if pair.before is not None and pair.after is None)
     right = tuple((pair.after, pair.count) for pair in found if pair.after is not None and pair.before is None)

@@ -1,4 +1,4 @@
-"""Which operation of one text is which of another, starting from some of which that is known.
+"""Pairs of operations in two texts, starting from some known pairs.
 
 Matched are, in this order: operations with the same cone of operands, where there is one such on each side; operands
 at the same place, and only users, of what is matched already; what is most alike, where nothing else is as much. What
@@ -29,7 +29,7 @@ class Facing:
 def facings(
     known: Iterable[tuple[Node, Node]], ones: Sequence[Node], others: Sequence[Node], alone: str | None = None
 ) -> tuple[Facing, ...]:
-    """What is which, in the order of the text after, the rest where it stood; `alone` there has no counterpart."""
+    """Return the pairs in the order of the text after, the rest at their old position; `alone` has no counterpart."""
     return tuple(_in_order(ones, others, _Matching(known, ones, others, alone).found))
 
 

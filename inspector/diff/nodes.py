@@ -1,4 +1,4 @@
-"""What texts are compared by: operations as nodes of a graph, whichever language they are written in."""
+"""Nodes by which texts are compared: operations of a graph, in any language."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Graph(Generic[O]):
         return None if operation is None else self._node(operation)
 
     def near(self, start: Node, steps: int, most: int) -> list[Node]:
-        """What is a few steps away, in text order."""
+        """Return the nodes within a few steps, in text order."""
         operation = self._at(start.span.start)
         found = [] if operation is None else near(self.uses, operation, steps, most)
         return in_text_order([node for each in found if (node := self._node(each)) is not None])
@@ -73,5 +73,5 @@ AnyGraph = Graph[Instruction] | Graph[Operation]
 
 
 def in_text_order(nodes: Collection[Node]) -> list[Node]:
-    """By where they stand."""
+    """Sort by position."""
     return sorted(nodes, key=lambda node: node.span.start)

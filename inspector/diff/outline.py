@@ -1,4 +1,4 @@
-"""What a lowering does, without what changes from one text of it to the next: no names, numbers or positions."""
+"""The substance of a lowering, without what differs between two texts of it: no names, numbers or positions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 @dataclass(frozen=True, slots=True)
 class CollectiveSignature:
-    """What a collective does: two with the same work are the same communication, wherever they stand.
+    """The communication of a collective: two of equal signature are the same communication, wherever they are.
 
     Bytes are per device and execution. `dtypes` are those that travel, sorted; shapes are left out, since compilers
     reshape freely. `partners` stands for the pairs of a permute, or for groups that no axes form. `fused_form` says as
@@ -54,7 +54,7 @@ class CollectiveSignature:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a collective comes from: for each frame, innermost first, the function and the text of its line.
+    """The source of a collective: for each frame, innermost first, the function and the text of its line.
 
     Where the compiler recorded no line, the only entry is the name that it gives, an argument's or a path of
     operations. `operation` is JAX's, in its spelling.
@@ -98,7 +98,7 @@ Counted = tuple[tuple[Transfer, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class BoundarySharding:
-    """How an argument or an output is sharded; `spec` is None where that is not known."""
+    """The sharding of an argument or an output; `spec` is None if unknown."""
 
     role: str
     name: str
@@ -128,7 +128,7 @@ class Fingerprint:
 
     @property
     def count(self) -> int:
-        """How many collectives there are."""
+        """Number of collectives."""
         return sum(count for _, count in self.transfers)
 
     @property

@@ -1,4 +1,4 @@
-"""Which things of one side are which of the other: counted things, paired by rules from the strictest to the loosest.
+"""Pairs of counted items on two sides, by rules from the strictest to the loosest.
 
 By each rule, what the ones before left is paired within equal keys, in order. Some rules are good only where nothing
 else could be meant: they pair what is left of a key when that is one kind of thing on each side. What no rule pairs is
@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 Rule = Callable[[T], Hashable | None]
-"""What two things have to have in common to be paired; None for what it does not pair."""
+"""The key that two items must share to be paired; None for items that a rule does not pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Pair(Generic[T]):
 
     @property
     def present(self) -> T:
-        """What is after; of what went, what was before."""
+        """The item after the change; of a removed one, the item before."""
         found = self.before if self.after is None else self.after
         assert found is not None
         return found

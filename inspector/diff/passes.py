@@ -1,4 +1,4 @@
-"""What each pass of the compiler changes of communication."""
+"""Changes of communication by each pass of the compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which collectives of one lowering are which of another where compilers combine and split them.
+"""Pairs of collectives in two lowerings whose compilers combine and split them.
 
 A compiler may make one collective of 24, or 24 of one, and concatenate what they carry. So what is compared here are
 the operands: each, with what is done to it, is found on the other side by rules, the strictest first. Collectives whose
@@ -53,7 +53,7 @@ class _Facing:
 
 
 def regroup(before: Counted, after: Counted) -> tuple[tuple[Regrouping, ...], Counted, Counted]:
-    """What belongs together, and what is left of both sides: first all that is exact, then what was changed as well."""
+    """Return the groups, and the rest of both sides: exact ones first, then those that changed as well."""
     found: Counter[tuple[Counted, Counted, bool]] = Counter()
     for rules, loosely in ((SAME, False), ((*SAME, *CHANGED), True)):
         ones, others = ([each for each, count in side for _ in range(count)] for side in (before, after))
@@ -155,7 +155,7 @@ def _other_dtype(piece: _Piece) -> Hashable:
 
 
 def _what_is_reduced(piece: _Piece) -> Hashable | None:
-    """What goes into a reduction, whether all devices get all of it or a part each."""
+    """Return the operands of a reduction, whether all devices get the full result or a part each."""
     work = piece.transfer.work
     if not KIND_OF[work.kind].reduces:
         return None
@@ -163,7 +163,7 @@ def _what_is_reduced(piece: _Piece) -> Hashable | None:
 
 
 def _what_is_gathered(piece: _Piece) -> Hashable | None:
-    """What comes out, whether it was gathered, or summed from parts that are zero elsewhere."""
+    """Return the result, whether it was gathered, or summed from parts that are zero elsewhere."""
     work = piece.transfer.work
     if work.kind not in ("all-reduce", "all-gather"):
         return None

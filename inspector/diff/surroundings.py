@@ -12,7 +12,7 @@ from .nodes import AnyGraph, Node, in_text_order
 from .outline import Fingerprint, Transfer
 
 STEPS = 3
-"""How far around a collective is looked."""
+"""Steps around a collective that are shown."""
 
 MAX_OPERATIONS = 60
 """Operations on each side."""
@@ -22,7 +22,7 @@ LANDMARKS = 40
 
 
 def around(found: Diff, change: Change) -> tuple[Facing, ...]:
-    """What stands around a change in the texts of both sides; empty where a side has no text, as a golden.
+    """Return the text around a change on both sides; empty where a side has no text, such as a golden.
 
     Around one that is on one side only the other side is found through the nearest collective that is the same.
     """
@@ -36,7 +36,7 @@ def around(found: Diff, change: Change) -> tuple[Facing, ...]:
 
 
 def surroundings(before_graph: AnyGraph, before: Node, after_graph: AnyGraph, after: Node) -> tuple[Facing, ...]:
-    """What stands around two collectives that are one."""
+    """Return the text around two paired collectives."""
     ones, others = before_graph.near(before, STEPS, MAX_OPERATIONS), after_graph.near(after, STEPS, MAX_OPERATIONS)
     return facings([(before, after)], ones, others)
 
@@ -59,7 +59,7 @@ def _graph(side: Fingerprint, span: Span) -> AnyGraph | None:
 
 
 def _landmarks(found: Diff, start: Node, side: int) -> list[tuple[Span, Span]]:
-    """Where the collectives are that are the same, those first that stand nearest on one of the sides."""
+    """Return the unchanged collectives nearby, nearest first."""
     placed = [(one.span, other.span) for one, other in found.unmistakable]
     known = [(one, other) for one, other in placed if one is not None and other is not None]
     known.sort(key=lambda pair: abs(pair[side].start - start.span.start))
@@ -69,7 +69,7 @@ def _landmarks(found: Diff, start: Node, side: int) -> list[tuple[Span, Span]]:
 def _anchored(
     graph: AnyGraph, alone: Node, known: Sequence[tuple[Span, Span]], other_side: Fingerprint
 ) -> tuple[Facing, ...]:
-    """What stands around an operation, as what is after; before is what the other side has for it."""
+    """Return the text around an operation on the side after, with its counterparts on the side before."""
     own = graph.near(alone, STEPS, MAX_OPERATIONS)
     here = [(there, node) for there, span in known if (node := graph.at(span.start)) is not None]
     there = _graph(other_side, here[0][0]) if here else None

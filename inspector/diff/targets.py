@@ -15,7 +15,7 @@ COMPILED = "hlo"
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why something is communicated, as far as compilers leave it to be seen, and over which axes.
+    """The reason for a communication, as far as compilers leave it visible, and its axes.
 
     `source` is a line of the user's, or what is moved; empty where nothing is known.
     """
@@ -27,7 +27,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class CauseRow:
-    """What each target does for one cause; `cells` has the collectives of each, in the order of the targets."""
+    """Each target's communication for one cause; `cells` has the collectives of each, in the order of the targets."""
 
     cause: Cause
     cells: tuple[tuple[Collective, ...], ...]

@@ -15,13 +15,13 @@ from .outline import BoundarySharding, CollectiveSignature, Counted, Transfer
 from .pairing import Pair
 
 MULTIPLE = 10
-"""What grew so many times over is told as a multiple, not in percent."""
+"""Growth from which a multiple is shown instead of a percentage."""
 
 SIGNS = {"added": "+", "removed": "−", "changed": "~", "regrouped": "="}
 
 
 def differences(change: Change) -> list[str]:
-    """What is different about collectives that are on both sides, as `runs 1 → 4 times` or `combined into 1`."""
+    """Return the differences of paired collectives, such as `runs 1 → 4 times` or `combined into 1`."""
     if not change.befores or not change.afters:
         return []
     became = became_of(change).text(kinds(change.afters))
@@ -43,7 +43,7 @@ class Became:
 
 
 def became_of(change: Change) -> Became:
-    """What became of kinds and numbers."""
+    """Return what replaced kinds and numbers."""
     ones, others = map(kinds, (change.befores, change.afters))
     several = max(ones.total(), others.total()) > 1
     if ones.keys() != others.keys():
@@ -54,7 +54,7 @@ def became_of(change: Change) -> Became:
 
 
 def kinds(side: Counted, times: int = 1) -> Counter[str]:
-    """How many there are of each kind, so many times over."""
+    """Return the number of each kind, multiplied."""
     found = Counter[str]()
     for transfer, count in side:
         found[transfer.work.kind] += count * times
@@ -62,7 +62,7 @@ def kinds(side: Counted, times: int = 1) -> Counter[str]:
 
 
 def otherwise(change: Change) -> list[str]:
-    """What differs besides the kinds and how many they are."""
+    """Return the differences other than kinds and counts."""
     assert change.before is not None
     assert change.after is not None
     one, other = change.before.work, change.after.work
@@ -160,7 +160,7 @@ def border_name(change: Pair[BoundarySharding]) -> str:
 
 
 def inside_text(change: Pair[IntermediateSharding]) -> tuple[str, str]:
-    """What it is and where, and what became of it: `dot_general, line 3 f`, `2× P('x') → P(None)`."""
+    """The value and its place, and what changed: `dot_general, line 3 f`, `2× P('x') → P(None)`."""
     one, other, present = change.before, change.after, change.present
     what = present.name if present.role == "value" or present.name == present.role else f"{present.role} {present.name}"
     became = f"{_sign(change)}: {present.spec or '?'}"
@@ -170,13 +170,13 @@ def inside_text(change: Pair[IntermediateSharding]) -> tuple[str, str]:
 
 
 def finding_text(change: Pair[FindingKey]) -> tuple[str, str]:
-    """Which finding, new or gone, and what it says: `new: SS01 missing-reduce-scatter, line 3 f`, `…`."""
+    """A finding that is new or gone, and its message: `new: SS01 missing-reduce-scatter, line 3 f`, `…`."""
     found, where = change.present.finding, change.present.where
     return f"{_sign(change)}: {_repeated(change)}{found.rule} {found.slug}, {where}".rstrip(", "), found.message
 
 
 def _sign(change: Pair[Any]) -> str:
-    """Of what is on one side only."""
+    """Return the sign of what is on one side only."""
     return "new" if change.before is None else "gone"
 
 

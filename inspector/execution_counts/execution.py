@@ -1,4 +1,4 @@
-"""How often a part of a program runs, and the trip count of a counting loop."""
+"""The number of executions of a part of a program, and the trip count of a counting loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE"}
 
 
 def count(start: int, step: int, direction: str, bound: int) -> int | None:
-    """How many of start, start + step, … satisfy `value direction bound`, from the first on; None for no end."""
+    """Count the values start, start + step, … up to the first that fails `value direction bound`; None if none does."""
     match direction:
         case "LT" if step > 0:
             return max(0, -((start - bound) // step))

@@ -1,4 +1,4 @@
-"""How often each computation of an HLO module runs: the calls that lead to it, times the trip counts on the way."""
+"""Executions of each computation of an HLO module: the calls that lead to it, times the trip counts on the way."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class HloExecutions:
         self._known: dict[str, Execution] = {}
 
     def of(self, computation: str) -> Execution:
-        """How often a computation runs. Calls in a cycle, which only a broken text has, count as unknown."""
+        """Return how often a computation runs. Calls in a cycle, which only a broken text has, count as unknown."""
         entry = self.module.entry
         if entry is not None and computation == entry.name:
             return Execution(1)
@@ -47,7 +47,7 @@ class HloExecutions:
         return Execution(total, loops or ())
 
     def _factor(self, attribute: str, caller: Instruction) -> int | None:
-        """How often the caller runs the computation that this attribute names, each time it runs itself."""
+        """Return how often one run of the caller runs the computation that this attribute names."""
         if attribute in BRANCHES:
             return None
         if caller.opcode != "while":

@@ -32,7 +32,7 @@ Value = int | Carried | tuple["Value | None", ...] | None
 
 
 Environment = Mapping[int, Value]
-"""What the parameters of a computation stand for, by their numbers."""
+"""Values of a computation's parameters, by their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Test:
 
 
 def trip_count(loop: Instruction, module: HloModule) -> int | None:
-    """How often the body of a while instruction runs; None where it cannot be known from the text."""
+    """Return how often the body of a while instruction runs; None where the text does not determine it."""
     match loop.backend_config:
         case {"known_trip_count": {"n": str(n)}} if n.isdecimal() and len(n) < 19:
             return int(n)
@@ -87,7 +87,7 @@ def _test(condition: Computation, module: HloModule) -> Test | None:
 
 
 class _Evaluation:
-    """What instructions give, in terms of constants and of what their computation's parameters stand for."""
+    """Values of instructions, in terms of constants and of their computation's parameters."""
 
     def __init__(self, module: HloModule, environment: Environment, steps: int = MAX_STEPS) -> None:
         self._module = module

@@ -1,4 +1,4 @@
-"""How often each operation of a StableHLO module runs: the regions and calls around it, times their trip counts."""
+"""Executions of each operation of a StableHLO module: the regions and calls around it, times their trip counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StablehloExecutions:
         self._known: dict[str, Execution] = {}
 
     def of(self, operation: Operation) -> Execution:
-        """How often an operation runs. Calls in a cycle, which only a broken text has, count as unknown."""
+        """Return how often an operation runs. Calls in a cycle, which only a broken text has, count as unknown."""
         total: int | None = 1
         loops: list[str] = []
         inner, outer = operation, operation.parent
@@ -67,7 +67,7 @@ def _callee(call: Operation) -> str:
 
 
 def trip_count(loop: Operation) -> int | None:
-    """How often the body of a while runs: when it counts from a constant, by a constant, up to a constant."""
+    """Return how often the body of a while runs if it counts from a constant, by a constant, up to a constant."""
     try:
         return _trip_count(loop)
     except ParseError:
@@ -102,7 +102,7 @@ def _trip_count(loop: Operation) -> int | None:
 
 
 def _step(argument: str, index: int, operations: tuple[Operation, ...]) -> int | None:
-    """What the body adds to one of its arguments from one round to the next."""
+    """Return what the body adds to one of its arguments per iteration."""
     if not operations or index >= len(operations[-1].operands):
         return None
     result = operations[-1].operands[index]

@@ -1,4 +1,4 @@
-"""From what the rules find to what is reported: what is wanted, and what a comment says is known already."""
+"""From the findings of the rules to those that are reported: selected, and not suppressed by a comment."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def with_findings(report: Report, policy: Policy) -> Report:
 
 
 def _findings(report: Report, rules: Iterable[Rule]) -> list[Finding]:
-    """What these rules find, worst first, then what costs most, else in the order of the rules."""
+    """Return the findings of these rules: by severity, then by cost, else in the order of the rules."""
     found = (_saying_what_else(report.program, each) for rule in rules for each in rule.check(report))
     return sorted(found, key=_rank)
 
@@ -65,7 +65,7 @@ def _rank(found: Finding) -> tuple[tuple[int, bool], float, int]:
 
 
 def _idle(unused: Iterable[Suppression], policy: Policy, lines: set[tuple[str, int]]) -> Iterator[Suppression]:
-    """Those that cannot work; where the reader is strict, also those that have nothing to do.
+    """Return the suppressions that cannot work; for strict readers, also those that suppress nothing.
 
     A line that the captured function does not get to, or a rule that is not looked for, says nothing of a comment.
     """

@@ -1,4 +1,4 @@
-"""Which findings a reader wants to be told."""
+"""The findings that a reader selects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..report import Finding
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is looked for, and where not.
+    """The selected rules, and where they are ignored.
 
     `rules` are ids, None for all of them, less those `without`. `elsewhere` says for patterns of paths which rules do
     not count in such files; patterns are relative to `root` and match as `fnmatch` does, so that `*` takes in slashes
@@ -36,7 +36,7 @@ class Policy:
                 object.__setattr__(self, name, name_set(value))
 
     def wants(self, rule: str) -> bool:
-        """Whether a rule is looked for at all."""
+        """Return whether a rule is selected."""
         return rule not in self.without and (self.rules is None or rule in self.rules)
 
     def pattern_against(self, found: Finding, script: str) -> str | None:
@@ -52,4 +52,4 @@ class Policy:
 
 
 EVERYTHING = Policy()
-"""What is told where nothing is said."""
+"""The selection where nothing is selected."""

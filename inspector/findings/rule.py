@@ -53,7 +53,7 @@ class Saving(NamedTuple):
 
 
 def in_all(savings: Iterable[Saving]) -> Saving:
-    """What several changes save together."""
+    """Return the sum of several savings."""
     sizes, seconds = zip(*savings, strict=True)
     return Saving(
         None if None in sizes else sum(size or 0 for size in sizes),
@@ -88,7 +88,7 @@ def advice(title: str) -> tuple[Fix, ...]:
 
 
 def keep_whole(axes: Iterable[AxisRef]) -> str:
-    """What to do about parts of axes, which no code can name; empty where there are none."""
+    """Return the advice for parts of axes, which code cannot name; empty where there are none."""
     names = ", ".join(dict.fromkeys(repr(axis.name) for axis in axes if axis.sub is not None))
     whole = f"keep {names} whole where a reshape splits what it shards"
     return f"{whole}: no PartitionSpec can name a part of an axis" if names else ""

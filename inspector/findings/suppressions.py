@@ -45,7 +45,7 @@ class Comments:
         return None
 
     def all(self) -> set[Suppression]:
-        """Those of all files that were looked into."""
+        """Suppressions of all files that were read."""
         return {each for file in self._files.values() for each in file}
 
     def _of(self, file: str) -> tuple[Suppression, ...]:

@@ -20,7 +20,7 @@ from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 
 @dataclass(frozen=True, slots=True)
 class ArraySharding:
-    """How an array lies on a mesh: dimension i is cut along the axes `dims[i]`, major to minor, in equal parts.
+    """The sharding of an array on a mesh: dimension i is partitioned over the axes `dims[i]`, major to minor.
 
     A part is `ceil(size / parts)` long, so the last ones may be shorter or empty. Along `unreduced` axes each device
     has its own part of a `reduction` still to be done; along `manual` ones a shard_map has one device's values. Along
@@ -50,12 +50,12 @@ class ArraySharding:
 
     @property
     def copies(self) -> int:
-        """How many devices hold the same elements."""
+        """Number of devices that hold the same elements."""
         used = (*self.sharded, *self.unreduced, *self.manual)
         return self.mesh.size // self.size_along(used)
 
     def size_along(self, axes: Iterable[AxisRef]) -> int:
-        """How many devices differ along some axes only."""
+        """Return the number of devices along some axes."""
         return math.prod(map(self.mesh.axis_size, axes))
 
     def local_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
@@ -63,7 +63,7 @@ class ArraySharding:
         return tuple(-(-size // parts) for size, parts in zip(shape, self.parts, strict=True))
 
     def closed(self) -> ArraySharding:
-        """As it is when propagation is over: dimensions take no further axes and have no priorities."""
+        """Return the sharding after propagation: dimensions take no further axes and have no priorities."""
         return replace(self, dims=tuple(DimensionSharding(dim.axes) for dim in self.dims), replicated=())
 
 

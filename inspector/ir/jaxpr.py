@@ -34,7 +34,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class ShardMap:
-    """What a shard_map makes manual, and how values come in and go out.
+    """The manual axes of a shard_map, and the specs of its inputs and outputs.
 
     `axes` are those that become manual in it, `sizes` has the size of each axis of its mesh. For each input and output
     there are the axes that its spec names, and what the value is over them.

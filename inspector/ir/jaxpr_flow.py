@@ -63,7 +63,7 @@ class JaxprFlow(JaxprUses):
         )
 
     def operand(self, value: At) -> At | None:
-        """What an input of a body is where the body is called; None where that is not one thing."""
+        """Return the operand of a call for an input of its body; None where it is not a single one."""
         names = [variable.name for variable in self.jaxprs[value.jaxpr].inputs]
         calls = value.calls[-1:] or tuple(self.callers.get(value.jaxpr, ()))
         if value.name not in names or len(calls) != 1:
@@ -75,7 +75,7 @@ class JaxprFlow(JaxprUses):
         return None
 
     def outer(self, value: At) -> At | None:
-        """What an input of a body is a form of where the body is called: of all iterations, of all devices."""
+        """Return the outer value of a body's input: over all iterations, or over all devices."""
         names = [variable.name for variable in self.jaxprs[value.jaxpr].inputs]
         calls = value.calls[-1:] or tuple(self.callers.get(value.jaxpr, ()))
         if value.name not in names or len(calls) != 1:
@@ -97,7 +97,7 @@ class JaxprFlow(JaxprUses):
         return At(calls[0].jaxpr, inputs[position], value.calls[:-1]) if position < len(inputs) else None
 
     def onward(self, value: At, primitives: Collection[str]) -> Iterator[At]:
-        """What becomes of a value by these primitives, with as many elements; and in bodies, and behind these."""
+        """Yield the uses of a value through these primitives of equal size, in bodies and behind them too."""
         type = self.type_of(value)
         size = None if type is None else type.array.elements
         for place, position in self.used.get((value.jaxpr, value.name), ()):
@@ -133,7 +133,7 @@ class JaxprFlow(JaxprUses):
                     waiting.append(caller)
 
     def is_backward(self, place: EquationPlace) -> bool:
-        """Whether an equation stands in what JAX made by transposing; it says so where the body is called."""
+        """Return whether an equation is in a transposed function; the caller of its body has the mark."""
         return any("transpose(" in each.equation.name_stack for each in self.around(place))
 
     def shard_map_around(self, place: EquationPlace) -> EquationPlace | None:

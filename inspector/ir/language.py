@@ -1,4 +1,4 @@
-"""What a language of stages offers: to read a text, to list what is in it, and to highlight a line.
+"""The operations of a stage language: read a text, list its content, highlight a line.
 
 Each language is a module of `languages/`. Analyses that only one language has take its own syntax: `ParsedStage.hlo`,
 `mlir` and `jaxpr`.
@@ -44,18 +44,18 @@ class Module(Protocol):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What in it could not be read."""
+        """The parts that could not be read."""
 
     @property
     def devices(self) -> int:
-        """How many devices it says that it runs on; 1 where it does not say."""
+        """Number of devices that the text declares; 1 where it declares none."""
 
     @property
     def embedded(self) -> Sequence[Embedded]:
         """The modules inside of it."""
 
     def opcode_counts(self) -> Mapping[str, int]:
-        """How many operations there are of each name."""
+        """Return the number of operations of each name."""
 
     def operation_at(self, offset: int) -> Operation | None:
         """The innermost operation around an offset."""
@@ -66,7 +66,7 @@ class Module(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DebugInfo:
-    """What a text says beside the program.
+    """Information that a text has besides the program.
 
     `attribute` ends before the bracket, or the quote, of what is in a line; a table begins with a line that starts with
     `table_head`, and is what `table_rows` matches there.
@@ -90,7 +90,7 @@ class Language:
     debug_info: DebugInfo | None = None
 
     def tokens(self, line: str) -> list[Token]:
-        """What stands out in a line."""
+        """Yield the highlighted tokens of a line."""
         found = re.compile(self.words, re.VERBOSE).finditer(line)
         return [(match.start(), match.end(), match.lastgroup or "") for match in found]
 

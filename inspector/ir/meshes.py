@@ -33,7 +33,7 @@ def meshes_of(subject: Subject | None, stages: Sequence[ParsedStage]) -> tuple[M
 
 
 def partition_count(subject: Subject | None, stages: Sequence[ParsedStage], meshes: Iterable[MeshSyntax]) -> int:
-    """How many partitions the program runs on; 1 where nothing says so."""
+    """Return the number of partitions of the program; 1 where none is declared."""
     if subject is not None and subject.device_assignment:
         return len(subject.device_assignment)
     for stage in reversed(stages):

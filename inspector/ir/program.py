@@ -69,7 +69,7 @@ class Program:
 
     @cached_property
     def partitions(self) -> int:
-        """How many partitions it runs on; 1 where nothing says so."""
+        """Number of partitions; 1 where none is declared."""
         return partition_count(self.capture.subject, self.stages, self.meshes)
 
     @cached_property
@@ -108,7 +108,7 @@ class SourceFile(Source):
 
 
 def _is_below(name: str, folder: str) -> bool:
-    """Whether a file is in a folder, wherever links lead."""
+    """Return whether a file is in a folder, after links are resolved."""
     try:
         return Path(os.path.realpath(name)).is_relative_to(os.path.realpath(folder))
     except (OSError, ValueError):  # a name that no file can have

@@ -70,7 +70,7 @@ class ParsedStage:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What of it could not be read."""
+        """The parts that could not be read."""
         return (*self._read[1], *(problem for module in self.modules.values() for problem in module.problems))
 
     @property

@@ -33,7 +33,7 @@ class ArrayType:
 
     @property
     def elements(self) -> int | None:
-        """How many elements there are; None where that is not known."""
+        """Number of elements; None if unknown."""
         return None if (shape := self.shape) is None else math.prod(shape)
 
     @property

@@ -109,7 +109,7 @@ def operations_at(program: Program, stage: ParsedStage, offset: int) -> tuple[in
 
 
 def spans_of_operations(program: Program, stage: ParsedStage, operations: Sequence[int]) -> tuple[Span, ...]:
-    """Where any stage has operations with these numbers."""
+    """Return the spans of operations with these numbers, in any stage."""
     if stage.jaxpr is not None:
         return spans_of_equations(program, stage.jaxpr, operations)
     return spans_of_tags(stage, operations)
@@ -131,7 +131,7 @@ def operations_of(program: Program, text: JaxprText, offset: int) -> tuple[int, 
 
 
 def spans_of_equations(program: Program, text: JaxprText, operations: Iterable[int]) -> tuple[Span, ...]:
-    """Where the equations are printed that operations with these numbers come from."""
+    """Return the spans of the equations that operations with these numbers come from."""
     by_operation = _by_operation(program)
     wanted = {by_operation[number] for number in operations if number in by_operation}
     return tuple(place.span for place in text.equations if (place.jaxpr, place.index) in wanted) if wanted else ()

@@ -1,4 +1,4 @@
-"""Which places of a stage's text come from which line of the user's source, in both directions.
+"""The positions in a stage's text that come from a line of the user's source, and the reverse.
 
 A place belongs to a line when the line is in the call stack that the compiler recorded for it. Of the places of a line,
 those whose innermost frame it is come first: the others are in functions that the line calls.

@@ -1,4 +1,4 @@
-"""Where helpers are called: what tells apart what comes from one line."""
+"""Call sites of helpers, which tell apart the operations of one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_SITES: CallSites = {}
 
 
 def call_sites(positions: Iterable[SourcePosition]) -> CallSites:
-    """Of positions on a line that is reached by several ways, the line where these part: that which calls a helper."""
+    """Return, for positions on a line reached by several paths, the line where these diverge: the call of a helper."""
     stacks: dict[tuple[str, int], dict[SourcePosition, tuple[Frame, ...]]] = {}
     for position in positions:
         if frames := own_frames(position.stack):

@@ -107,7 +107,7 @@ def _numbers(before: int, after: int) -> str:
 
 
 def _types(changes: Sequence[Change]) -> tuple[str, ...]:
-    """What is carried before, and after where that is something else."""
+    """The types before, and after where they differ."""
     sides = ([each.befores for each in changes], [each.afters for each in changes])
     words = [_several(dict.fromkeys(transfer_text(one) for each in side for one, _ in each)) for side in sides]
     return tuple(dict.fromkeys(filter(None, words)))
@@ -142,5 +142,5 @@ def amount_rows(found: Diff) -> list[tuple[str, str]]:
 
 
 def _comparable(costs: Sequence[Metric]) -> Iterable[Metric]:
-    """Of the times that only one side has, as one target's whose figures are known, only the whole."""
+    """For times that only one side has, such as those of a target with known figures, only the total."""
     return (each for each in costs if each.name == "estimated" or None not in (each.before, each.after))

@@ -54,7 +54,7 @@ def total_seconds(collectives: Iterable[Collective]) -> float | None:
 
 
 def cause_text(collectives: Sequence[Collective]) -> list[str]:
-    """What a target does for one cause, a text for each kind: `2× all-gather 1.88 KiB, 4 µs`."""
+    """Return a target's collectives for one cause, one text per kind: `2× all-gather 1.88 KiB, 4 µs`."""
     texts = []
     for kind, count in Counter(map(kind_text, collectives)).items():
         these = [collective for collective in collectives if kind_text(collective) == kind]

@@ -1,4 +1,4 @@
-"""What shardscope knows of collectives, rules and chips, as text."""
+"""Explanations of collectives, rules and chips, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a finding, or of a function that failed, in words; every way to show one is made of them."""
+"""Facts of a finding, or of a function that failed, in words; every renderer uses them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def facts(found: Finding) -> list[tuple[str, str]]:
 
 
 def evidence(found: Finding) -> list[tuple[str, str]]:
-    """How it is known, and where else to look."""
+    """The evidence, and related places."""
     lines = list(found.evidence)
     if found.related:
         places = dict.fromkeys(f"{place.what} {place.source.text()}".rstrip() for place in found.related)
@@ -85,7 +85,7 @@ def suppressed_by(by: Suppression) -> str:
 
 
 def failure_text(report: Report) -> str:
-    """Why a capture ended, what to do next, and what is known of it; a line each."""
+    """The reason why a capture ended, what to do next, and the details; one line each."""
     failure, found = report.capture.failure, report.explanation
     lines = [] if failure is None else [failure.message, failure.hint]
     if found is not None:
@@ -94,13 +94,13 @@ def failure_text(report: Report) -> str:
 
 
 def fixes_shown(found: Explanation) -> Sequence[Fix]:
-    """Those that work; all of them, where none does."""
+    """The fixes that work; all of them if none does."""
     working = [fix for fix in found.fixes if fix.verified]
     return working or found.fixes
 
 
 def verdict(fix: Fix) -> str:
-    """What came of trying it."""
+    """The result of trying a fix."""
     if fix.trial is None:
         return "not tried"
     if not fix.verified:

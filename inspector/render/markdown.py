@@ -21,10 +21,10 @@ from .tables.comparison import budgets_table, diff_tables, verdicts_table
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~&#$!])")
 
 _START = re.compile(r"(?:[-+=:]|\d+(?=[.)]))")
-"""What may begin a list, or a line under a title."""
+"""Characters that may begin a list, or a line under a title."""
 
 _LINKED = re.compile(r"(@|#|(?i:(?<=http)|(?<=https)|(?<=ftp)|(?<=xmpp)|(?<=mailto)):|(?i:(?<=www))\.)(?=\S)")
-"""What is made a link of even without markup: mentions, issues, addresses. A comment breaks them."""
+"""Text that becomes a link even without markup: mentions, issues, addresses. A comment breaks them."""
 
 
 def plain(text: str) -> str:
@@ -144,7 +144,7 @@ def _table(shown: Table) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    """What is good or bad stands out without colours, too."""
+    """Good and bad cells stand out without colours, too."""
     text = plain(plain_text(cell))
     return f"**{text}**" if isinstance(cell, Piece) and cell.role == "error" else text
 

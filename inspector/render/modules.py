@@ -59,7 +59,7 @@ def _name(parent: Path, keys: Sequence[str]) -> str:
 
 @dataclass(slots=True)
 class Module:
-    """What the collectives of a module and of those in it send in a step."""
+    """Bytes that the collectives of a module, and of those in it, send in a step."""
 
     wire_bytes: int = 0
     inside: dict[str, Module] = field(default_factory=dict)

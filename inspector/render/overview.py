@@ -51,7 +51,7 @@ def mesh_text(mesh: MeshSyntax) -> str:
 
 
 def resources_text(report: Report) -> str:
-    """What a step takes, as far as it is known: time to compile, memory, bytes sent, estimated time."""
+    """The resources of a step, as far as known: time to compile, memory, bytes sent, estimated time."""
     compiled = next((each.seconds for each in report.stages if each.name == "hlo" and each.seconds is not None), None)
     parts = [] if compiled is None else [f"compiled in {format_seconds(compiled)}"]
     memory, peak, cost = report.capture.memory, report.peak, report.cost
@@ -84,7 +84,7 @@ def nothing_sent(report: Report) -> str:
 
 
 def attention(report: Report) -> Iterator[Cell]:
-    """What is not in order, and is no finding: a line each."""
+    """Problems that are no findings: one line each."""
     peak, reference, ran = report.peak, report.capture.reference, report.capture.execution
     gradients = report.capture.gradients
     differing = folded_names(value.name for value in report.shardings if value.agrees is False)
@@ -111,7 +111,7 @@ def attention(report: Report) -> Iterator[Cell]:
 
 
 def in_order(report: Report) -> str:
-    """What was checked and is as it should be."""
+    """Checks that passed."""
     parts = []
     capture, peak, ran = report.capture, report.peak, report.capture.execution
     requested = [value.agrees for value in report.shardings if value.agrees is not None]

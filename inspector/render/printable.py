@@ -24,7 +24,7 @@ UNSAFE = (
 _UNSAFE = re.compile(UNSAFE)
 
 _COMMAND = re.compile(r"^(?=[^\S\n]*::)|(?<=##)(?=\[)", re.MULTILINE)
-"""Where the Actions runner begins to read a command: at `::` after nothing but white space, at `##[` anywhere."""
+"""The positions at which the Actions runner reads a command: `::` after white space only, `##[` anywhere."""
 
 
 def printable(text: str) -> str:

@@ -42,7 +42,7 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
     "sarif": {"reports": "sarif:to_sarif"},
     "github": {"reports": "github:to_github"},
 }
-"""By format and what is shown, `module:function` in this folder, imported at its first use.
+"""`module:function` in this folder, by format and subject; imported at its first use.
 
 A function takes what is shown and returns bytes or a text; with a parameter `console` it prints on that, a rich one. It
 may have the parameters `version`, of shardscope, `around`, the number of changes whose texts are shown, and `details`,
@@ -62,7 +62,7 @@ SECTIONS = (
     "passes",
     "stages",
 )
-"""What `--details` may name; `tables.TABLES` has the tables of each."""
+"""Names that `--details` accepts; `tables.TABLES` has the tables of each."""
 
 
 def formats(*kinds: Kind) -> tuple[str, ...]:

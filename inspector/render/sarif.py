@@ -22,7 +22,7 @@ from .printable import printable
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
 ROOT = "%SRCROOT%"
-"""What relative paths are relative to, by the name that services know."""
+"""The base of relative paths, by the name that services know."""
 
 Json = dict[str, Any]
 

@@ -10,7 +10,7 @@ from ...parsers.sharding_syntax.mesh import AxisRef
 from ..units import format_bytes, format_seconds
 
 Role = Literal["", "strong", "aside", "good", "warning", "error", "added", "removed", "changed", "axis"]
-"""What a piece of text is, which a painter has a colour for; an axis has the colour of its mesh axis."""
+"""The role of a piece of text, for which a painter has a colour; an axis has the colour of its mesh axis."""
 
 
 @dataclass(frozen=True, slots=True)

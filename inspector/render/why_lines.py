@@ -1,4 +1,4 @@
-"""Why a value is sharded, as lines: the axis, what requested it, and how it was propagated."""
+"""The reasons for a value's sharding, as lines: the axis, what requested it, and how it was propagated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def why_line(found: Why, name: str, report: Report) -> str:
 
 
 def origin_text(found: Why, report: Report) -> str:
-    """What requested an axis, with the dimension there, or its line."""
+    """The origin of an axis, with the dimension there, or its line."""
     place = found.place.text(report.script)
     if isinstance(found.origin, BoundaryOrigin):
         return f"{found.origin}{'' if found.origin.dim is None else f' dim {found.origin.dim}'}"
@@ -38,7 +38,7 @@ def origin_text(found: Why, report: Report) -> str:
 
 
 def cause_line(cause: CollectiveCause, report: Report) -> str:
-    """What a collective does for an operation, in one sentence."""
+    """The cause of a collective in one sentence."""
     place = cause.place.text(report.script)
     inside = ", ".join(filter(None, (place, cause.rule)))
     operation = f"{cause.operation} ({inside})" if inside else cause.operation
@@ -56,7 +56,7 @@ def cause_line(cause: CollectiveCause, report: Report) -> str:
 
 
 def remedy_line(cause: CollectiveCause, report: Report) -> str:
-    """How to avoid it, or that it is needed."""
+    """The remedy for a collective, or that it is needed."""
     cut = _asked_by(cause.origins, report)
     if cause.needed:
         return f"needed: each device has the gradient of its part of the data, to be summed ({cut})"

@@ -1,4 +1,4 @@
-"""Why values are sharded as they are, where shardings conflict, and why the partitioner communicates."""
+"""Reasons for shardings, conflicts of shardings, and causes of the partitioner's communication."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ExplainedStep:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why a value is sharded along `axis` in dimension `dim` (None if it is unreduced along it).
+    """The reason why a value is sharded along `axis` in dimension `dim` (None if it is unreduced along it).
 
     `origin` is who asked for it; `place` is the line of that, where there is one. `steps` lead from the
     value back to `root`; `omitted` counts the ones before it that are not listed.
@@ -99,7 +99,7 @@ class MovedDimension:
 
 @dataclass(frozen=True, slots=True)
 class CollectiveCause:
-    """Why a collective is there: what it does for one operation.
+    """The reason for a collective: its effect on one operation.
 
     `operation` may be the output that a value becomes. `moved` is what it communicates; propagation left it as
     `before`, and the operation needs it as `after` (None for a sum and where that is not one sharding). `origins` are
@@ -132,5 +132,5 @@ class CollectiveCause:
 
     @property
     def is_contraction(self) -> bool:
-        """Whether the operation multiplies matrices, or convolves."""
+        """True if the operation is a matrix multiplication or a convolution."""
         return self.primitive in {"dot_general", "conv_general_dilated", "ragged_dot"}

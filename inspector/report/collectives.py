@@ -17,7 +17,7 @@ from .cost import Estimate
 from .position import SourcePosition
 
 Origin = Literal["user", "explicit", "autodiff", "partitioner", "compiler", "mixed", "unknown"]
-"""Who asked for a collective.
+"""The author of a collective.
 
 `user`: it is written in the program. `autodiff`: JAX derived it from what is written there. `explicit`: the partitioner
 inserted it for a `reshard` or an `out_sharding`, also those that JAX writes into backward passes. `partitioner`: it

@@ -1,4 +1,4 @@
-"""What a program communicates for, with totals per step."""
+"""Purposes of a program's communication, with totals per step."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ class StrategyTotal:
 
     @property
     def is_planned(self) -> bool:
-        """Whether the strategy is one that a program's shardings are chosen for."""
+        """True if shardings of a program are chosen for the sake of this strategy."""
         return self.strategy not in ("input gathers", "resharding", "reductions", "other")

@@ -8,8 +8,7 @@ from typing import Literal
 from ..targets.chips import Figure
 
 Link = Literal["chip", "torus axis", "torus axes", "node", "network"]
-"""What the members of a group talk through: the cores of one chip, links along one axis of a torus or several of them,
-the switch of a node, the network between nodes or slices."""
+"""The links between a group's members: cores of one chip, torus links, a node's switch, or the network beyond."""
 
 Unit = Literal["s", "B", "B/s", ""]
 
@@ -30,7 +29,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a model says of one execution of a collective. It is a model: `docs/cost.md` has its errors.
+    """A model's estimate of one execution of a collective: `docs/cost.md` has its errors.
 
     `transmitting` is how long its links are busy, without the hops that the last byte still has to go: another transfer
     may begin then. None where that is all of the time.
@@ -70,12 +69,12 @@ class FunctionCost:
 
     @property
     def at_least(self) -> bool:
-        """Whether it takes longer than what is known of it."""
+        """True if it takes longer than the known part of it."""
         return bool(self.unknown)
 
     @property
     def bound(self) -> Bound:
-        """Which of the three takes longest."""
+        """The largest of the three."""
         named: dict[Bound, float] = {
             "compute": self.compute,
             "memory": self.memory,

@@ -1,4 +1,4 @@
-"""What is wrong with a program or keeps it from being traced, what fixes it, and what the user knows already."""
+"""Problems of a program, including those that keep it from tracing; their fixes, and suppressions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Certainty = Literal["proved", "likely", "possible"]
 
 @dataclass(frozen=True, slots=True)
 class FindingPlace:
-    """What a finding is about: `what` it is, as one would call it, and where it stands.
+    """The subject of a finding: a name for `what` it is, and its position.
 
     `span` is in the shown text of `stage`; both are None where nothing stands for it in a text.
     """
@@ -48,7 +48,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What became of the program with the edits of a fix in a copy of the source.
+    """The result of applying a fix to a copy of the source.
 
     `verified` where the finding is gone and everything else is as good as before, or where a function traces that did
     not; `why` says so in words, or what was in the way. Collectives are counted by kind and axes, and bytes are those
@@ -80,7 +80,7 @@ class Fix:
 
     @property
     def verified(self) -> bool:
-        """Whether it was tried, and works."""
+        """True if it was tried, and works."""
         return self.trial is not None and self.trial.verified
 
 
@@ -109,7 +109,7 @@ class Finding:
 
     @property
     def rank(self) -> tuple[int, bool]:
-        """What sorts worse ones first, and those over parts of axes last, which follow from a reshape."""
+        """The sorting key: worse findings first, and last those over parts of axes, as a reshape causes them."""
         return SEVERITIES.index(self.severity), any(axis.sub is not None for axis in self.axes)
 
     @property
@@ -122,7 +122,7 @@ class Finding:
 
     @property
     def trial(self) -> Trial | None:
-        """How the proposal was found to work."""
+        """The result of trying the proposal."""
         return None if self.proposal is None else self.proposal.trial
 
 
@@ -161,7 +161,7 @@ class StoryStep:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a function does not trace: in short, how it came to that, and what may fix it."""
+    """The reason why a function does not trace: in short, in steps, and possible fixes."""
 
     title: str
     steps: tuple[StoryStep, ...] = ()
@@ -170,7 +170,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class PlacedMessage:
-    """What the compiler or JAX said, what it is `about`, and where that stands in the user's source."""
+    """A message of the compiler or JAX, what it is `about`, and the position of that in the user's source."""
 
     message: Message
     about: str | None = None

@@ -80,11 +80,11 @@ class Report:
 
     @property
     def capture(self) -> Capture:
-        """What was recorded."""
+        """The recorded capture."""
         return self.program.capture
 
     def could_be_read(self, stage: str) -> bool:
-        """Whether all of a stage's text could: if not, there may be more in it than is known."""
+        """Return whether all of a stage's text could be read: if not, it may hold more than is known."""
         return not any(each.problems for each in self.stages if each.name == stage)
 
     def _repr_html_(self) -> str | None:

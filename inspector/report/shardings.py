@@ -1,4 +1,4 @@
-"""How values are sharded."""
+"""Shardings of values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Role = Literal["argument", "output", "constraint", "shard_map input", "shard_map
 
 @dataclass(frozen=True, slots=True)
 class ShardedValue:
-    """How one value is sharded after propagation.
+    """The sharding of one value after propagation.
 
     `value` is its name in the stage's text, where it stands at `span`; `name` is its path in the pytree, or the name
     that JAX gave its operation. `type` is global, `local_type` one device's part; inside a shard_map over `manual` axes
@@ -118,4 +118,4 @@ class ConstraintOrigin:
 
 
 AxisOrigin = BoundaryOrigin | ShardMapOrigin | ConstraintOrigin
-"""Who asked for an axis in a sharding."""
+"""The origin of an axis in a sharding."""

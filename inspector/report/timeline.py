@@ -1,4 +1,4 @@
-"""What a device does when, by the cost model: one step from its start to its end."""
+"""The time line of a device by the cost model: one step from its start to its end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .collectives import Collective
 from .position import SourcePosition
 
 Lane = Literal["compute", "links", "copies"]
-"""What is busy: the device itself, the links to other devices, or the engine that copies between memories."""
+"""A busy resource: the device itself, the links to other devices, or the engine that copies between memories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Activity:
 
     @property
     def seconds(self) -> float:
-        """How long it takes."""
+        """Duration in seconds."""
         return self.end - self.start
 
     @property

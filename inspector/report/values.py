@@ -13,7 +13,7 @@ from .position import SourcePosition
 
 @dataclass(frozen=True, slots=True)
 class AxisEntry:
-    """Where a value came to vary over an axis.
+    """The origin of a variance over an axis.
 
     `equation` is its id; `input` is the number of the one by which it came into that equation, a shard_map.
     """
@@ -55,7 +55,7 @@ class VariableVariance:
 
     @property
     def changes_axes(self) -> bool:
-        """Whether an axis enters or leaves here, or the type hides one."""
+        """True if an axis enters or leaves here, or the type hides one."""
         return bool(self.left or self.hidden or any(entry.equation == self.equation for entry in self.entered))
 
 
@@ -116,7 +116,7 @@ class LiveValue:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether it takes none of the device's main memory."""
+        """True if it takes none of the device's main memory."""
         return self.on_host or self.in_vmem
 
 
@@ -151,5 +151,5 @@ class PeakMemory:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the device has so much memory; None where that is not known."""
+        """True if the device has that much memory; None if unknown."""
         return None if self.capacity is None else self.bytes <= self.capacity

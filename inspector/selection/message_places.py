@@ -1,4 +1,4 @@
-"""What the compiler and JAX say, with the user's lines that it is about."""
+"""Messages of the compiler and JAX, with the user's lines that they are about."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_MESSAGES = 64
 """Messages for which places are looked for."""
 
 MAX_INSTRUCTIONS = 32
-"""Of those that have the operation's name in a module."""
+"""Maximum number of instructions of a module that have the operation's name."""
 
 MAX_DEPTH = 16
 """Calls through which the first use of an argument is followed."""

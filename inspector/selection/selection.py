@@ -1,4 +1,4 @@
-"""Which places belong together: a line of the user's source, places in the stages' texts, and collectives."""
+"""Places that belong together: a line of the user's source, places in the stages' texts, and collectives."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Place = SourceLine | StagePlace | Collective | ProbePlace | ShardedValue | Findi
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What belongs to a place.
+    """Everything that belongs to a place.
 
     `stack` is where it comes from, innermost first. `collective` is the one that stands at the place, or is the place;
     `collectives` are the listed ones that share its line, or correspond to it. `spans` are places in the text of the
@@ -148,20 +148,20 @@ def counterparts(report: Report, collective: Collective, stage: ParsedStage) -> 
 
 
 def equation_offset(report: Report, equation: str) -> int | None:
-    """Where an equation, by the id that `VariableVariance.equation` holds, stands in the text of the jaxpr."""
+    """Return the offset in the jaxpr's text of an equation, by the id that `VariableVariance.equation` holds."""
     text = report.program.jaxpr
     equations = () if text is None else text.equations
     return next((place.span.start for place in equations if place.id == equation), None)
 
 
 def _at(report: Report, place: Place, name: str, span: Span, stage: ParsedStage) -> Selection:
-    """What belongs to a place that is at a span of the text of some stage."""
+    """Return what belongs to a span of the text of some stage."""
     inner = _placed(report, StagePlace(name, span.start), stage)
     return replace(inner, place=place, collective=None, spans=(span,) if name == stage.name else inner.spans)
 
 
 def _of_probe(report: Report, place: ProbePlace, stage: ParsedStage) -> Selection:
-    """What belongs to the equation of a probe."""
+    """Return what belongs to the equation of a probe."""
     path = report.probes[place.number].probe.path
     offset = equation_offset(report, path[-1]) if path else None
     if offset is None:
@@ -170,7 +170,7 @@ def _of_probe(report: Report, place: ProbePlace, stage: ParsedStage) -> Selectio
 
 
 def _of_finding(report: Report, found: Finding, stage: ParsedStage) -> Selection:
-    """What belongs to the place that a finding is about: in the text where it was found, or else at its line."""
+    """Return what belongs to the place of a finding: in the text where it was found, or else at its line."""
     place, stack = found.place, found.place.source.stack
     if place.stage is not None and place.span is not None:
         inner = _at(report, found, place.stage, place.span, stage)
@@ -225,11 +225,11 @@ def _of_line(report: Report, frame: Frame) -> tuple[Collective, ...]:
 
 
 def _starts_at(stack: tuple[Frame, ...], frame: Frame) -> bool:
-    """Whether a stack is of a line: its innermost frame, or that of the user's program."""
+    """Return whether the innermost frame, or the user's own frame, of a stack is on a line."""
     ends = (stack[0], own_frame(stack)) if stack else ()
     return any(each is not None and (each.file, each.line) == (frame.file, frame.line) for each in ends)
 
 
 def _narrowed(items: list[T], wanted: Callable[[T], bool]) -> list[T]:
-    """Those that are wanted, or all if none is."""
+    """Return the selected ones, or all if none is selected."""
     return [item for item in items if wanted(item)] or items

@@ -1,4 +1,4 @@
-"""What a collective that the partitioner inserted is doing there.
+"""Causes of a collective that the partitioner inserted.
 
 It belongs to an operation of the propagated program, which is found by the operation's number, by its name and line, or
 among those that use what is moved. `collective_context.py` says what it does for that operation.
@@ -46,7 +46,7 @@ MAX_OPERATIONS = 16
 
 
 def is_inserted(collective: Collective) -> bool:
-    """Whether the partitioner inserted it, or some of what was merged into it with what the user wrote."""
+    """True if the partitioner inserted it, or some part that was merged with the user's."""
     parts = merged_parts(collective.op_name or "")
     return collective.origin not in WRITTEN or (
         len(parts) > 1 and any(last_components(part)[0] not in PRIMITIVES for part in parts)
@@ -55,7 +55,7 @@ def is_inserted(collective: Collective) -> bool:
 
 @derived
 def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause, ...]:
-    """Why a collective of HLO is there, for each of the operations that it was merged from.
+    """Return the cause of an HLO collective for each of the operations that it was merged from.
 
     Empty for one that the user wrote, and where propagation was not recorded.
     """
@@ -138,7 +138,7 @@ def _outputs_by_instruction(text: ParsedStage) -> Mapping[str, Sequence[int]]:
 
 
 def _hands_on(module: HloModule, instruction: Instruction) -> bool:
-    """Whether an instruction, or each of those that it is fused from, only hands on a value."""
+    """Return whether an instruction, or each one fused in it, only passes a value on."""
     called = [module.computation(name) for name in instruction.callees.get("calls", ())]
     inside = [each.opcode for body in called if body is not None for each in body.instructions]
     return {instruction.opcode} <= HANDED_ON or (bool(inside) and {*inside} - {"parameter"} <= HANDED_ON)

@@ -72,11 +72,11 @@ class CollectiveContext:
         return found[0] if found else ""
 
     def is_about(self, node: Node) -> bool:
-        """Whether it is this operand that is cut along the collective's axes."""
+        """Return whether this operand is the one sharded along the collective's axes."""
         return any(cut.node == node and cut.is_operand and self._along(cut.axes) for cut in self.cuts)
 
     def cause(self) -> CollectiveCause:
-        """What the collective does for the operation."""
+        """Return the effect of the collective on the operation."""
         if requested := next(filter(None, (self._asked_of_operand(*each) for each in self._wanted())), None):
             return requested
         cut = [each for each in self.cuts if self._along(each.axes)]
@@ -165,13 +165,13 @@ class CollectiveContext:
         )
 
     def _keeps(self, cut: ShardedDimension) -> bool | None:
-        """Whether the partitioned program executes the operation with a dimension as this value has it."""
+        """Return whether the partitioned program executes the operation with a dimension sharded as in this value."""
         ways = (cut.axes, ())
         kept = [kept_axes(self.program, self.flow, self.row, factor, ways) for factor in cut.factors]
         return None if not kept or None in kept else all(each == frozenset({cut.axes}) for each in kept)
 
     def _could_keep(self, cut: ShardedDimension) -> bool:
-        """Whether a reshape takes the dimension apart where parts of its axes divide it: its result may have these."""
+        """Return whether a reshape splits the dimension where parts of its axes divide it."""
         parts = self._parts(cut)
         if parts is None:
             return False
@@ -202,7 +202,7 @@ class CollectiveContext:
         return next((row for row in self.flow.users(node) if self.flow.rows[row].name in ASKING), None)
 
     def _is_asked(self, cut: ShardedDimension) -> bool:
-        """Whether a constraint on a value keeps its dimension from the axes of the collective."""
+        """Return whether a constraint on a value keeps the collective's axes off its dimension."""
         asking = self._asking(cut.node)
         if asking is None or takes_result(self.program, self.flow, self.row, self.collective):
             return False
@@ -277,7 +277,7 @@ class CollectiveContext:
         )
 
     def _distance(self, cut: ShardedDimension) -> tuple[bool, bool]:
-        """What has as many elements on a device as go into the collective comes first, operands before results."""
+        """The sorting key that puts values of the collective's size per device first, operands before results."""
         sizes = [each.elements for each in self.collective.operand_types if each.elements is not None]
         return local_size(self.flow, cut.node) not in {*sizes, sum(sizes)}, not cut.is_operand
 
@@ -285,7 +285,7 @@ class CollectiveContext:
         return any(overlaps(own, self.axes) for own in axes)
 
     def _is_crossed(self, cut: ShardedDimension) -> bool:
-        """Whether the operation goes across the parts of a dimension."""
+        """Return whether the operation works across the parts of a dimension."""
         if self.rule is None or self.flow.rows[self.row].name in ACROSS:
             return True
         kept = {*self.rule.need_replication, *self.rule.permutation}
@@ -296,7 +296,7 @@ class CollectiveContext:
         return any(not set(factors).isdisjoint(dim[1:]) for result in results for dim in result)
 
     def _is_kept(self, cut: ShardedDimension) -> bool:
-        """Whether a result may have the axes of an operand's dimension, in blocks of the major part of it."""
+        """Return whether a result may have the axes of an operand's dimension, in blocks of its major part."""
         parts = self._parts(cut)
         if parts is None:
             return False

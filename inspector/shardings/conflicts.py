@@ -1,4 +1,4 @@
-"""Where shardings met that do not go together: operations whose values are cut differently along one dimension.
+"""Conflicting shardings: operations whose values are sharded differently along one dimension.
 
 Propagation leaves such values as they are, and the partitioner communicates. Which of them it kept to is in the shapes
 that it executes the operation on; where these do not decide, nothing is said to be chosen.
@@ -33,7 +33,7 @@ def conflicts(program: Program) -> tuple[Conflict, ...]:
 
 
 def conflicts_of(program: Program, value: ShardedValue) -> tuple[Conflict, ...]:
-    """Those at the operations that make or use a value, and in which it is a side."""
+    """The conflicts at the operations that define or use a value, in which it is a side."""
     _, flow = propagated(program)
     node = None if flow is None else node_of(flow, value)
     if flow is None or node is None:
@@ -44,7 +44,7 @@ def conflicts_of(program: Program, value: ShardedValue) -> tuple[Conflict, ...]:
 
 
 def in_conflict(program: Program, values: Sequence[ShardedValue]) -> frozenset[int]:
-    """Which of some values, by number, are sides of conflicts."""
+    """Return which of some values, by number, are sides of conflicts."""
     _, flow = propagated(program)
     if flow is None:
         return frozenset()
@@ -114,7 +114,7 @@ def _conflict(program: Program, flow: Dataflow, row: int, factor: str, cuts: Seq
 
 
 class _Cut(NamedTuple):
-    """How a value, by its number among operands and results, has a dimension."""
+    """The sharding of one dimension of a value, given by its number among operands and results."""
 
     value: int
     dim: int

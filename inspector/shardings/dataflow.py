@@ -58,7 +58,7 @@ class Dataflow:
 
     @cached_property
     def records(self) -> FunctionRows:
-        """What is written at the operations."""
+        """Records at the operations."""
         return FunctionRows(self.function)
 
     def names(self, row: int) -> tuple[str, ...]:
@@ -66,13 +66,13 @@ class Dataflow:
         return names(readable(lambda: self.text.location(self.rows[row].location)) or UnknownLoc())
 
     def noted(self, what: tuple[str, int], make: Callable[[], T]) -> T:
-        """What is known of a row, found out once."""
+        """Facts about a row, computed once."""
         if what not in self._notes:
             self._notes[what] = make()
         return self._notes[what]  # type: ignore[return-value]
 
     def has(self, operation: str) -> bool:
-        """Whether there may be operations of a name: a look at the text, which is much less work than `rows`."""
+        """Return whether operations of a name may exist: a search of the text, much cheaper than `rows`."""
         return self.text.source.data.find(operation.encode(), self.function.span.start, self.function.span.end) >= 0
 
     def named(self, names: frozenset[str]) -> list[tuple[Operation, tuple[str, ...]]]:
@@ -129,7 +129,7 @@ class Dataflow:
         return found
 
     def node(self, name: str, row: int) -> Node | None:
-        """What a name means in the operation of a row."""
+        """Return the node of a name in the operation of a row."""
         known = self._names.get(name, {})
         return next((known[region] for region in (*reversed(self.rows[row].regions), -1) if region in known), None)
 
@@ -194,7 +194,7 @@ class Dataflow:
 
     @cached_property
     def returned(self) -> tuple[Node | None, ...]:
-        """What the function returns."""
+        """The values that the function returns."""
         last = len(self.rows) - 1
         return self.operands(last) if last >= 0 and not self.rows[last].results else ()
 

@@ -1,4 +1,4 @@
-"""How the partitioned program executes an operation: the size that each dimension has on one device.
+"""The partitioned program's execution of an operation: the size of each dimension on one device.
 
 Where values of an operation are sharded differently, the partitioner reshards some of them; what it executes the
 operation on is in the shapes of the instruction that came out of it, which is found by the operation's number.
@@ -21,7 +21,7 @@ from ..report import Collective
 from .dataflow import Dataflow
 
 STAGE = "hlo-spmd"
-"""What comes out of the partitioner."""
+"""The output of the partitioner."""
 
 FORMS = frozenset({"bitcast", "copy", "get-tuple-element", "reshape", "transpose"})
 """Instructions that change nothing but the form of a value; their first operand is that."""
@@ -43,7 +43,7 @@ def executed_sizes(program: Program, flow: Dataflow, row: int) -> Mapping[str, i
 def kept_axes(
     program: Program, flow: Dataflow, row: int, factor: str, cuts: Collection[tuple[AxisRef, ...]]
 ) -> frozenset[tuple[AxisRef, ...]] | None:
-    """Which of some ways to shard a factor an operation may be executed with; None where its size is not known."""
+    """Return which ways to shard a factor agree with the executed operation; None if the factor's size is not known."""
     rule, executed = flow.records.rule(flow.rows[row]), executed_sizes(program, flow, row).get(factor)
     size = None if rule is None else dict(rule.sizes).get(factor)
     mesh = next((mesh for mesh in flow.module.meshes.values() if mesh.axes), None)
@@ -56,7 +56,7 @@ def kept_axes(
 
 
 def takes_result(program: Program, flow: Dataflow, row: int, collective: Collective) -> bool:
-    """Whether an operation is seen to take what a collective gives, through instructions that only change the form."""
+    """Return whether an operation takes a collective's result, through instructions that only change the form."""
     stage, text = program.stage("sdy"), program.stage(collective.stage)
     tag = None if stage is None else tag_of_location(stage, flow.rows[row].location)
     if text is None or tag is None:

@@ -33,7 +33,7 @@ from .why import Cause, Step, cause, causes, overlap
 
 
 def why(program: Program, value: ShardedValue, most: int | None = None) -> tuple[Why, ...]:
-    """Why a value is sharded as it is, axis by axis, with at most so many steps.
+    """Return the reasons for a value's sharding, axis by axis, with at most so many steps.
 
     Empty for one that is not sharded, or of which nothing is known.
     """
@@ -47,7 +47,7 @@ def why(program: Program, value: ShardedValue, most: int | None = None) -> tuple
 
 @derived
 def why_axis(flow: Dataflow, node: Node, axis: AxisRef, most: int | None = None) -> Why:
-    """Why one axis is on a value, with at most so many steps."""
+    """The reason for one axis of a value, with at most so many steps."""
     return wording_of(flow).why(cause(flow, node, axis, most), node)
 
 
@@ -87,7 +87,7 @@ class Wording:
         )
 
     def span(self, row: int) -> Span:
-        """Where an operation stands."""
+        """Return the span of an operation."""
         found = self.flow.rows[row]
         return Span(found.start, found.own[-1].end)
 
@@ -120,7 +120,7 @@ class Wording:
         return self._rules[row]
 
     def origin(self, found: Cause) -> tuple[AxisOrigin, SourcePosition]:
-        """What requested an axis, and where."""
+        """Return what requested an axis, and where."""
         origin = found.origin
         if origin is None or origin.kind == "self":
             return self._at_root(found.root, found.axis)

@@ -8,7 +8,7 @@ from ...parsers.mlir import TensorType
 from .dataflow import Dataflow, Node
 
 BACKWARD = "transpose("
-"""What JAX has in the names of operations of the backward pass."""
+"""Markers of the backward pass in JAX's names of operations."""
 
 PRODUCTS = (".dot_general", ".convolution")
 
@@ -17,7 +17,7 @@ MAX_STEPS = 24
 
 
 def is_gradient(flow: Dataflow, row: int) -> bool:
-    """Whether an operation of the backward pass makes, but for what is done element by element, an output.
+    """Return whether an operation of the backward pass computes an output, up to elementwise operations.
 
     What is passed on to another product or sum is the gradient of an intermediate value, even if a bias is added to
     that, of which it is the gradient as well.
@@ -45,7 +45,7 @@ def _is_backward(flow: Dataflow, row: int) -> bool:
 
 
 def _made(flow: Dataflow, value: Node, user: int) -> Sequence[Node]:
-    """What an operation makes of a value without changing its elements' places: of what a loop returns, its results."""
+    """Return the values that an operation makes of one without moving elements; of a loop's return, its results."""
     loop = flow.carried_by(user)
     if loop is not None:
         results = zip(flow.operands(user), flow.results(loop), strict=False)
@@ -59,7 +59,7 @@ def _made(flow: Dataflow, value: Node, user: int) -> Sequence[Node]:
 
 
 def _keeps_elements(flow: Dataflow, row: int) -> bool:
-    """Whether an operation works element by element, or only changes the order of dimensions."""
+    """Return whether an operation is elementwise, or only changes the order of dimensions."""
     rule = flow.records.rule(flow.rows[row])
     if flow.rows[row].name.rpartition(".")[2] in (
         "broadcast_in_dim",

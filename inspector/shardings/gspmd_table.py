@@ -60,7 +60,7 @@ def _has_shardings(stage: ParsedStage) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the rest of a program says: what was requested, and the meshes whose axes may form the tiles."""
+    """Context from the rest of a program: requested shardings, and the meshes whose axes may form the tiles."""
 
     arguments: tuple[Value, ...]
     outputs: tuple[Value, ...]

@@ -22,7 +22,7 @@ from ..ir.derived import derived
 from .dataflow import Dataflow, Node
 
 EDGES = b"shardscope."
-"""What the names of attributes with edges of the data flow begin with: see `capture/worker/provenance.py`."""
+"""Prefix of the attributes with edges of the data flow: see `capture/worker/provenance.py`."""
 
 
 @dataclass(frozen=True, slots=True)

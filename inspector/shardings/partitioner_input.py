@@ -108,7 +108,7 @@ def _number(parameter: Instruction) -> int:
 
 
 def _other(own: ArraySharding, candidates: Sequence[gspmd.Sharding | None], rank: int) -> ArraySharding | None:
-    """How XLA sharded a value; None where that is the same, is not clear, or is not along the mesh's axes."""
+    """XLA's own sharding of a value; None where it is equal, unclear, or not along the mesh's axes."""
     found = [_meant(sharding, rank, own.mesh) for sharding in candidates]
     if any(each is None or each.mesh != own.mesh or {*each.manual} != {*own.manual} for each in found):
         return None
@@ -129,7 +129,7 @@ def _meant(sharding: gspmd.Sharding | None, rank: int, mesh: MeshSyntax) -> Arra
 
 @lru_cache(maxsize=1 << 12)
 def _sharding(written: bytes) -> gspmd.Sharding | None:
-    """What cannot be read places nothing, and so is compared with nothing."""
+    """Read a sharding; an unreadable one is compared with nothing."""
     try:
         return gspmd.parse_sharding(written.decode("utf-8", "replace")) if written else None
     except ParseError:

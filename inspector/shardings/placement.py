@@ -1,4 +1,4 @@
-"""What a sharding means, device by device: two spellings are the same sharding when they place values the same way."""
+"""Shardings by device: two spellings are the same sharding if they place values alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..ir.meshes import partitions_of
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Which part of a value each of `devices` (partition numbers, ascending) has.
+    """The part of a value on each of `devices` (partition numbers, ascending).
 
     `parts` are the counts in each dimension, `tiles[n]` the coordinates of the n-th device's part among them. Devices
     with one number in `manual` belong to the same run of a shard_map's body; those of one part and one number in
@@ -53,7 +53,7 @@ def placement_of(sharding: ArraySharding) -> Placement:
 
 
 def same(one: ArraySharding, other: ArraySharding) -> bool:
-    """Whether two shardings of values of one rank place them in the same way."""
+    """Return whether two shardings place values of one rank alike."""
     return one == other or placement_of(one) == placement_of(other)
 
 
@@ -67,7 +67,7 @@ def indices(axes: Iterable[AxisRef], mesh: MeshSyntax, positions: Sequence[int])
 
 
 def stride_of(axis: AxisRef, mesh: MeshSyntax) -> int:
-    """How many positions in the mesh lie between neighbours along an axis or a part of one."""
+    """Return the number of mesh positions between neighbours along an axis or a part of one."""
     stride, found = 1, 0
     for name, size in reversed(mesh.axes):
         if name == axis.name:

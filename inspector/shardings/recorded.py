@@ -1,4 +1,4 @@
-"""What is recorded at the values and operations of a propagated module: shardings, origins of axes, names and lines."""
+"""Records at the values and operations of a propagated module: shardings, origins of axes, names and lines."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _has_axes(mesh: str | MeshSyntax, meshes: Mapping[str, MeshSyntax]) -> bool:
 
 
 def origins_at(flow: Dataflow, node: Node) -> Origins:
-    """Where the axes of a value come from, as Shardy says."""
+    """Shardy's origins of a value's axes."""
     try:
         match node.kind:
             case "argument":

@@ -19,7 +19,7 @@ from .spelled import from_spec, from_type
 
 
 def requested_sharding(value: Value, meshes: Iterable[MeshSyntax]) -> ArraySharding | None:
-    """What an argument or a result was asked to be: by its spec, or by its type on an explicit mesh.
+    """Return the requested sharding of an argument or a result: from its spec, or from its type on an explicit mesh.
 
     None where nothing was asked, and where no mesh has the axes that were.
     """
@@ -56,7 +56,7 @@ def contradictions(program: Program, table: Iterable[ShardedValue]) -> Iterator[
 
 
 def agrees(requested: ArraySharding, actual: ArraySharding) -> bool:
-    """Whether a value has the requested sharding; an open dimension may have further axes."""
+    """Return whether a value has the requested sharding; an open dimension may have further axes."""
     if len(requested.dims) != len(actual.dims):
         return False
     filled = tuple(map(_filled, requested.dims, actual.dims))

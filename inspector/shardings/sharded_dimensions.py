@@ -1,4 +1,4 @@
-"""How operands and results of an operation of the propagated program are sharded, dimension by dimension."""
+"""Shardings of the operands and results of an operation in the propagated program, dimension by dimension."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ShardedDimension:
 
 
 def local_size(flow: Dataflow, node: Node) -> int | None:
-    """How many elements of a value are on one device; None where that is not known."""
+    """Return the number of elements of a value on one device; None if unknown."""
     type, sharding = _type(flow, node), placed_at(flow, node)
     if type is None or sharding is None or None in type.dims or len(type.dims) != len(sharding.dims):
         return None
@@ -72,12 +72,12 @@ def with_axes(sharding: ArraySharding, dim: int, axes: tuple[AxisRef, ...]) -> A
 
 
 def overlaps(axis: AxisRef, axes: Sequence[AxisRef]) -> bool:
-    """Whether an axis, or a part of one, has devices in common with any of these."""
+    """Return whether an axis, or a part of one, has devices in common with any of these."""
     return any(overlap(axis, each) for each in axes)
 
 
 def placed_at(flow: Dataflow, node: Node) -> ArraySharding | None:
-    """How propagation left a value; None where it says nothing, or what cannot be placed."""
+    """Return a value's sharding after propagation; None if it has none, or one that cannot be placed."""
     return as_placed(flow, sharding_at(flow, node))
 
 

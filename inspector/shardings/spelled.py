@@ -1,4 +1,4 @@
-"""From every spelling of a sharding to the one in `sharding.py`, and back.
+"""Conversion of every spelling of a sharding to the one in `sharding.py`, and back.
 
 Sources: Shardy, docs/sharding_representation.md; XLA, xla/hlo/ir/hlo_sharding.h and named_sharding.h;
 JAX, jax/_src/named_sharding.py.
@@ -29,7 +29,7 @@ def from_spec(spec: PartitionSpec, mesh: MeshSyntax, rank: int) -> ArraySharding
 
 
 def from_type(type: ArrayType, mesh: MeshSyntax) -> ArraySharding:
-    """What an explicit type says; raises ValueError when the mesh has no such axes."""
+    """Return the sharding in an explicit type; raises ValueError if the mesh lacks its axes."""
     dims = tuple(DimensionSharding(_whole(axes)) for axes in type.axes)
     return ArraySharding(mesh, dims, unreduced=_whole(type.unreduced))
 

@@ -61,7 +61,7 @@ def values(program: Program) -> tuple[ShardedValue, ...]:
 
 
 def _has_no_shardy(program: Program) -> bool:
-    """Whether no record of Shardy's will come."""
+    """Return whether no record of Shardy's will arrive."""
     stablehlo = program.stage("stablehlo")
     return program.capture.complete or (stablehlo is not None and not has_mesh(stablehlo.source.data))
 
@@ -115,7 +115,7 @@ def _borders(
 
 @derived
 def _as_written(stage: ParsedStage) -> tuple[ShardedValue, ...]:
-    """What StableHLO asks for; what a value gets, propagation would have to say."""
+    """Shardings as StableHLO requests them; the actual ones need propagation."""
     flow = dataflow_of(stage)
     if flow is None:
         return ()
@@ -194,7 +194,7 @@ class _Maker:
                 )
 
     def shard_maps(self) -> Iterator[ShardedValue]:
-        """What shard_maps want of their operands, with what these are; and what comes out."""
+        """Shardings at shard_maps: required and actual ones of operands, and those of results."""
         if not self.flow.has("sdy.manual_computation"):
             return
         for number, row in enumerate(self.flow.rows):
@@ -253,7 +253,7 @@ class _Maker:
 
 
 def _targets(before: ParsedStage | None) -> dict[int, Sharding | None]:
-    """What the constraints of the program ask for, by the numbers of their operations.
+    """Requested shardings of the program's constraints, by the numbers of their operations.
 
     Without such numbers by their order, which only calls change: propagation has inlined those.
     """
@@ -274,5 +274,5 @@ def _tag(stage: ParsedStage, operation: Operation) -> int | None:
 
 
 def _target(constraint: Operation) -> Sharding | None:
-    """What a constraint asks for; what cannot be read is listed as a problem of the text, and left out here."""
+    """The requested sharding of a constraint; an unreadable one is a problem of the text, and left out here."""
     return readable(lambda: constraint.annotations.target)

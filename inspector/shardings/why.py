@@ -1,4 +1,4 @@
-"""Why a value is sharded as it is: for each axis its origin, and the way on which propagation brought it.
+"""Reasons for a value's sharding: for each axis its origin, and the propagation path.
 
 Each step back is a move that Shardy recorded: from this value to the one that it took the axis from, always to an
 earlier step of the propagation, until a value that has the axis from nowhere else: an argument or a result with a
@@ -33,7 +33,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """How one axis came to a value: `steps` lead from it back to `root`, where it comes from `origin`.
+    """The path of one axis to a value: `steps` lead from it back to `root`, where it enters from `origin`.
 
     `omitted` counts the steps before `root` that are not listed. `origin` is None where Shardy's record of it is lost.
     Without steps, the value is the root.
@@ -58,7 +58,7 @@ def causes(flow: Dataflow, node: Node, most: int | None = None) -> tuple[Cause, 
 
 
 def cause(flow: Dataflow, node: Node, axis: AxisRef, most: int | None = None) -> Cause:
-    """How an axis came to a value, with at most so many steps."""
+    """Return the path of an axis to a value, with at most so many steps."""
     return _ways_of(flow).cause(node, axis, most)
 
 
@@ -69,7 +69,7 @@ def origin_of(flow: Dataflow, node: Node, axis: AxisRef) -> Origin | None:
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What follows from a value on: the number of the next step, and how many there are to `root`."""
+    """The rest of a path from a value: the number of the next step, and how many there are to `root`."""
 
     step: int
     count: int
@@ -197,7 +197,7 @@ def _step(move: Move) -> int:
 
 
 def overlap(one: AxisRef, other: AxisRef) -> bool:
-    """Whether two axes, or parts of axes, share devices' coordinates."""
+    """Return whether two axes, or parts of axes, share coordinates of devices."""
     if one.name != other.name:
         return False
     if one.sub is None or other.sub is None:

@@ -1,4 +1,4 @@
-"""What an interpreter can compile for, and what it lacks for the rest."""
+"""Targets that an interpreter can compile for, and what it lacks for the others."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .chips import Chip, chips_of
 from .target import SHAPES
 
 TOOLKITS = ("/usr/local/cuda/bin/ptxas", "/opt/cuda/bin/ptxas")
-"""Where XLA looks for a CUDA toolkit that is not on PATH (xla/tsl/platform/default/cuda_root_path.cc)."""
+"""Folders in which XLA looks for a CUDA toolkit that is not on PATH (xla/tsl/platform/default/cuda_root_path.cc)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Whether one kind of target can be compiled for.
+    """The availability of one kind of target.
 
     `with_what` names the packages that do it; `missing` says what is not there, and `command` installs it; both are
     empty where nothing is missing.
@@ -34,7 +34,7 @@ class Availability:
 
 
 def availability(packages: Mapping[str, str], python: str | None) -> tuple[Availability, ...]:
-    """What can be compiled for with these packages."""
+    """Return the targets that these packages can compile for."""
     if "jax" not in packages:
         none = f"Python {packages.get('python', '?')} there has no jax"
         return (Availability("cpu", "cpu:8", missing=none, command=_install(python, "jax")),)

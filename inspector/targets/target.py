@@ -1,4 +1,4 @@
-"""What one may compile for, how that is written, and what a compiler needs to know of absent devices.
+"""Targets of compilation, their spelling, and what a compiler needs to know of absent devices.
 
 cpu        cpu:16           fake CPU devices, as many as the script needs or as are named
 local                       the devices that JAX finds by itself
@@ -155,7 +155,7 @@ def topology_of(target: Target) -> dict[str, Any] | None:
 
 
 def wraps(chip: Chip, shape: tuple[int, ...]) -> tuple[bool, bool, bool]:
-    """Whether each axis of a slice's torus closes to a ring; libtpu does not decide it by itself."""
+    """Return whether each axis of a slice's torus closes to a ring; libtpu leaves it to the caller."""
     first, step = chip.integer("wraps_from"), chip.integer("wraps_by")
     closed = [size >= first and size % step == 0 for size in shape] + [False] * 3
     return closed[0], closed[1], closed[2]

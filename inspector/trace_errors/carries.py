@@ -15,7 +15,7 @@ from .failed import Failed
 from .functions import element, functions_named, prefix_of, results_of
 
 INITIAL = {"scan": (1, "init"), "while_loop": (2, "init_val"), "fori_loop": (3, "init_val")}
-"""Where the functions of jax.lax take what they carry."""
+"""Position of the carried values in functions of jax.lax."""
 
 CARRY = re.compile(
     r"The input carry (?:component )?(\S+) has type (\S+) but the corresponding output carry component has type (\S+),"
@@ -29,7 +29,7 @@ _BRANCH = re.compile(r"^(\w+) is (\S+) at (.*):(\d+)$", re.MULTILINE)
 
 
 def explain_carry(failed: Failed, said: re.Match[str]) -> Explanation:
-    """Where the axis enters in the loop, and the cast of what it begins with."""
+    """Explain where the axis enters in the loop, and which cast the initial value needs."""
     name, before, after = said.groups()
     axes = tuple(axis for axis in axes_in(after) if axis not in axes_in(before))
     steps = [step for axis in axes for step in failed.story_at(("scan", "while"), axis)]
@@ -95,7 +95,7 @@ def _cast_branch(failed: Failed, branch: str, axes: tuple[str, ...]) -> Iterator
 
 
 def _casts(failed: Failed, lax: str, placed: tuple[str, ast.expr], axes: tuple[str, ...], what: str) -> Iterator[Fix]:
-    """By the newer name, and by the one that JAX before 0.8 has."""
+    """Names of the casts: the current one, and that of JAX before 0.8."""
     title = f"cast {what} to vary over {', '.join(axes)}"
     yield Fix(title, wrapped(placed, f"{lax}pcast(", f", {axes!r}, to='varying')"))
     subject = failed.program.capture.subject
@@ -104,7 +104,7 @@ def _casts(failed: Failed, lax: str, placed: tuple[str, ast.expr], axes: tuple[s
 
 
 def _assigned(failed: Failed, file: str, name: ast.Name) -> ast.expr | None:
-    """What was last assigned to a name above the place where it is used."""
+    """Return the last assignment to a name above its use."""
     found = [
         node
         for node in nodes_of(failed.program, file)

@@ -41,10 +41,10 @@ EXPLAINERS: tuple[tuple[re.Pattern[str], Callable[[Failed, re.Match[str]], Expla
     (unreduced.UNLIKE, unreduced.explain_unlike),
     (unreduced.ONE_SIDE, unreduced.explain_one_side),
 )
-"""What JAX says, and who can explain that."""
+"""Patterns of JAX's messages, and the explainers for them."""
 
 MAX_TRIALS = 4
-"""Of the fixes; each takes as long as a capture."""
+"""Maximum number of fixes that are tried; each takes as long as a capture."""
 
 
 def explained(report: Report, request: Request, tell: Callable[[str], None] = lambda what: None) -> Report:

@@ -128,7 +128,7 @@ def explain_reshape(failed: Failed, said: re.Match[str]) -> Explanation:
 
 
 def _unlike(failed: Failed, operation: str, specs: Sequence[Spec], in_order: Sequence[Spec]) -> Explanation:
-    """What operands that have to be sharded alike are sharded over, and each of them as the others are."""
+    """Return the axes of operands that must be sharded alike, and each with the others' sharding."""
     steps = [
         StoryStep(f"the {which} operand is sharded as {_text(spec)}", failed.place)
         for which, spec in zip(ORDINALS, in_order, strict=False)
@@ -192,7 +192,7 @@ def _operands(failed: Failed) -> Iterator[Placed]:
 
 
 def _is_number(node: ast.expr) -> bool:
-    """Whether a size or an axis is written, or a tuple of these."""
+    """Return whether a size or an axis is a literal, or a tuple of literals."""
     return isinstance(node, ast.Constant | ast.UnaryOp) or (
         isinstance(node, ast.Tuple | ast.List) and all(map(_is_number, node.elts))
     )

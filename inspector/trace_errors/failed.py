@@ -23,7 +23,7 @@ MAX_STEPS = 200
 
 
 def place_of(failure: Failure) -> SourcePosition:
-    """Where the user's code was when it failed."""
+    """Return the position in the user's code at the failure."""
     frames = (Frame(f.file, f.function, f.line, f.end_line, f.column, f.end_column) for f in failure.stack)
     return SourcePosition(tuple(frames), "exact" if failure.stack else "none")
 
@@ -43,7 +43,7 @@ class Failed:
 
     @property
     def place(self) -> SourcePosition:
-        """Where the user's code was when it failed."""
+        """The position in the user's code at the failure."""
         return place_of(self.failure)
 
     @property
@@ -54,7 +54,7 @@ class Failed:
         return tuple(dict.fromkeys(names))
 
     def lax(self, file: str) -> str:
-        """How a file names `jax.lax`."""
+        """The file's name for `jax.lax`."""
         source = self.program.file(file)
         return "lax." if source is not None and imports(source, "lax") else "jax.lax."
 
@@ -67,7 +67,7 @@ class Failed:
                         yield frame.file, node
 
     def story(self, function: str, output: int, axis: str) -> tuple[StoryStep, ...]:
-        """How an output of the shard_map of a function came to vary over an axis."""
+        """Return how an output of a function's shard_map came to vary over an axis."""
         report = self.unchecked()
         found = None if report is None else _shard_map_of(report, function)
         if report is None or found is None:
@@ -76,7 +76,7 @@ class Failed:
         return _story(report, place, outputs[output], axis) if output < len(outputs) else ()
 
     def story_at(self, primitives: tuple[str, ...], axis: str) -> tuple[StoryStep, ...]:
-        """How what a loop at the line of the failure carries came to vary over an axis."""
+        """Return how the carry of a loop on the failing line came to vary over an axis."""
         report = self.unchecked()
         text = None if report is None else report.program.jaxpr
         lines = {(frame.file, frame.line) for frame in self.failure.stack}
@@ -107,7 +107,7 @@ def _shard_map_of(report: Report, function: str) -> tuple[EquationPlace, tuple[s
 
 
 def _story(unchecked: Report, place: EquationPlace, name: str, axis: str) -> tuple[StoryStep, ...]:
-    """From where the axis enters to a value of the body of an equation, in that order."""
+    """Steps of an axis from its entry to a value in an equation's body, in that order."""
     flow = flow_of(unchecked)
     if flow is None:
         return ()
@@ -148,7 +148,7 @@ def _back(
 
 
 def _outside(flow: Flow, name: str, place: EquationPlace) -> str | None:
-    """What an input of a body is outside of it; nothing at the border of the shard_map itself."""
+    """Return the value outside of a body for one of its inputs; none at the boundary of the shard_map itself."""
     for number, jaxpr in enumerate(flow.jaxprs):
         names = [variable.name for variable in jaxpr.inputs]
         callers = flow.callers.get(number, [])

@@ -27,7 +27,7 @@ def functions_named(failed: Failed, name: str) -> Iterator[tuple[str, Function]]
 
 
 def results_of(file: str, function: Function, path: str) -> Iterator[Placed]:
-    """What a function returns, in each of its returns: all of it, or the part at a path as in `[1][0]`."""
+    """Return what a function returns, at each return: the full value, or the part at a path as in `[1][0]`."""
     if isinstance(function, ast.Lambda):
         found: list[ast.expr] = [function.body]
     else:
@@ -48,7 +48,7 @@ def element(value: ast.expr, path: str) -> ast.expr | None:
 
 
 def prefix_of(call: ast.Call) -> str:
-    """How the user calls functions of `jax.lax`: `lax.`, `jax.lax.`; by its full name where that cannot be told."""
+    """Return the user's prefix for functions of `jax.lax`: `lax.`, `jax.lax.`; the full name if it is not clear."""
     return f"{ast.unparse(call.func.value)}." if isinstance(call.func, ast.Attribute) else "jax.lax."
 
 

@@ -23,7 +23,7 @@ LACKS_AXES = re.compile(
     r"(?:\{[^}]*\} and not \{([^}]*)\}|'([^']*)'), but",
     re.DOTALL,
 )
-"""Where the spec lacks only one of the mesh's axes, JAX says it in other words, and quotes the axis."""
+"""JAX's message for a spec that lacks only one of the mesh's axes: it quotes the axis."""
 
 INDIVISIBLE = re.compile(
     r"the passed (\S+) of shape (\S+), where \S+ is bound to (\S+)'s parameter '(\w+)', corresponds to in_specs of"
@@ -87,7 +87,7 @@ def explain_indivisible(failed: Failed, said: re.Match[str]) -> Explanation:
 
 
 def _where(failed: Failed, name: str, path: str) -> SourcePosition:
-    """Where the call failed; of a function that is called from no code of the user's, the out_spec."""
+    """Return the position of the call that failed; for a function that no user code calls, that of its out_spec."""
     if failed.failure.stack:
         return failed.place
     specs = (_out_spec(failed, file, function, path) for file, function in functions_named(failed, name))

@@ -33,7 +33,7 @@ class EventFile:
 
 
 class EventFiles:
-    """Those of all processes of a trace, by folder."""
+    """Event files of all processes of a trace, by folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -66,7 +66,7 @@ def _lines(stage: ParsedStage) -> list[tuple[str, int]]:
 
 
 def _common(lines: Iterable[str]) -> int:
-    """How many characters all begin with."""
+    """Return the length of the common prefix."""
     least, *_, most = sorted(lines)
     return next((at for at, (a, b) in enumerate(zip(least, most, strict=False)) if a != b), min(len(least), len(most)))
 

@@ -13,7 +13,7 @@ from .trace import Process, Program, Trace
 
 
 class LiveTrace:
-    """What the processes have recorded until now; the text of each program is read once."""
+    """The records of running processes; the text of each program is read once."""
 
     def __init__(self, folder: Path, command: Sequence[str]) -> None:
         self._files = EventFiles(folder)

@@ -13,7 +13,7 @@ from .trace import Program, Trace
 
 
 def capture_of(program: Program, python: str) -> Capture:
-    """What was captured of a program, with the origins of its shardings."""
+    """Return the capture of a program, with the origins of its shardings."""
     assert program.path is not None
     capture = file.load(program.path)
     lowered = capture.stage("stablehlo")

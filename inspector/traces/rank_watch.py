@@ -1,4 +1,4 @@
-"""Whether processes that still run have diverged: then they may wait for each other for ever."""
+"""Divergence of processes that still run: they may wait for each other for ever."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RankWatch:
         self._since: float | None = None
 
     def why_to_end(self) -> str:
-        """Why the processes need not run on; empty while there is no reason."""
+        """Return a reason to end the processes; empty while there is none."""
         is_new = False
         for folder, event in self._files.read():
             is_new = True

@@ -1,4 +1,4 @@
-"""What processes that have to run the same programs in the same order do differently."""
+"""Differences between processes that must run the same programs in the same order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_ARGUMENTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What some of the ranks do, in words, and the line where."""
+    """The behaviour of some ranks, in words, and its line."""
 
     ranks: tuple[int, ...]
     text: str
@@ -111,7 +111,7 @@ def _devices(processes: Mapping[int, Process]) -> Iterator[Divergence]:
 
 
 def _programs(programs: Mapping[int, list[Program]]) -> Iterator[Divergence]:
-    """What is not on all ranks, paired by name in the order of compilation."""
+    """Programs that are not on all ranks, paired by name in the order of compilation."""
     have = [{each.compiled.fingerprint for each in own} for own in programs.values()]
     everywhere = set.intersection(*have) if have else set()
     places: dict[tuple[str, int], dict[int, Program]] = {}
@@ -153,7 +153,7 @@ def _different(name: str, by_rank: Mapping[int, Program]) -> Divergence:
 
 
 def _what_differs(programs: Sequence[Program]) -> tuple[str, list[tuple[str, Place | None]]]:
-    """What programs of one function differ in, and of each of them its part in it."""
+    """The difference between programs of one function, and each program's part in it."""
     base, *others = [program.compiled for program in programs]
     changes = [change for other in others for change in differences_of(base, other)]
     if any(each.arguments != base.arguments for each in others):
@@ -214,7 +214,7 @@ def _calls(processes: Mapping[int, Process], programs: Mapping[int, list[Program
 def _called(
     ranks: tuple[int, ...], made: tuple[Program, Place | None] | None, ids: Mapping[str, str], has_ended: bool
 ) -> Side:
-    """What some ranks call; ranks may number programs of one name differently, so that it has the id of the first."""
+    """The calls of some ranks; ranks may number programs of one name differently, so they have the id of the first."""
     if made is None:
         return Side(ranks, f"{_verb(ranks, 'make')} no further call" if has_ended else "had made no further call")
     program, place = made

@@ -33,7 +33,7 @@ from .trace import Process, Program, Trace
 
 
 def is_trace(path: Path) -> bool:
-    """Whether a folder is one of a trace."""
+    """Return whether a folder is one of a trace."""
     return path.is_dir() and next(_event_files(path), None) is not None
 
 
@@ -150,7 +150,7 @@ def program_of(process: int, compiled: CompiledProgram, folder: Path, inexact: s
 
 
 def calls_of(folder: Path, number: int, inexact: set[int]) -> int | None:
-    """How often a program was called, from the numbers that the process shared with the file; None if unknown."""
+    """Return the number of calls of a program, from counters that the process shares in the file; None if unknown."""
     counts = array("Q")
     if number in inexact or not is_regular(folder / CALLS_FILE):
         return None

@@ -27,7 +27,7 @@ class Retraced:
 
     @property
     def compile_seconds(self) -> float:
-        """What all of its compilations but the first took."""
+        """Seconds of all of its compilations but the first."""
         return sum(program.compiled.compile_seconds for program in self.programs[1:])
 
 
@@ -98,7 +98,7 @@ def _devices(program: CompiledProgram) -> str:
 
 
 def _text(argument: ProgramArgument, other: ProgramArgument) -> str:
-    """What of an argument another one may differ in."""
+    """Return the parts of an argument that may differ."""
     words = [argument.type] if argument.type != other.type or argument.weak != other.weak else []
     if argument.weak != other.weak:
         words.append("weak" if argument.weak else "not weak")
@@ -119,7 +119,7 @@ def _named(label: str, before: Iterable[str], after: Iterable[str], missing: str
 
 
 def _other_part(before: str, after: str) -> str:
-    """Where two texts begin to differ."""
+    """Return the position at which two texts begin to differ."""
     same = next((at for at, pair in enumerate(zip(before, after, strict=False)) if len(set(pair)) > 1), 0)
     start = max(0, same - MAX_STRUCTURE // 4)
     parts = (f"{'…' * (start > 0)}{each[start : start + MAX_STRUCTURE]}" for each in (before, after))

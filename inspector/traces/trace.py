@@ -30,12 +30,12 @@ class Program:
 
     @property
     def total_wire(self) -> int | None:
-        """What a device sends in all calls."""
+        """Bytes that a device sends in all calls."""
         return None if self.wire_bytes is None or self.calls is None else self.wire_bytes * self.calls
 
     @property
     def is_helper(self) -> bool:
-        """Whether it is an operation outside of jit that communicates nothing."""
+        """True if it is an operation outside of jit that communicates nothing."""
         return self.compiled.internal and self.collectives == {} and not self.reason
 
 
@@ -71,7 +71,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What was recorded of a command; `status` is its exit status, or a signal's number negated, where it is known.
+    """The record of a command; `status` is its exit status, or a signal's number negated, if known.
 
     `ended` says why shardscope ended it, if it did.
 
@@ -87,7 +87,7 @@ class Trace:
 
     @property
     def is_distributed(self) -> bool:
-        """Whether its processes are those of one run of several."""
+        """True if its processes belong to one distributed run."""
         ranks = [process.rank for process in self.processes]
         return len(ranks) > 1 and None not in ranks and len(set(ranks)) == len(ranks)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from ..capture.protocol.values import Derivative, Gradients
 
 TOLERANCE = 1e-3
-"""By how much a ratio may be apart from 1; differences in float64 are good to some 1e-8."""
+"""Tolerated deviation of a ratio from 1; differences in float64 are accurate to about 1e-8."""
 
 VARYING = 10.0
-"""How many times the spread of differences is no deviation: values in fewer bits, and functions with kinks."""
+"""Multiple of the spread of differences that is no deviation: values with fewer bits, and functions with kinks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,5 +33,5 @@ def wrong_gradients(found: Gradients) -> tuple[WrongGradient, ...]:
 
 
 def _is_noise(each: Derivative) -> bool:
-    """Whether both are too small to be distinguished from rounding."""
+    """Return whether both are too small to be distinguished from rounding."""
     return max(abs(each.slope), abs(each.difference)) < 1e-9

@@ -1,4 +1,4 @@
-"""How an axis came into a value: from where it entered, equation by equation."""
+"""The path of an axis into a value: from where it enters, equation by equation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EntryChains:
         return (value,)
 
     def _begins(self, key: Key, entry: AxisEntry) -> bool:
-        """Whether the axis enters here: in this equation, or with this input of a shard_map."""
+        """Return whether the axis enters here: in this equation, or with this input of a shard_map."""
         place = self._made.get(key)
         if place is not None:
             return place.id == entry.equation
@@ -63,7 +63,7 @@ class EntryChains:
                 yield operand
 
     def _outside(self, key: Key) -> list[Key]:
-        """What an input of a body is outside of it."""
+        """Return the value outside of a body for one of its inputs."""
         around, index = self._bodies.get(key[0]), self._inputs.get(key)
         if around is None or index is None:
             return []
@@ -85,7 +85,7 @@ def _has(value: VariableVariance, axis: str) -> bool:
 
 
 def _first_operand(around: EquationPlace) -> int | None:
-    """Which operand is the first input of a body; None where these are not in the same order."""
+    """Return which operand is the first input of a body; None if these are in another order."""
     match around.equation.primitive:
         case "while":
             return None

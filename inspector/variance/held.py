@@ -1,4 +1,4 @@
-"""What a value is over each mesh axis, and where it came to be that."""
+"""Variance of a value over each mesh axis, and its origin."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def value_of(held: Iterable[Held]) -> Value:
 
 
 def join(values: Iterable[Value]) -> Value:
-    """What is computed from values, or may be any of them."""
+    """Return the variance of what is computed from values, or may be any of them."""
     return value_of(one for value in values for one in value)
 
 
@@ -53,5 +53,5 @@ def axes_of(value: Value, state: State) -> tuple[str, ...]:
 
 
 def same_axes(one: Value, other: Value) -> bool:
-    """Whether both are the same over all axes, wherever that came from."""
+    """Return whether both have equal variance over all axes, whatever its origin."""
     return [(h.axis, h.state) for h in one] == [(h.axis, h.state) for h in other]

@@ -169,7 +169,7 @@ class _Walker:
         operands: list[Value],
         residuals: dict[str, _Residual],
     ) -> list[Value]:
-        """What a shard_map gives; what goes from one to the next as it is, a residual, is in both what it was."""
+        """Variance of a shard_map's results; a residual, passed on unchanged, keeps its own."""
         jaxpr, mesh = self.program.jaxprs[body], dict(equation.params).get("mesh", "")
         inputs = []
         names = zip(equation.inputs, operands, mapped.inputs, jaxpr.inputs, strict=False)

@@ -14,7 +14,7 @@ from .inference import infer
 
 @derived
 def variance_of(text: JaxprText) -> tuple[VariableVariance, ...]:
-    """What each equation inside a shard_map gives, in the order in which the equations print."""
+    """Variance of the results of each equation inside a shard_map, in the order in which the equations print."""
     return tuple(_Variables(text).all())
 
 

@@ -1,4 +1,4 @@
-"""What is left of computations and instructions in HLO text that is broken, as regular expressions."""
+"""Regular expressions for the remains of computations and instructions in broken HLO text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROW = re.compile(
     rf"(?:ROOT\s++)?%?({NAME})\s*+={_SPACE}({_TUPLE}|{_BUFFER}|{_ARRAY}|){_SPACE}([A-Za-z][\w\-]*+)\s*+\(".encode(),
     re.DOTALL,
 )
-"""What is left of an instruction up to its operands: (name, type, opcode)."""
+"""The remains of an instruction up to its operands: (name, type, opcode)."""
 
 HEADER = re.compile(
     rf"(?:(?P<entry>ENTRY)\b{_SPACE})?+%?(?P<name>{NAME}){_SPACE}(?:{_SIGNATURE}\s*+)?+\{{".encode(), re.DOTALL
@@ -45,7 +45,7 @@ TRIVIA = re.compile(_SPACE.encode(), re.DOTALL)
 """Blanks, line breaks and remarks."""
 
 ROW_START = re.compile(_ROW_LIKE.encode())
-"""What only an instruction starts with."""
+"""Text that only an instruction starts with."""
 
 
 _LINE = rf"\n(?!\s*+(?:{_ROW_LIKE}|\}}))"
@@ -55,4 +55,4 @@ TOKEN = re.compile(
     rf"""|(?P<name>(?:ROOT[ \t]++)?%?{NAME}[ \t]*+=(?!=))|(?P<other>{_STRING}|[^\s,{{}}()\[\]"'/]++|/)""".encode(),
     re.DOTALL,
 )
-"""What the body of a computation consists of; a string that is not closed ends before an instruction or a brace."""
+"""Tokens of a computation's body; a string that is not closed ends before an instruction or a brace."""

@@ -53,7 +53,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What stands in the parentheses, the attributes behind them as text by key, and whether that is all there is."""
+    """The text in the parentheses, the attributes after them as text by key, and whether nothing else follows."""
 
     inside: str
     operands: tuple[Operand, ...]

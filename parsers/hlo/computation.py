@@ -71,12 +71,12 @@ class Computation:
 
     @property
     def is_nested(self) -> bool:
-        """Whether it is written in an instruction of another computation."""
+        """True if it is written in an instruction of another computation."""
         return self._given_name is not None
 
     @property
     def is_entry(self) -> bool:
-        """Whether the module starts here."""
+        """True if the module starts here."""
         return self._header.is_entry if isinstance(self._header, Section) else self._header["entry"] is not None
 
     @property
@@ -95,7 +95,7 @@ class Computation:
 
     @property
     def attributes(self) -> Mapping[str, str]:
-        """What stands behind its closing brace, as text by key: `execution_thread`."""
+        """Attributes after its closing brace, as text by key: `execution_thread`."""
         if self.is_nested:
             # What is behind a nested one is of the instruction.
             return {}
@@ -169,7 +169,7 @@ class Computation:
 
     @property
     def is_printed(self) -> bool:
-        """Whether each line of the body is an instruction as XLA prints it.
+        """True if each line of the body is an instruction as XLA prints it.
 
         By their first characters they are; if one is not after all, reading the instructions finds it out.
         """
@@ -177,11 +177,11 @@ class Computation:
 
     @property
     def is_exact(self) -> bool:
-        """Whether each line of the body is, to its last character, an instruction as XLA prints it."""
+        """True if each line of the body is, to its last character, an instruction as XLA prints it."""
         return self.is_printed and not self.module.is_doubtful(Span(self.body_start, self.body_end))
 
     def follows(self, other: Computation) -> bool:
-        """Whether this one's header is the next thing behind the end of the other, both being as printed."""
+        """Return whether this one's header directly follows the end of the other, both being as printed."""
         if not (self.is_printed and other.is_printed) or isinstance(self._header, Section):
             return False
         return self._header.start() + 1 == other.body_end

@@ -1,4 +1,4 @@
-"""Which instructions take what others give, and which call which computations: one index for all walks over a module.
+"""Users and operands of instructions, and callers of computations: one index for all walks over a module.
 
 A computation is looked through once, when one of its instructions is first asked about.
 """
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from .module import HloModule
 
 Taken = tuple[Instruction | None, tuple[int, ...]]
-"""What an operand is: the instruction whose result it is, and which element of that; None for one not in the text."""
+"""An operand: the instruction that defines it, and the element of its result; None for one not in the text."""
 
 Use = tuple[Instruction, int]
 """An instruction, and the position of an operand of it."""
 
 Users = tuple[Sequence[Use], Mapping[int | None, Sequence[Instruction]]]
-"""Those that take a result, and the get-tuple-elements of it by their number: a tuple may have thousands."""
+"""Users of a result, and its get-tuple-elements by their number: a tuple may have thousands."""
 
 NOWHERE: Users = ((), {})
 
@@ -39,7 +39,7 @@ class Graph:
         self._callers: dict[str, tuple[tuple[str, Instruction], ...]] = {}
 
     def operands(self, instruction: Instruction) -> tuple[Taken, ...]:
-        """What an instruction takes, by position."""
+        """Return the operands of an instruction, by position."""
         found = self._operands.get(instruction)
         if found is None:
             of = instruction.computation.instruction
@@ -52,7 +52,7 @@ class Graph:
         return found
 
     def users(self, instruction: Instruction) -> Users:
-        """Those that take a result or an element of it, in text order."""
+        """Return the users of a result or an element of it, in text order."""
         computation = instruction.computation
         if computation not in self._users:
             self._users[computation] = self._users_in(computation)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Row = tuple[bytes, bytes, bytes, bytes]
-"""What a match of `printed.ROW` has: its text, name, type, opcode."""
+"""A match of `printed.ROW`: its text, name, type, opcode."""
 
 _ROOT = re.compile(rb"ROOT(?![A-Za-z0-9_.\-])")
 _PLAIN_OPERANDS = re.compile(rf"\((?:%({NAME}(?:, %{NAME})*+))?+\)".encode(), re.ASCII)
@@ -43,7 +43,7 @@ class Instruction:
     __slots__ = ("_call", "_end", "_row", "_start", "computation", "opcode")
 
     opcode: Final[str]
-    """What it does, in XLA's spelling; asynchronous halves are `all-gather-start` and the like."""
+    """Operation in XLA's spelling; asynchronous halves are `all-gather-start` and the like."""
 
     def __init__(
         self, computation: Computation, row: re.Match[bytes] | Row, start: int, end: int, call: Call | None = None
@@ -86,7 +86,7 @@ class Instruction:
 
     @property
     def is_root(self) -> bool:
-        """Whether it is marked as the result of its computation."""
+        """True if it is marked as the result of its computation."""
         return _ROOT.match(self._source.data, self._start, self._end) is not None
 
     @property
@@ -109,7 +109,7 @@ class Instruction:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it could be read to its end."""
+        """True if it could be read to its end."""
         return self.call.is_complete
 
     @property
@@ -131,7 +131,7 @@ class Instruction:
 
     @property
     def element(self) -> int | None:
-        """Which element of a tuple a get-tuple-element takes."""
+        """The tuple element that a get-tuple-element takes."""
         if self._call is None and isinstance(self._row, re.Match):
             found = _ELEMENT.match(self._source.data, self._row.end(3), self._end)
             if found is not None:
@@ -167,7 +167,7 @@ class Instruction:
 
     @property
     def metadata(self) -> Metadata | None:
-        """Where it comes from."""
+        """Origin of the instruction."""
         text = self.attributes.get("metadata")
         return None if text is None else parse_metadata(text)
 
@@ -189,12 +189,12 @@ class Instruction:
 
     @property
     def frontend_attributes(self) -> Mapping[str, str]:
-        """What the front end attached, by key; strings without their quotes, other values as text."""
+        """Attributes of the front end, by key; strings without their quotes, other values as text."""
         return {key: plain(value) for key, value in fields(self.attributes.get("frontend_attributes", "{}")).items()}
 
     @property
     def backend_config(self) -> Any:
-        """What the backend attached: JSON values, or text where it is no JSON; None where there is none."""
+        """Attributes of the backend: JSON values, or text that is no JSON; None if there are none."""
         text = self.attributes.get("backend_config")
         return None if text is None else backend_config(text)
 
@@ -205,12 +205,12 @@ class Instruction:
 
     @property
     def source_target_pairs(self) -> Pairs | None:
-        """Who sends to whom; raises ParseError."""
+        """Senders and receivers; raises ParseError."""
         return self._value("source_target_pairs", parse_pairs)
 
     @property
     def sharding(self) -> Sharding | None:
-        """How its result is sharded; raises ParseError."""
+        """Sharding of its result; raises ParseError."""
         # Few ask for it of the many that list collectives.
         from ..sharding_syntax.gspmd import parse_sharding
 

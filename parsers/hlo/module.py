@@ -27,7 +27,7 @@ from .sections import Section, given_names
 
 _MESH = re.compile(rb"mesh\[[^\]\n]++\](?:,\s*+device_ids\s*+=\s*+\((?:[^()\n]|\([^()\n]*+\))*+\))?+")
 _MADE_UP = re.compile(r"_?axis_\d+")
-"""What the partitioner calls the axes of a mesh that it makes for groups which came without one."""
+"""Prefix of the partitioner's axis names in a mesh that it makes for groups without one."""
 
 
 class HloModule:
@@ -38,7 +38,7 @@ class HloModule:
         self.prologue = parse_prologue(source)
         """Its header and the tables of source positions."""
         self.problems_found = list(self._before())
-        """What is wrong with it, as far as that was found before `problems` were read."""
+        """Problems that were found before `problems` were read."""
         with collection_paused():
             self.computations: tuple[Computation, ...] = tuple(self._find())
         """Its computations in text order."""
@@ -106,7 +106,7 @@ class HloModule:
         return read_rows(self.source.data, self.computations)
 
     def opcode_counts(self) -> dict[str, int]:
-        """How many instructions there are of each opcode."""
+        """Return the number of instructions of each opcode."""
         return dict(Counter(opcode for _, opcode in self.rows().kinds))
 
     @cached_property
@@ -120,13 +120,13 @@ class HloModule:
         return tuple(doubtful_lines(self.source.data, self.computations))
 
     def is_doubtful(self, place: Span) -> bool:
-        """Whether one of those is there."""
+        """Return whether there is one of those."""
         first = bisect_left(self.doubtful_lines, place)
         return first < len(self.doubtful_lines) and self.doubtful_lines[first].start < place.end
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
-        """What could not be read, in text order; all else is there."""
+        """The parts that could not be read, in text order; everything else is available."""
         layout = self.attributes.get("entry_computation_layout")
         inside = list(problems_in(self.source, self.doubtful_lines, self.computations))
         found = (
@@ -140,7 +140,7 @@ class HloModule:
         return tuple(sorted(found, key=lambda problem: problem.span))
 
     def _before(self) -> Iterator[Problem]:
-        """What stands in front of the module."""
+        """The text before the module."""
         place = Span(0, self.prologue.span.start)
         if place.end:
             yield Problem("this is no part of an HLO module", self.source, place, ("'HloModule'",))
@@ -205,7 +205,7 @@ class HloModule:
         return sections
 
     def _has_a_line_for_each(self, start: int, end: int) -> bool:
-        """Whether there is but one instruction in each line of those that begin as printed.
+        """Return whether each line that begins as printed holds a single instruction.
 
         XLA's printers write no others, and all of them begin a module with the layout of its entry computation, so that
         the long texts need not be searched.

@@ -1,4 +1,4 @@
-"""What the pieces of HLO text look like, as regular expressions.
+"""Regular expressions for the parts of HLO text.
 
 Every one is possessive or bounded by a line, so that a search takes linear time on any text. Brackets are matched down
 to a fixed depth, which covers what compilers print; `fields.bracket_end` reads deeper ones.
@@ -13,13 +13,13 @@ from itertools import pairwise
 from string import whitespace
 
 DEPTH = 6
-"""How deep brackets may be nested for these patterns."""
+"""Maximum nesting of brackets in these patterns."""
 
 NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
 QUOTES = "\"'"
 REMARK = r"(?:/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+)"
 SPACE = rf"\s*+(?:{REMARK}\s*+)*+"
-"""What may stand between the parts of a text: blanks, line breaks, remarks."""
+"""Separators of the parts of a text: blanks, line breaks, remarks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,4 +97,4 @@ OPERANDS = rf"(?:(?:/\*index=[0-9]++\*/)?+(?:{TYPE} )?+%?{NAME}(?:#[0-9]{{1,9}})
 ANYWHERE = Values()
 IN_LINE = Values(stop="\n")
 IN_TEXT = Values(of_bytes=False)
-"""What `ANYWHERE` is in bytes, in decoded text."""
+"""`ANYWHERE`, which matches bytes, for decoded text."""

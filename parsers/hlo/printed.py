@@ -91,7 +91,7 @@ def doubtful() -> re.Pattern[bytes]:
 
 
 def is_printed(boundaries: Sequence[re.Match[bytes]], end: int) -> bool:
-    """Whether the lines between the instructions, up to `end`, are all as the printer writes them."""
+    """Return whether all lines between the instructions, up to `end`, are as the printer writes them."""
     if not boundaries or boundaries[-1].lastgroup != "close" or boundaries[-1].end() != end:
         return False
     return {boundary.lastgroup for boundary in boundaries[:-1]} <= {"name"}

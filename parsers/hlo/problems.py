@@ -1,4 +1,4 @@
-"""What is wrong with an HLO text, found without reading what is right.
+"""Problems of an HLO text, found without reading its correct parts.
 
 One pattern passes over all instructions that are as printed; of what it doubts, the grammar in `hlo.lark` is the judge,
 and says what it expected where.
@@ -59,7 +59,7 @@ def problems_in(source: Source, lines: Sequence[Span], computations: Sequence[Co
 
 
 def _judge(source: Source, statement: Statement) -> Problem | None:
-    """What the grammar has against a statement."""
+    """Return the grammar's error for a statement."""
     text, place = statement.text, statement.place
     behind = Span(place.end, place.end)
     if len(text) > MAX_BYTES:
@@ -93,7 +93,7 @@ def missing_entry(source: Source, layout: str | None, entry: Computation | None)
 
 
 def _agree(one: HloType, other: HloType) -> bool:
-    """Whether two types are the same but for their layouts, as far as they can be read: people leave types out, too."""
+    """Return whether two types are equal up to their layouts, which people leave out, too."""
     match one, other:
         case TupleShape(own), TupleShape(others):
             return len(own) == len(others) and all(map(_agree, own, others))

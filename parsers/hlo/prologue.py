@@ -1,4 +1,4 @@
-"""What stands before the computations of an HLO module: its name and attributes, and the tables of source positions.
+"""The text before the computations of an HLO module: its name and attributes, and the tables of source positions.
 
 HloModule jit_f, is_scheduled=true, num_partitions=8        FileLocations
 FileNames                                                   1 {file_name_id=1 function_name_id=2 line=7 …}
@@ -46,7 +46,7 @@ class Prologue:
     attributes: Mapping[str, str]
     tables: Span
     is_printed: bool = False
-    """Whether the tables are as printed."""
+    """True if the tables are as printed."""
 
     @property
     def _text(self) -> bytes:

@@ -53,7 +53,7 @@ def read_instruction(text: bytes) -> Reading:
 
 
 def problem_in(text: bytes) -> Problem | None:
-    """What is wrong with a text that should be a whole instruction; its place is in that text."""
+    """Return the problem of a text that should be an instruction, with its position in that text."""
     try:
         # A byte that is no UTF-8 stays one byte, so that what is behind it keeps its place.
         _HLO.parse(text.decode("utf-8", "surrogateescape"), "instruction")
@@ -113,7 +113,7 @@ def _operands(pieces: Sequence[Any]) -> Iterator[Operand]:
 
 
 _WORDS = ("'<='", "device ids", "name", "percent name", "transposed", "word end")
-"""What the grammar distinguishes from other words only because it may also stand somewhere else."""
+"""Words that the grammar distinguishes only because they may also be names."""
 _ELEMENT = re.compile(r"(?:#[0-9]{1,9})+")
 
 

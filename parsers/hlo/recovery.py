@@ -45,7 +45,7 @@ def sections(source: Source, start: int, end: int, problems: list[Problem]) -> I
 
 
 def statements(source: Source, start: int, end: int, problems: list[Problem]) -> tuple[Span, ...]:
-    """Where the statements are in the body of a computation whose ends are known."""
+    """Yield the spans of the statements in the body of a computation with known ends."""
     found: tuple[Span, ...] = ()
     while start < end:
         body = _read_computation(source, _lost_header(source.data, start), end, problems)[0]
@@ -59,7 +59,7 @@ def statements(source: Source, start: int, end: int, problems: list[Problem]) ->
 
 
 def header_before(data: bytes, start: int, end: int) -> int:
-    """Where the last line starts that only a header can be; `start` if there is none."""
+    """Return the start of the last line that can only be a header; `start` if there is none."""
     while start < (line := data.rfind(b"\n", start, end)):
         if HEADER_LINE.match(data, line + 1):
             return line + 1
@@ -140,7 +140,7 @@ def _check_remark(source: Source, start: int, end: int, problems: list[Problem])
 
 
 def _indentation_of(data: bytes, position: int) -> int | None:
-    """How many blanks there are before a position in its line; None if there is something else."""
+    """Return the number of blanks before a position in its line; None if there is anything else."""
     start = position
     while start and data[start - 1] in b" \t":
         start -= 1
@@ -214,14 +214,14 @@ class _Body:
             self.end_statement()
 
     def is_left_by(self, start: int, indentation: int) -> bool:
-        """Whether an instruction of the computation outside starts there, though the end of this one is not found."""
+        """Return whether an instruction of the enclosing computation starts there, without an end of this one."""
         outside = self.outer.margin if self.outer else None
         if outside is None or self.margin is None or not indentation <= outside < self.margin:
             return False
         return ROW_START.match(self.data, start, self.end) is not None
 
     def is_closed_by(self, token: re.Match[bytes]) -> bool:
-        """Whether a token is the brace at the end of the body, and not one too many in a statement."""
+        """Return whether a token is the brace at the end of the body, and not a surplus one in a statement."""
         if token[0] != b"}" or self.depth:
             return False
         follows = TRIVIA.match(self.data, token.end(), self.end)

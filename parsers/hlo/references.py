@@ -1,4 +1,4 @@
-"""What a module refers to and does not have: operands, computations, and devices outside of its replica groups."""
+"""Undefined references of a module: operands, computations, and devices outside of its replica groups."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def broken_references(module: HloModule) -> Iterator[Problem]:
 
 
 def _undefined(computation: Computation, known: set[str]) -> Iterator[tuple[str, Span]]:
-    """What instructions of a computation name, that is neither one of them nor a computation."""
+    """Yield names in a computation's instructions that are neither one of these nor a computation."""
     data, place = computation.module.source.data, computation.span
     if computation.is_printed and data.find(b"%", place.start, place.end) >= 0:
         used = set(_NAME.findall(data, place.start, place.end)) - set(_HEAD.findall(data, place.start, place.end))
@@ -74,7 +74,7 @@ def _uncovered(module: HloModule) -> Iterator[Problem]:
 
 
 def _device_counts(module: HloModule) -> set[int]:
-    """How many members groups may have in all: replicas, partitions, or both; none where the header does not say."""
+    """Return the possible total sizes of groups: replicas, partitions, or both; none if the header does not say."""
     given = [module.attributes.get(key, "") for key in ("replica_count", "num_partitions")]
     if not any(given):
         return set()

@@ -1,4 +1,4 @@
-"""Where computations and their statements are in a text that is not as printed, and computations in instructions.
+"""Spans of computations and statements in a text that is not as printed, and of computations in instructions.
 
     sum = f32[] reduce(x, zero), dimensions={0}, to_apply={
       a = f32[] parameter(0)
@@ -47,7 +47,7 @@ def given_names(sections: Sequence[Section], used: Iterable[str]) -> Mapping[int
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """Where a nested computation is, braces included, and the name that it is given."""
+    """The span of a nested computation, braces included, and the name that it is given."""
 
     span: Span
     name: str
@@ -70,7 +70,7 @@ class Statement:
         return b"".join(self.data[start:end] + name for start, end, name in zip(starts, ends, names, strict=True))
 
     def offset(self, position: int) -> int:
-        """Where in the data that is which is at this position of the text."""
+        """Return the offset in the data for this position of the text."""
         offset = position + self.place.start
         for each in self.nested:
             if offset < each.span.start + len(each.name):

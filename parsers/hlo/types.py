@@ -77,7 +77,7 @@ HloType = ArrayShape | TupleShape | BufferShape | OtherType
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How an array lies in memory: its dimensions from minor to major, and the properties after the colon.
+    """The layout of an array in memory: its dimensions from minor to major, and the properties after the colon.
 
     `properties` holds the printed letters with the texts of their parentheses, in order: `T` tiles, `E` element size in
     bits, `S` memory space, `L` tail padding, `SC` split configuration, `D` dimension level types, `P` physical shape,

@@ -1,4 +1,4 @@
-"""Which instructions use some others, found by one scan over a computation."""
+"""Users of some instructions, found by one scan over a computation."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Uses:
 
     @property
     def _has_percent_signs(self) -> bool:
-        """Whether names are written in such a way that a pattern knows them for names."""
+        """True if names have percent signs, by which a pattern recognizes them."""
         instructions = self._computation.instructions
         return bool(instructions) and instructions[-1].text.removeprefix("ROOT ").startswith("%")
 

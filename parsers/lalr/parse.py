@@ -16,7 +16,7 @@ from .automaton import END, Rule, Tables
 
 Action = Callable[..., object]
 Actions = Mapping[str, Action]
-"""What rules and terminals mean: a rule's action takes the values of its parts, a terminal's its text or Token."""
+"""Actions of rules and terminals: a rule's action takes the values of its parts, a terminal's its text or Token."""
 
 _Scan = Callable[[str, int], re.Match[str] | None]
 
@@ -35,7 +35,7 @@ class Token(NamedTuple):
 
 
 class UnexpectedTerminalError(Exception):
-    """What is at some characters of a text, from `start` up to `end`, is none of the terminals `expected`."""
+    """Some characters of a text, from `start` up to `end`, are none of the terminals `expected`."""
 
     def __init__(self, start: int, end: int, expected: frozenset[str]) -> None:
         super().__init__(start, end, expected)
@@ -55,7 +55,7 @@ class Machine:
         self._scanners: dict[int, tuple[_Scan, Mapping[str, Mapping[str, str]]]] = {}
 
     def scanner(self, state: int) -> tuple[_Scan, Mapping[str, Mapping[str, str]]]:
-        """What finds the terminals that a state goes on with, and the words among them."""
+        """Return the scanner of the terminals that a state continues with, and the words among them."""
         number = self.tables.scanner_of[state]
         if number not in self._scanners:
             scanner = self.tables.scanners[number]
@@ -151,7 +151,7 @@ class Parse:
 
 
 def _meaning(rule: Rule, action: Action | None) -> Callable[[list[Any]], object] | None:
-    """What the parts of a rule become: a list of its arguments if it has no action; None if one part stays as it is."""
+    """Return a list of the parts of a rule without an action; None if one part stays as it is."""
     numbers = rule.arguments
     if rule.unwraps and rule.size == 1 and numbers == [0]:
         return None

@@ -1,4 +1,4 @@
-"""What Shardy and GSPMD say of an operation, an argument or a result, in its attributes.
+"""Shardy's and GSPMD's attributes of an operation, an argument or a result.
 
 What is there but cannot be read raises ParseError, with its place in the text, when it is asked for.
 """
@@ -61,15 +61,15 @@ class Annotations:
     start: int
 
     shardings = Annotation(parse_shardings, "sdy.sharding")
-    """Of each result of an operation, or of the one argument or result."""
+    """Sharding of each result of an operation, or of the one argument or result."""
     gspmd_sharding = Annotation(_parse_gspmd, "mhlo.sharding")
     """The sharding in HLO's syntax."""
     target = Annotation(parse_sharding, "sharding", "out_sharding")
-    """What a constraint, a reshard or a collective of Shardy makes of its operand."""
+    """Sharding that a constraint, a reshard or a collective of Shardy gives to its operand."""
     in_shardings = Annotation(parse_shardings, "in_shardings")
-    """How a manual computation wants its operands."""
+    """Shardings of a manual computation's operands."""
     out_shardings = Annotation(parse_shardings, "out_shardings")
-    """How a manual computation leaves its results."""
+    """Shardings of a manual computation's results."""
     manual_axes = Annotation(_parse_names, "manual_axes")
     """The mesh axes along which the body of a manual computation sees one device's part."""
     reduction_axes = Annotation(parse_axes, "reduction_axes")
@@ -77,9 +77,9 @@ class Annotations:
     axes_of_dims = Annotation(parse_axis_lists, "gathering_axes", "slicing_axes", "reduce_scatter_axes")
     """For each dimension the mesh axes along which `sdy.all_gather`, `all_slice` or `reduce_scatter` works."""
     exchanges = Annotation(parse_exchanges, "params")
-    """What `sdy.all_to_all` does."""
+    """Exchanges of `sdy.all_to_all`."""
     sharding_rule = Annotation(parse_sharding_rule, "sdy.sharding_rule")
-    """How the dimensions of operands and results belong together."""
+    """Relation between the dimensions of operands and results."""
     origin_name = Annotation(unquote, "sdy.sharding_origin_name")
     """The name by which `origins` refer to this constraint or manual computation."""
     origins = Annotation(parse_each_origins, "sdy.sharding_origins", "sdy.result_sharding_origins")
@@ -87,7 +87,7 @@ class Annotations:
     block_argument_origins = Annotation(parse_each_origins, "sdy.block_arg_sharding_origins")
     """For each argument of a region, where its axes come from."""
     propagation = Annotation(parse_propagation, "sdy.propagation_edges")
-    """What propagation did between the operands and results of an operation."""
+    """Effects of propagation on the operands and results of an operation."""
     result_propagation = Annotation(parse_each_propagation, "sdy.result_propagation_edges")
     """For each result of an operation with regions, what propagation did between it and what it comes from."""
     block_argument_propagation = Annotation(parse_each_propagation, "sdy.block_arg_propagation_edges")

@@ -1,4 +1,4 @@
-"""Who takes part in StableHLO's collectives, by the same classes as for HLO.
+"""Participants of StableHLO's collectives, by the same classes as for HLO.
 
 Source of the meanings: StableHLO, docs/spec.md, and stablehlo/dialect/StablehloAttrs.td.
 """

@@ -1,4 +1,4 @@
-"""What the forms of operations and functions mean: which names are operands, what the written types and attributes are.
+"""The meaning of the forms of operations and functions: which names are operands, and the written types and attributes.
 
 The grammar is `stablehlo.lark`. It reads templates, so all that a form says, it says by place in the template.
 """
@@ -32,11 +32,11 @@ class ParameterForm:
 
 @dataclass(frozen=True, slots=True)
 class OperationForm:
-    """What the text of an operation behind its name says."""
+    """The meaning of an operation's text after its name."""
 
     inputs: tuple[Place, ...] = ()
     initial: tuple[Place, ...] = ()
-    """What a reduction starts from; as operands, these come behind all inputs."""
+    """Initial values of a reduction; as operands, these follow all inputs."""
     parameters: tuple[tuple[ParameterForm, ...], ...] = ()
     """The parameters of its regions as they are grouped by parentheses."""
     keyed: tuple[tuple[str | Place, Place], ...] = ()
@@ -56,7 +56,7 @@ class OperationForm:
     operands: tuple[int, ...] = ()
     """All operands, by number among what was lifted out."""
     has_plain_types: bool = False
-    """Whether the types are in the template as they are in every text of it."""
+    """True if the types are in the template as they are in every text of it."""
     location: Place | None = None
 
 

@@ -48,7 +48,7 @@ def entries(text: str) -> Mapping[str, str]:
 
 
 def nesting(text: str) -> int:
-    """How deep brackets are nested, at the most; those in strings are counted too."""
+    """Return the maximum nesting depth of brackets; those in strings count too."""
     deepest = depth = 0
     for bracket in _BRACKET.findall(text):
         depth += 1 if bracket in "([{<" else -1

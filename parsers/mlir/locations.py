@@ -1,4 +1,4 @@
-"""Where operations come from: the names that JAX gave them, and the stack of calls in the user's source.
+"""Origins of operations: JAX's names, and the stack of calls in the user's source.
 
     loc("jit(f)/add"(callsite("f"("a.py":12:3 to :9) at "<module>"("a.py":20:0 to :4))))
 
@@ -96,11 +96,11 @@ def _frame(file: FileLoc, function: str) -> Frame:
 
 
 MAX_CALLERS = 100
-"""Of a longer stack of calls the innermost part is kept."""
+"""Maximum length of a stack of calls; of a longer one the innermost part is kept."""
 MAX_DIGITS = 18
 MAX_DEPTH = 100
 MAX_PARTS = 1000
-"""What is nested deeper or has more parts with names than any compiler writes is taken for unknown."""
+"""Limit of nesting and of named parts, above any compiler's: beyond it a location counts as unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Locations:
         return self._resolved[text]
 
     def defined(self, alias: str) -> tuple[_Form, Filled] | None:
-        """What an alias stands for, which is read once: frames are in the stacks of many operations."""
+        """Return the meaning of an alias, which is read once: frames are in the stacks of many operations."""
         if alias not in self._defined:
             definition = self._definition(alias)
             self._defined[alias] = None if definition is None else _read(definition)
@@ -206,7 +206,7 @@ class _Resolution:
         return tuple(callers)
 
     def _replaced(self, form: _Form, text: Filled) -> tuple[_Form, Filled]:
-        """What an alias, or an alias of an alias, stands for."""
+        """Return the text of an alias, or of an alias of an alias."""
         while isinstance(form, _Alias):
             self._parts_left -= 1
             defined = self._defined(text.text(form.name))

@@ -98,7 +98,7 @@ class MlirModule:
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
-        """What could not be read, in text order; all else is there."""
+        """The parts that could not be read, in text order; everything else is available."""
         found = set(problems_in(self.text))
         if not found and self.operation is not None:
             # In what is damaged, or only a part, something is missing anyhow.
@@ -111,7 +111,7 @@ class MlirModule:
             yield from operation.walk()
 
     def opcode_counts(self) -> dict[str, int]:
-        """How many operations there are of each name."""
+        """Return the number of operations of each name."""
         return dict(_opcode_counts(self.text))
 
     @property
@@ -137,7 +137,7 @@ _LINE = (
 
 
 def _opcode_counts(text: MlirText) -> Counter[str]:
-    """How many operations there are of each name, without those of regions that are not written out.
+    """Return the number of operations of each name, without those of regions that are not written out.
 
     In a text as printers write it each operation starts a line, and one pattern passes over all lines.
     """
@@ -153,7 +153,7 @@ def _opcode_counts(text: MlirText) -> Counter[str]:
 
 
 def _starts_lines_only(data: bytes) -> bool:
-    """Whether no operation starts behind a brace or a block's label, on the same line."""
+    """Return whether operations start at the beginning of lines only, never behind a brace or a block's label."""
     label = data.find(b"^")
     while label >= 0:
         end = data.find(b"\n", label)

@@ -93,7 +93,7 @@ class Operation:
 
     @property
     def annotations(self) -> Annotations:
-        """What its attributes say about sharding."""
+        """Attributes about sharding."""
         return Annotations(self.text, self.attributes, self.span.start)
 
     @property
@@ -103,7 +103,7 @@ class Operation:
 
     @property
     def source_target_pairs(self) -> tuple[tuple[int, int], ...] | None:
-        """From where to where a `stablehlo.collective_permute` sends."""
+        """Senders and receivers of a `stablehlo.collective_permute`."""
         return self._read("source_target_pairs", parse_pairs)
 
     @property
@@ -119,7 +119,7 @@ class Operation:
 
     @property
     def location(self) -> Location:
-        """Where it comes from."""
+        """Origin of the operation."""
         return self.text.location(self.statement.location)
 
     @cached_property
@@ -214,7 +214,7 @@ class Block:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """What is in it, in order. They are made anew each time, since there may be hundreds of thousands."""
+        """Its operations, in order. They are made again on each access, since there may be hundreds of thousands."""
         return tuple(operations_in(self.region.operation.text, self.node))
 
 

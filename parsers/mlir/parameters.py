@@ -44,12 +44,12 @@ class Parameter:
 
     @property
     def annotations(self) -> Annotations:
-        """What its attributes say about sharding."""
+        """Attributes about sharding."""
         return Annotations(self.text, self.attributes, self.start)
 
     @property
     def location(self) -> Location:
-        """Where it comes from."""
+        """Origin of the parameter."""
         return self.text.location(self.location_text)
 
 

@@ -1,4 +1,4 @@
-r"""What the pieces of MLIR text look like, as regular expressions: all that is found without a grammar.
+r"""Regular expressions for the parts of MLIR text: everything that is found without a grammar.
 
 Every one is possessive, so that a search takes linear time on any text. Braces are matched down to a fixed depth, which
 is deeper than compilers and people nest attributes; deeper ones are reported, not read.
@@ -25,7 +25,7 @@ TRIVIA = r"(?:\s++|//[^\n]*+)*+"
 """White space and comments."""
 
 WORD = "A-Za-z0-9_$."
-"""What names are made of."""
+"""Characters of names."""
 _VALUE = rf"%[{WORD}\-]*+"
 USE = rf"{_VALUE}(?:#\d++)?+"
 """The name of a value where it is used; `#1` picks one of several results."""
@@ -40,7 +40,7 @@ NAMED = rf"(?:[A-Za-z_][A-Za-z0-9_$]*+\.[{WORD}]++(?![ \t]*+[=,>\])])|(?:return|
 """The name of an operation that stands alone, without quotes."""
 _ALONE = rf"{_QUOTED}|{NAMED}"
 HEAD = rf"(?:{RESULTS}\s*+=\s*+(?:{_AFTER_RESULTS})|{_ALONE})"
-"""How an operation starts: with its results and its name, or with its name alone."""
+"""The start of an operation: its results and its name, or its name alone."""
 HEAD_PARTS = rf"(?:({RESULTS})\s*+=\s*+({_AFTER_RESULTS})|({_ALONE}))\s*+"
 """The same with groups: the results and the name behind them, or the name alone."""
 
@@ -50,7 +50,7 @@ RESOURCES = r"\{-#(?:[^#]++|#(?!-\}))*+(?:#-\})?+"
 
 
 def _up_to(closing: str, opening: str, inside: str, depth: int) -> str:
-    """What follows an opening bracket, up to the one that closes it."""
+    """Return the text from an opening bracket up to the one that closes it."""
     pattern = rf"(?:{inside})*+{closing}"
     for _ in range(depth):
         pattern = rf"(?:{inside}|{opening}{pattern})*+{closing}"
@@ -59,7 +59,7 @@ def _up_to(closing: str, opening: str, inside: str, depth: int) -> str:
 
 _IN_BRACKETS = rf'[^()\[\]{{}}<>"\-]++|->|-|{STRING}'
 TO_BRACKET = _up_to(r"[)\]}>]", r"[(\[{<]", _IN_BRACKETS, BRACKET_DEPTH)
-"""What follows an opening bracket, up to the closing one. That they are of the same kind is not looked at."""
+"""The text from an opening bracket to the closing one, whatever kind that has."""
 BRACKETS = rf"[(\[{{<]{TO_BRACKET}"
 ITEM = rf'(?:[^,()\[\]{{}}<>"\-]++|->|-|{STRING}|{BRACKETS})++'
 """One item of a list that is separated by commas."""
@@ -84,14 +84,14 @@ _STOP = rf"(?:{HEAD}|\}}|\^[{WORD}\-]++\s*+[(:]|{ALIAS}|\{{-#|{_CUT_OFF})"
 _PLAIN = r"[\x00-\t\x0b-!#-.0-z|~-\xff]"
 """All bytes but braces, quotes, slashes and the end of a line."""
 REST = rf"(?:{_PLAIN}++|{STRING}|//[^\n]*+|/|\n{TRIVIA}(?!{_STOP})|{BRACES})*+"
-"""What follows a head, a closing brace or an alias: up to a region's brace, or to what starts anew on a later line."""
+"""The text after a head, a closing brace or an alias: up to a region's brace, or to a new start on a later line."""
 
 OPERATION = rf"{HEAD}{REST}(?!{REGION})"
 """An operation without regions."""
 OF_TYPES = r"[\x00-\t\x0b-!#-<>-km-z|~-\xff]"
 """All bytes but the end of a line, quotes, braces, `=` and `l`."""
 TYPES = rf"{OF_TYPES}++(?:l(?!oc\(){OF_TYPES}*+)*+"
-"""What may be types, up to a location."""
+"""Text that may be types, up to a location."""
 OPERATIONS = rf"{TRIVIA}(?:({OPERATION})|\Z|[^\n]++)"
 """Operations without regions, one after the other. Without the group it matches white space at the end, and a line that
 is none because of where the others end: a search would go on inside of it."""

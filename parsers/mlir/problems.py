@@ -1,4 +1,4 @@
-"""What of a text cannot be read.
+"""The parts of a text that cannot be read.
 
 Operations that differ only in names and numbers that cannot be wrong are read once for all of them.
 Locations are not read here: there are as many of them as operations, and nothing but a place is lost with one.

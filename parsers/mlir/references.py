@@ -1,4 +1,4 @@
-"""What a module refers to and does not have: values, functions, and devices outside of its replica groups."""
+"""Undefined references of a module: values, functions, and devices outside of its replica groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VALUE = re.compile(rf"%([{WORD}\-]+)(?![{WORD}\-])".encode())
 _DEFINED = re.compile(rf"%([{WORD}\-]++)(?::\d++ *+=| *+=|:)".encode())
 """In front of operations, as arguments of functions and of blocks, and `(%iterArg = %0)` of a loop."""
 _SEVERAL = re.compile(rf"^[ \t]*+((?:%[{WORD}\-]++(?::\d++)?+, *+)++)%[{WORD}\-:]++ *+=".encode(), re.MULTILINE)
-"""Of results that have a name each, all but the last."""
+"""All but the last of an operation's results with a name each."""
 _STRING = re.compile(rf"{STRING}|//[^\n]*+".encode())
 _CALL = re.compile(rb'call"? (@(?:[\w.$\-]++|"[^"\n]*+"))')
 _BEFORE_CALL = re.compile(rb'(?<![\w.$])"?(?:func\.)?\Z')

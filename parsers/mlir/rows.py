@@ -165,13 +165,13 @@ class FunctionRows:
         return readable(lambda: self.operation(row).operands) or ()
 
     def rule(self, row: ValueRow) -> ShardingRule | None:
-        """How the dimensions of operands and results belong together; None where that is not said."""
+        """Return the relation between the dimensions of operands and results; None if it is not recorded."""
         if row.start not in self._rules:
             self._rules[row.start] = self._read(row.own, row.nest, b"sdy.sharding_rule", parse_sharding_rule)
         return self._rules[row.start]
 
     def propagation(self, row: ValueRow) -> tuple[PropagationStep, ...]:
-        """What propagation did between the operands and results."""
+        """Return the effects of propagation on the operands and results."""
         value = self._value(row.own, row.nest, b"sdy.propagation_edges")
         # There are as many of these texts as rows, so that they are not kept.
         return () if value is None else self._meaning(value, parse_propagation) or ()
@@ -185,7 +185,7 @@ class FunctionRows:
         return ()
 
     def has(self, row: ValueRow, word: bytes) -> bool:
-        """Whether a word is in its text."""
+        """Return whether a word is in its text."""
         return any(self._data.find(word, piece.start, piece.end) >= 0 for piece in row.own)
 
     def attributes(self, row: ValueRow) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Where operations and functions are, found without reading what is in them.
+"""Spans of operations and functions, found without reading them.
 
 A name is searched for, and what is around it looked at. Printed text is indented: a function ends at the next brace
 that stands as far to the right as the function does, and to find it is a search for a few bytes.
@@ -25,14 +25,14 @@ _BEHIND = re.compile(rb'(?:"|(?![\w$."]))')
 
 
 def spans_in(data: bytes, run: Span) -> Iterator[Span]:
-    """Where the operations in a run of them are."""
+    """Return the spans of the operations in a run of them."""
     for match in for_bytes(OPERATIONS).finditer(data, run.start, run.end):
         if match[1]:
             yield Span(*match.span(1))
 
 
 def span_at(data: bytes, start: int, end: int | None = None) -> Span | None:
-    """Where the operation without regions is that starts at an offset, or behind white space there."""
+    """Return the span of the operation without regions that starts at an offset, or after white space there."""
     match = for_bytes(OPERATIONS).match(data, start, len(data) if end is None else end)
     return Span(*match.span(1)) if match and match[1] else None
 
@@ -51,7 +51,7 @@ def _starts(data: bytes, name: bytes) -> Iterator[int]:
 
 
 def occurrences(data: bytes, searched: bytes, start: int, end: int) -> Iterator[int]:
-    """Where a text is found, last place first: a search backwards takes a half to two thirds of the time."""
+    """Yield the positions of a text, last one first: a search backwards takes a half to two thirds of the time."""
     place = data.rfind(searched, start, end)
     while place >= 0:
         yield place
@@ -59,7 +59,7 @@ def occurrences(data: bytes, searched: bytes, start: int, end: int) -> Iterator[
 
 
 def _start(data: bytes, name: int) -> int | None:
-    """Where the operation starts whose name is at an offset; None if nothing there is an operation's name."""
+    """Return the start of the operation whose name is at an offset; None if there is no operation's name."""
     size = _WINDOW
     while True:
         first = max(name - size, 0)

@@ -1,4 +1,4 @@
-"""What Shardy says of values and operations, as frozen values; shardings print as Shardy prints them.
+"""Shardy's attributes of values and operations, as frozen values; shardings print as Shardy prints them.
 
 Source of the notions: Shardy, docs/sharding_representation.md, docs/propagation.md and shardy/dialect/sdy/ir/attrs.td.
 """
@@ -31,7 +31,7 @@ class DimensionSharding:
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """How a value lies on a mesh, which is named or written out.
+    """The sharding of a value on a mesh, which is named or written out.
 
     Propagation must not cut it along `replicated` axes. Along `unreduced` ones each device has only its own part of a
     `reduction` (`sum`, `max` or `min`) that is still to be done.
@@ -62,7 +62,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class ShardingRule:
-    """How the dimensions of an operation's operands and results belong together: dimensions share factors.
+    """A sharding rule: an operation's operands and results share factors in related dimensions.
 
     Each tensor is a tuple of dimensions, each dimension a tuple of factors, major to minor, by name (`i`, `z_1`).
     A factor without a kind passes through: operands and results are cut along it alike.
@@ -80,7 +80,7 @@ class ShardingRule:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an axis in a sharding comes from.
+    """The origin of an axis in a sharding.
 
     `kind` is `self`, `constraint`, `input` or `output`. The `name` is that of the constraint, or that of the manual
     computation if the input or output number `index` is one of those and not one of the function.
@@ -92,7 +92,7 @@ class Origin:
 
 
 Origins = tuple[tuple[AxisRef, Origin], ...]
-"""Where each axis of one sharding comes from."""
+"""Origin of each axis of one sharding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class PropagationEdge:
 
 @dataclass(frozen=True, slots=True)
 class PropagationStep:
-    """What one step of the propagation did at an operation; steps are counted over the whole module."""
+    """The effect of one step of the propagation on an operation; steps are counted over the whole module."""
 
     index: int
     edges: tuple[PropagationEdge, ...]

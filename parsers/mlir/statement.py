@@ -50,7 +50,7 @@ POSITIONAL: Mapping[str, tuple[tuple[str, str], ...]] = {
     "stablehlo.get_tuple_element": (("[", "index"),),
     "stablehlo.slice": (("[", "ranges"),),
 }
-"""How the attributes are called that pretty forms write without a name, by the character that they begin with.
+"""Names of attributes that pretty forms write without a name, by the character that they begin with.
 
 Names as in the operations' definitions (stablehlo/dialect/StablehloOps.td, shardy/dialect/sdy/ir/ops.td), except for
 `ranges`, which are three attributes there.
@@ -60,7 +60,7 @@ _RESULT = re.compile(r"(%[\w$.\-]*+)(?::(\d++))?+")
 
 
 class Head(NamedTuple):
-    """How an operation starts: its results as they are written, `%0:2, %values`, and its name; `end` is behind them."""
+    """The head of an operation: its results as written, `%0:2, %values`, and its name; `end` is behind them."""
 
     results: str
     name: str
@@ -195,7 +195,7 @@ def on_one_line(text: str) -> str:
 
 @dataclass(frozen=True)
 class OneLine:
-    """What stands at some places of a source, one behind the other, on one line."""
+    """Texts from some places of a source, joined into one line."""
 
     source: Source
     places: Sequence[Span]
@@ -216,7 +216,7 @@ class OneLine:
         return "".join(map(self.source.text, self.places))
 
     def _offset(self, character: int) -> int:
-        """Where a character of the line is in the source."""
+        """Return the offset in the source of a character of the line."""
         if self.text is not self._written:
             character = self._as_written(character)
         for place in self.places[:-1]:
@@ -229,7 +229,7 @@ class OneLine:
         return place.start + len(self.source.text(place)[:character].encode("utf-8", "replace"))
 
     def _as_written(self, character: int) -> int:
-        """Where a character of the line is in what is written."""
+        """Return the offset as written of a character of the line."""
         blanks = [match.span() for match in _LAYOUT.finditer(self._written) if not match[1]]
         if blanks and blanks[0][0] == 0:
             character += 1

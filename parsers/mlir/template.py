@@ -1,4 +1,4 @@
-"""What differs between texts that are otherwise the same, lifted out of them.
+"""Templates of texts that are otherwise the same: the parts that differ are lifted out.
 
     stablehlo.add %2, %arg0 {sdy.sharding = …} : tensor<8xf32> loc(#loc7)     a text
     stablehlo.add %, % {} : tensor<8xf32> loc()                               its template
@@ -27,7 +27,7 @@ _LOCATION = rf"l(?<!\wl)oc\s*+\({TO_BRACKET}"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lifting:
-    """What is lifted out of texts of a kind, and what stands for it in their templates.
+    """The parts lifted out of texts of a kind, and their placeholders in the templates.
 
     What stands for a part is never left in a text by itself: it would have been lifted out too.
     """
@@ -46,7 +46,7 @@ LOCATION = Lifting(rf"({STRING}|[0-9№]++)", re.compile('""|№'))
 _PLACEHOLDERS = {"%": "%", "{": "{}", '"': '""', "d": "dense<>", "l": "loc()", "(": "(…)"} | dict.fromkeys(
     "0123456789№", "№"
 )
-"""What is put in place of a part, by the character that the part begins with."""
+"""Placeholders of parts, by the character that the part begins with."""
 _IN_WORDS = {
     "'%'": "a value",
     "'{}'": "attributes in braces",
@@ -59,7 +59,7 @@ _IN_WORDS = {
     "bang": "'!'",
     "hash": "'#'",
 }
-"""What is expected where a template does not fit, for those who know nothing of templates."""
+"""Expectations where a template does not fit, in words for readers who know nothing of templates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Place:
     first: int = 0
     count: int = 0
     is_part: bool = False
-    """Whether the place is one part and nothing else."""
+    """True if the place is one part and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Filled:
     lifting: Lifting
 
     def text(self, place: Place) -> str:
-        """What the text has at a place of the template."""
+        """Return the text for a place of the template."""
         if place.count == 0:
             return place.text
         if place.is_part:
@@ -132,7 +132,7 @@ def lift(lifting: Lifting, text: str) -> Filled:
 
 @lru_cache(maxsize=16384)
 def placeholders(template: str, lifting: Lifting) -> tuple[Place, ...]:
-    """Where in a template something was lifted out."""
+    """Return the places of a template at which something was lifted out."""
     found = enumerate(lifting.placeholder.finditer(template))
     return tuple(Place(*match.span(), match[0], number, 1, is_part=True) for number, match in found)
 

@@ -1,4 +1,4 @@
-"""What is read of a text once, when it is first asked for: outline, aliases, meshes and the trees of regions."""
+"""Parts of a text that are read once, on first use: outline, aliases, meshes and the trees of regions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Aliases:
         self._source = source
 
     def definition(self, name: str) -> str | None:
-        """What an alias, `#loc7`, stands for, as text; None if nothing defines it."""
+        """Return the text that an alias, `#loc7`, stands for; None if it is not defined."""
         start = self._starts.get(name.encode())
         if start is None:
             return None
@@ -100,7 +100,7 @@ class MlirText:
         return text if size > MAX_RESOLVED else _ALIAS.sub(lambda name: names[name[0]], text)
 
     def read(self, value: str, parse: Callable[[str], T], start: int) -> T:
-        """What an attribute's value means, be it an alias; raises ParseError.
+        """Return the meaning of an attribute's value or alias; raises ParseError.
 
         The error's place is the first one from `start` on where the text has what could not be read.
         """

@@ -32,7 +32,7 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True)
 class TokenType:
-    """What orders operations with effects."""
+    """The type of tokens, which order operations with effects."""
 
     def __str__(self) -> str:
         return "!stablehlo.token"
@@ -50,7 +50,7 @@ class TupleType:
 
 @dataclass(frozen=True, slots=True)
 class FunctionType:
-    """What a function takes and gives."""
+    """The types of a function's arguments and results."""
 
     inputs: tuple[MlirType, ...]
     results: tuple[MlirType, ...]
@@ -123,7 +123,7 @@ Types = tuple[MlirType, ...]
 
 
 def is_understood(name: str) -> bool:
-    """Whether the operation is of a dialect whose pretty forms are understood."""
+    """Return whether the operation is of a dialect whose pretty forms are understood."""
     return "." not in name or name.partition(".")[0] in DIALECTS
 
 

@@ -1,1 +1,1 @@
-"""How HLO, Shardy and JAX texts spell meshes, device groups and shardings."""
+"""Spellings of meshes, device groups and shardings in HLO, Shardy and JAX texts."""

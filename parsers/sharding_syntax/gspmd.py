@@ -65,7 +65,7 @@ class TiledSharding:
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """How many parts each dimension of the value is cut into."""
+        """Number of parts of each dimension."""
         return self.tiles[: len(self.tiles) - len(self.subgroups)]
 
 

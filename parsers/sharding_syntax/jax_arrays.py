@@ -1,4 +1,4 @@
-"""How JAX spells shardings: PartitionSpecs, and the types of arrays as `jax.typeof` prints them.
+"""JAX's spellings of shardings: PartitionSpecs, and the types of arrays as `jax.typeof` prints them.
 
     P('x', None, ('y', 'z'), unreduced={'w'})          f32[8@x,16@(y,z)]{V:w}          f32[8]{w,x} before JAX 0.8
 

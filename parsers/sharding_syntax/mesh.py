@@ -67,7 +67,7 @@ class MeshSyntax:
 
     @property
     def size(self) -> int:
-        """How many devices the axes span."""
+        """Number of devices that the axes span."""
         return math.prod(size for _, size in self.axes)
 
     def named(self, axes: Iterable[AxisRef]) -> tuple[AxisRef, ...]:
@@ -77,7 +77,7 @@ class MeshSyntax:
         return tuple(AxisRef(numbers.get(axis.name, axis.name), axis.sub) for axis in axes)
 
     def axis_size(self, axis: AxisRef) -> int:
-        """How many devices lie along an axis or a part of one; raises ValueError if the mesh has no such part."""
+        """Return the number of devices along an axis or a part of one; raises ValueError if there is none."""
         sizes = dict(self.axes)
         if axis.name not in sizes:
             raise ValueError(f"the mesh has no axis {axis.name!r}")
@@ -147,4 +147,4 @@ MESH_ACTIONS: Actions = {
     "INTS": integers,
     "QUOTED": unquote,
 }
-"""What the rules of `mesh.lark` mean, for the grammars that import them."""
+"""Actions of the rules of `mesh.lark`, for the grammars that import them."""

@@ -84,7 +84,7 @@ ReplicaGroups = ListGroups | IotaGroups | MeshGroups
 
 
 def fault_of(groups: Groups, counts: Collection[int]) -> str | None:
-    """What is wrong with groups in a program with so many replicas, partitions, or both; None if nothing is.
+    """Return what is wrong with groups in a program with so many replicas, partitions, or both; None if nothing is.
 
     Every device is in one group (XLA, xla/service/hlo_verifier.cc, CheckReplicaGroups). No counts stand for any.
     """

@@ -1,4 +1,4 @@
-"""Where the modules of a text are: it may have several, and other things between them.
+"""Positions of the modules in a text, which may have several, and other text between them.
 
     stablehlo:                                     what a program prints, on its way, of itself
     module @jit_step { … }
@@ -27,7 +27,7 @@ _HLO = b"HloModule "
 _START = re.compile(rb'\n(?:HloModule |(?:builtin\.)?module (?:[@{]|attributes )|"builtin\.module"|\*\*\* Begin )')
 _NAME = re.compile(rb'HloModule\s++%?([\w.\-]++)|"?(?:builtin\.)?module"?[^\n@{(]*+@(?:([\w.$\-]++)|"([^"\n]*+)")')
 _ABOVE_MLIR = (b"#", b"!", b"//")
-"""How lines start that stand right above an MLIR module: aliases, and what passes say."""
+"""First words of lines directly above an MLIR module: aliases, and messages of passes."""
 _END_OF_MLIR = re.compile(rb"\n\}[^\n]*+(?:\n(?:[#!]\w[^\n]*+|\{-#.*?(?:#-\}[^\n]*+|\Z)|[ \t]*+(?=\n)))*+", re.DOTALL)
 _ONLY_ABOVE = re.compile(rb"(?:\s*+(?://|[#!]\w)[^\n]*+)*+\s*+")
 _BEGIN, _FINISH = b"*** Begin ", b"\n*** End "
@@ -78,7 +78,7 @@ def _with_lines_above(data: bytes, start: int) -> int:
 
 
 def _end(data: bytes, start: int, stop: int) -> int:
-    """Where the module ends that starts there, if what follows is nothing; else where the next begins."""
+    """Return the end of the module that starts there, if nothing follows; else the beginning of the next."""
     if data.startswith(_HLO, start):
         brace = data.rfind(b"\n}", start, stop)
         end = data.find(b"\n", brace + 1, stop) if brace >= 0 else stop
@@ -112,7 +112,7 @@ _BEGINNINGS = {
         re.compile(rb"^[ \t]*+(?:%[\w:]++(?:, %[\w:]++)*+ = )?+\"?(?:stablehlo|sdy|chlo|mhlo|func)\.\w", re.MULTILINE),
     ),
 }
-"""How a text begins; how a line does with which one begins; and lines of which some are in every part of one."""
+"""Beginnings of a text; of a line that begins one; and of lines of which every part of one has some."""
 
 _BYTECODE = re.compile(rb"ML\xefR")
 _HLO_PROTO = re.compile(
@@ -124,7 +124,7 @@ _HLO_PROTO_TEXT = re.compile(rb"(?:\s*+#[^\n]*+)*+\s*+(?:hlo_module\s*+\{|(?:ent
 
 
 def language(data: bytes) -> Literal["hlo", "mlir"] | None:
-    """What a text begins with, where it is all of a module; else what a module in it begins with, or lines are like."""
+    """Return the language of a text that is a module, else of a module in it, or of its lines."""
     for hlo, mlir in zip(_BEGINNINGS["hlo"], _BEGINNINGS["mlir"], strict=True):
         places = [found.start() if (found := each.search(data)) else len(data) for each in (hlo, mlir)]
         if min(places) < len(data):

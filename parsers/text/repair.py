@@ -1,4 +1,4 @@
-"""What mail, terminals, logs and editors do to a text on its way, undone.
+"""Undo what mail, terminals, logs and editors do to a text on its way.
 
     I0000 00:00:1795.316252  23117 dump.cc:55] HloModule jit_f      a log's prefix, before every line of a text
     > HloModule jit_f                                               a quotation, and in the same way numbers of lines
@@ -30,13 +30,13 @@ _REMARKS = (b"//", b"#")
 _LONGEST_LINE = 1 << 12
 """Bytes before a module in which the line above it ends."""
 _FOLLOWING = 3
-"""As many lines that follow a prefix have to have it too."""
+"""Number of lines after a prefix that must have it too."""
 
 _HUNK = re.compile(rb"^@@ -\d++(?:,\d++)? \+\d++(?:,\d++)? @@", re.MULTILINE)
 _NOT_AFTER = re.compile(rb"^(?:diff |index |--- |\+\+\+ |@@ |-|\\)[^\n]*+|^[+ ]", re.MULTILINE)
 
 _MARKUP = ((b"-&gt;", b"->"), (b"tensor&lt;", b"tensor<"))
-"""Of each pair, a module in HTML has the one and not the other."""
+"""Pairs of markup: a module in HTML has the first and not the second."""
 _ENTITY = re.compile(rb"&(?:lt|gt|amp|quot|apos|nbsp|#\d{2,4}|#x[\da-fA-F]{2,4});")
 
 _LITERAL = rb'"(?:[^"\\\n]|\\.)*+"'
@@ -61,14 +61,14 @@ _ALIAS = re.compile(_LABEL + rb"[#!]\w++ = ")
 _ESCAPE = re.compile(rb"\x1b\[[0-?]*+[ -/]*+[@-~]")
 
 _WIDTHS = range(40, 400)
-"""Of terminals, in characters. The first lines of what compilers print are longer."""
+"""Widths of terminals, in characters. The first lines that compilers print are longer."""
 _MAX_COPY_BYTES = 1 << 24
 """Bytes; nobody copies more out of a terminal."""
 _ANEW = re.compile(
     rb"\s*+(?:(?:ROOT )?(?:%[\w.:\-]++ = |[\w.\-]++ = (?:\(|[a-z]\w*+\[))|ENTRY |%?[\w.\-]++ \([^\n]*\{$"
     rb"|#\w++ = |\d++ [\"{]|$)"
 )
-"""How a line starts that is no rest of another."""
+"""Beginnings of a line that is no continuation of another."""
 
 
 def restored(data: bytes) -> tuple[bytes, tuple[str, ...]]:
@@ -198,7 +198,7 @@ def _first_line(data: bytes, line: int) -> re.Match[bytes] | None:
 
 
 def _end_of_indented(data: bytes, start: int, blanks: bytes) -> int:
-    """Where a module ends of which all lines are indented like its first; 0 if they are not."""
+    """Return the end of a module whose lines are all indented like its first; 0 if there is none."""
     first_less = re.compile(rb"\n(?!%b|[ \t]*+(?:\n|\Z))" % blanks).search(data, start)
     end = first_less.start() if first_less else len(data)
     is_closed = data.find(b"\n" + blanks + b"}", start, end) >= 0
@@ -222,7 +222,7 @@ def _unwrapped(data: bytes) -> tuple[bytes, str]:
 
 
 def _goes_on(line: bytes, rest: bytes) -> bool:
-    """Whether the next line is the rest of a full one."""
+    """Return whether the next line continues a full one."""
     if rest.strip() == b"}":
         return line.count(b"{") > line.count(b"}")
     return _breaks_a_word(line, rest) or not _ANEW.match(rest)

@@ -10,7 +10,7 @@ from importlib import import_module
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a command's module offers.
+    """The functions of a command's module.
 
     `configure` adds the command's arguments to its parser; `run` returns the exit code. The module's docstring
     is shown by `--help`.

@@ -1,4 +1,4 @@
-"""How the commands that capture do it: their options, and what a function, or a file, may be called."""
+"""Options of the commands that capture, and the accepted names of functions and files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def settings_of(function: str) -> Found:
 
 
 def add_capture_options(parser: argparse.ArgumentParser, *, one_target: bool = True) -> None:
-    """Those that make another program of a function; the target where it is one."""
+    """Add the options that change the captured program; the target where there is one only."""
     if one_target:
         parser.add_argument("--target", metavar="TARGET", help="compile for this target (default: cpu)")
     parser.add_argument(
@@ -132,7 +132,7 @@ def request_of(
 
 
 def capture_side(given: str, request: Request, *, quiet: bool = False) -> Capture:
-    """What is kept in a file or folder, else what a request gives."""
+    """Return the capture in a file or folder, else that of a request."""
     if not is_kept(given):
         return watched(begin(request), quiet=quiet)
     from shardscope.inspector.load import load
@@ -142,12 +142,12 @@ def capture_side(given: str, request: Request, *, quiet: bool = False) -> Captur
 
 
 def is_kept(given: str) -> bool:
-    """Whether a side is no function but a file, a folder, or standard input."""
+    """Return whether a side is a file, a folder, or standard input instead of a function."""
     return given == "-" or (os.path.exists(given) and not given.endswith(".py"))
 
 
 def complain(side: str, capture: Capture, code: ExitCode) -> ExitCode:
-    """Why one side could not be captured."""
+    """Report why one side could not be captured."""
     why = capture.failure
     said = capture.damage if why is None else "\n".join(filter(None, (why.message, why.details.rstrip(), why.hint)))
     say(f"shardscope: {side}: {said}")

@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> ExitCode:
 
 
 def _of_pass(options: argparse.Namespace) -> ExitCode:
-    """What one pass changes in A."""
+    """Compare A before and after one pass."""
     request = replace(_request(options, options.before, "a"), passes="communication", live=False)
     one = capture_side(options.before, request, quiet=options.quiet)
     if (failed := exit_code(one)) != ExitCode.DONE:
@@ -152,7 +152,7 @@ def _at_revision(request: Request, given: str, revision: str, stack: ExitStack) 
 
 
 def _change(text: str) -> str:
-    """What `--with` names; refused here, before anything is captured, where there is no such change."""
+    """Parse a change of `--with`; unknown ones are refused before anything is captured."""
     try:
         read_overrides((text,))
     except UsageError as error:

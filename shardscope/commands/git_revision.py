@@ -15,7 +15,7 @@ from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.scratch import NOTE, Scratch
 
 NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
-"""What the repository does on a checkout is not done for this one."""
+"""Options that keep the repository's hooks from running on this checkout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Checkout:
     tree: Path
 
     def counterpart(self, path: Path) -> Path | None:
-        """What is in the commit where `path` is in the repository; None for a path that is not in it."""
+        """Return the file of the commit for `path` in the repository; None for a path outside."""
         path = path.resolve()
         return self.tree / path.relative_to(self.top) if path.is_relative_to(self.top) else None
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 MAX_ROWS = 10
 MIN_ROWS_ABOVE = 8
-"""Of the terminal, left to the command."""
+"""Minimum number of terminal rows left to the command."""
 
 PERIOD_S = 0.5
 

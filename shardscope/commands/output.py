@@ -1,4 +1,4 @@
-"""What the commands that show a report share: which findings they show, the options, and how a result is written."""
+"""Options of the commands that show a report: which findings, and how a result is written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PIPED_WIDTH = 160
 """Columns of a text report that does not go to a terminal."""
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-"""Of findings, the worst first."""
+"""Severities of findings, worst first."""
 
 FAILED: dict[str, ExitCode] = {
     "usage": ExitCode.USAGE,
@@ -75,7 +75,7 @@ def _sections(text: str) -> tuple[str, ...]:
 
 
 def chosen_format(options: argparse.Namespace) -> str:
-    """What the options ask for: the screen, if there is one and nothing else is said."""
+    """Return the format of the options: the screen, if there is one and no format is given."""
     if options.format is not None:
         return str(options.format)
     is_report = not getattr(options, "details", ()) and getattr(options, "stage", None) is None
@@ -113,7 +113,7 @@ def write_comparison(comparison: Comparison, format: str, options: argparse.Name
 
 
 def _told(capture: Capture, options: argparse.Namespace) -> ExitCode:
-    """How a capture went; in words too, where the report that has them is in a file, or nowhere."""
+    """Return how a capture went; in words too, where the report that has them is in a file, or nowhere."""
     return after_screen(capture) if options.quiet or options.output not in (None, "-") else exit_code(capture)
 
 
@@ -125,7 +125,7 @@ def after_screen(capture: Capture) -> ExitCode:
 
 
 def exit_code(capture: Capture) -> ExitCode:
-    """How a capture went."""
+    """Return the exit code of a capture."""
     match capture.failure:
         case Failure(kind=kind):
             return FAILED[kind]
@@ -212,12 +212,12 @@ def add_finding_options(parser: argparse.ArgumentParser) -> None:
 
 
 def verifies(options: argparse.Namespace, found: Found) -> bool:
-    """Whether the fixes of findings are to be tried."""
+    """Return whether fixes are to be tried."""
     return options.verify or found.configuration.verify
 
 
 def failed(code: ExitCode, report: Report, options: argparse.Namespace, found: Found) -> ExitCode:
-    """How it went, findings included; what went wrong before them counts more."""
+    """Return the exit code with findings; earlier problems take precedence."""
     strict = options.strict or found.configuration.strict
     least = options.fail_on or found.configuration.fail_on or ("error" if strict else None)
     if code is not ExitCode.DONE or least is None:

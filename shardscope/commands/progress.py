@@ -1,4 +1,4 @@
-"""What is being done, while it is being done: a line on a terminal's standard error, which is erased in the end."""
+"""Progress as a line on a terminal's standard error, erased in the end."""
 
 from __future__ import annotations
 

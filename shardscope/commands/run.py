@@ -28,7 +28,7 @@ from shardscope.inspector.capture.protocol.request import PROBES, Request
 from shardscope.inspector.capture.spawn import begin
 
 MAX_NUMBERS = 1000
-"""Of iterations, and of indices."""
+"""Maximum number of iterations, and of indices."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

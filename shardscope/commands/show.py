@@ -1,4 +1,4 @@
-"""What `run` makes of what it captures: the screen, or a report in some format."""
+"""Output of `run`: the screen, or a report in some format."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def one(begun: CaptureHandle, options: argparse.Namespace, settings: Found) -> E
 def _analyzed(
     begun: CaptureHandle, policy: Policy, options: argparse.Namespace, *, is_shown: bool
 ) -> tuple[Program, Report | None]:
-    """What was captured, of which much is analyzed while the compiler and the function still run.
+    """Capture a program, and analyze much of it while the compiler and the function still run.
 
     The report is that of the compiled program, whose beginning was written before the function was run; None where it
     was not.
@@ -89,7 +89,7 @@ def _analyzed(
 
 
 def _runs(capture: Capture) -> bool:
-    """Whether the compiled program is being run, and nothing more will be known of what was compiled."""
+    """Return whether the compiled program is running, so that nothing more will be known of its compilation."""
     return capture.progress is not None and capture.progress.phase == "run" and is_explained(capture)
 
 

@@ -51,7 +51,7 @@ def folder_of(saved: str | None) -> Iterator[Path]:
 
 
 def _taken(path: Path) -> tuple[bool, bool]:
-    """Whether nothing has that name, and whether a trace has it; an empty folder is neither."""
+    """Return whether nothing has that name, and whether a trace has it; an empty folder is neither."""
     if not os.path.lexists(path):
         return True, False
     if not path.is_dir():

@@ -1,4 +1,4 @@
-"""What of a trace is shown: the list of its programs, or the report of one."""
+"""The list of a trace's programs, or the report of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command is run and recorded: as one process with enough devices, or as several."""
+"""Running and recording a command: as one process with enough devices, or as several."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from shardscope.inspector.traces.read import read_trace
 from shardscope.inspector.traces.trace import Trace
 
 MAX_LINES = 12
-"""Of what a process printed that failed."""
+"""Maximum number of lines of a failed process's output."""
 
 
 def traced_with_enough_devices(

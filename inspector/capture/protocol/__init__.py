@@ -1,1 +1,1 @@
-"""What the worker and the process in front know of each other; the standard library is all it needs."""
+"""The protocol between the worker and the front process; it needs the standard library only."""

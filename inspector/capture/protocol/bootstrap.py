@@ -1,4 +1,4 @@
-"""How a Python interpreter is started with a module of the worker, without installing anything in it."""
+"""Starting a Python interpreter with a module of the worker, without installing anything in it."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Mesh:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Where a device is: its chip's place in the torus of its slice, and its core on the chip.
+    """The position of a device: its chip's place in the torus of its slice, and its core on the chip.
 
     GPUs of one slice share fast links; `process` is the host, or the part of one, that drives the device.
     """
@@ -73,7 +73,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What was captured, and where: `function` is its name in the file `script`. Sent again whenever more is known.
+    """The captured function `function` in the file `script`, and its devices. Sent again whenever more is known.
 
     `device_assignment[p]` is the id of the device that runs partition `p` of the compiled program. `devices` are those
     that are somewhere: none for fake ones. `device_kind` is what JAX calls them.
@@ -95,7 +95,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What is being done, and since when, in seconds from the start of the capturing process."""
+    """The current phase and when it began, in seconds from the start of the capturing process."""
 
     phase: Phase
     since: float
@@ -122,7 +122,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Equations:
-    """Which operation of the StableHLO comes from which equation: see `worker/equation_numbers.py`."""
+    """The equation that each operation of the StableHLO comes from: see `worker/equation_numbers.py`."""
 
     numbers: bytes
 
@@ -214,7 +214,7 @@ class OutputSummary:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What a live run gave: `seconds` per run after one warm-up.
+    """The result of a live run: `seconds` per run after one warm-up.
 
     `seeded_inputs` is true where arguments had types but no values, and were given pseudo-random ones.
     """
@@ -226,7 +226,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class CollectiveTimes:
-    """How long each collective takes on each device."""
+    """The time that each collective takes on each device."""
 
     values: tuple[Timing, ...]
 
@@ -259,7 +259,7 @@ class StackFrame:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a capture ended before its last stage.
+    """The reason why a capture ended before its last stage.
 
     `kind`: `usage` (what was asked for cannot be done: no such file, function, arguments, interpreter, too few
     devices), `function` (the user's code or its compilation raised), `died` (the process ended by itself, by a signal
@@ -286,14 +286,14 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Stdout:
-    """What the script printed."""
+    """Standard output of the script."""
 
     text: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Stderr:
-    """What it printed to standard error."""
+    """Standard error of the script."""
 
     text: bytes
 

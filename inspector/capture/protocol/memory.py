@@ -1,4 +1,4 @@
-"""How much memory there is for this process: the machine's, and what control groups and limits leave of it."""
+"""Memory available to this process: the machine's, less what control groups and limits withhold."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _of_machine() -> Iterator[int]:
 
 
 def _of_groups() -> Iterator[int]:
-    """What is left in the control group of this process, and in those around it, of either version."""
+    """Memory left in the control group of this process and in its parents, of either version."""
     for line in _text(OWN_GROUPS).splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers in ("", "memory"):
@@ -43,7 +43,7 @@ def _of_groups() -> Iterator[int]:
 
 
 def _of_limits() -> Iterator[int]:
-    """What `ulimit -v` and `ulimit -d` leave."""
+    """Memory left under `ulimit -v` and `ulimit -d`."""
     used = [int(pages) * resource.getpagesize() for pages in _text(Path("/proc/self/statm")).split()]
     for limit, column in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
         most, _ = resource.getrlimit(limit)

@@ -1,4 +1,4 @@
-"""What is requested of one capture, and changed of the program from outside."""
+"""The request for one capture, and the overrides of the program."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Request:
     overrides: tuple[str, ...] = ()
 
     def encode(self) -> str:
-        """As JSON, for the command line of the capturing process."""
+        """Return the request as JSON, for the command line of the capturing process."""
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
@@ -82,7 +82,7 @@ class Request:
 
 
 class UsageError(Exception):
-    """What was asked for cannot be done: `message` says why, `hint` what to do instead."""
+    """A request that cannot be carried out: `message` says why, `hint` what to do instead."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -102,7 +102,7 @@ def split_function(text: str) -> tuple[str, str]:
 
 
 def is_file(place: str) -> bool:
-    """Whether the first part of `place:fn` means a file, not a module."""
+    """Return whether the first part of `place:fn` means a file, not a module."""
     return place.endswith(".py") or "/" in place or "\\" in place
 
 
@@ -111,7 +111,7 @@ EXPECTED = "expected check_vma=on, check_vma=off, or mesh=x:2,y:4"
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What `--with` changes of a program: `check_vma=on|off` of every shard_map, `mesh=x:2,y:4` of every mesh.
+    """Changes of a program by `--with`: `check_vma=on|off` of every shard_map, `mesh=x:2,y:4` of every mesh.
 
     `texts` are the changes as they were written, by what is changed.
     """

@@ -17,7 +17,7 @@ Dialect = Literal["jaxpr", "mlir", "hlo"]
 
 @dataclass(frozen=True, slots=True)
 class StageKind:
-    """What a stage is: its language, its short `label`, and its `program` in words, where its collectives are listed.
+    """A kind of stage: its language, its short `label`, and its `program` in words, the heading of its collectives.
 
     `title` is what stands above these. `files` is how the files that hold it are named in anyone's dump. Where a
     capture has XLA write it, `dumped` is how the file is named, and `around` the pass before or after which it is

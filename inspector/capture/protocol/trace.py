@@ -1,4 +1,4 @@
-"""What a traced process writes into the folder of a trace, as both sides know it.
+"""The files that a traced process writes into the folder of a trace, as both sides know them.
 
     <host>-<pid>/events          frames of the events below, in order
     <host>-<pid>/calls           how often each program was called: 64-bit numbers, by the program's number
@@ -28,7 +28,7 @@ def capture_file(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TraceOptions:
-    """What is recorded besides the list of programs.
+    """Options of a trace: what is recorded besides the list of programs.
 
     Arguments:
         match: a pattern of the names or ids of programs that are captured with all of their stages.
@@ -58,7 +58,7 @@ class TraceOptions:
     skew: float = 0.0
 
     def encode(self) -> str:
-        """As JSON, for the environment."""
+        """Return the options as JSON, for the environment."""
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
@@ -182,7 +182,7 @@ class Inexact:
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """What the recording took until now: `listing`, of CPU time, for the list of programs, `capturing` for captures."""
+    """CPU seconds that the recording has taken: `listing` for the list of programs, `capturing` for captures."""
 
     listing: float
     capturing: float

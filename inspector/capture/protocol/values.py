@@ -1,4 +1,4 @@
-"""What was seen of values while the function ran: on each device, compared, timed. A part of the Capture.
+"""Values that were observed while the function ran: on each device, compared, timed. A part of the Capture.
 
 Times are in seconds.
 """
@@ -101,7 +101,7 @@ class Probed:
 
 
 ROUNDINGS = 4096
-"""How many units in the last place, of the largest element, may come from another order of summing."""
+"""Units in the last place, of the largest element, by which another order of summing may change a result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a capture leaves in its private folder while it runs, and how to find XLA's stages among it.
+"""The private folder of a running capture, and where XLA's stages are in it.
 
 The process in front made the folder, reads there what a process that died can no longer send, and removes it. What
 XLA says it writes to file descriptor 2, past Python's `sys.stderr`.
@@ -20,7 +20,7 @@ from .events import Level, Message, Phase
 from .stages import PASSES, STAGES
 
 COMPILER_LOG = "compiler.log"
-"""What was written to file descriptor 2 while the compiler ran."""
+"""Everything that was written to file descriptor 2 while the compiler ran."""
 
 FAULT_LOG = "fault.log"
 """The Python stack of a crash, written by faulthandler."""
@@ -190,7 +190,7 @@ def read_messages(path: Path, phase: Phase) -> list[Message]:
 
 
 def fatal_message(text: str) -> tuple[str, str] | None:
-    """What a failed check of XLA's said before it ended the process, and where in XLA; None if none did."""
+    """Return the message of a failed check that ended the process, and its place in XLA; None if there is none."""
     found = [message for level, message in split_log(text) if level == "F"]
     return (found[-1].text.partition("\n")[0], found[-1].location or "") if found else None
 

@@ -30,7 +30,7 @@ Located = tuple[Any, ir.Location]
 """An operation, or an argument of a block, and its location."""
 
 SETS_LOCATIONS = getattr(ir.Operation.location, "fset", None) is not None
-"""Whether a location of an operation can be set; in JAX 0.7, it can be in the text alone."""
+"""True if the location of an operation can be set; in JAX 0.7 it can be set in the text only."""
 
 PARSED = re.compile(r'loc\("-":\d+:\d+\)')
 """The location that the parser gives to what has none."""
@@ -146,7 +146,7 @@ def _add_records(module: ir.Module, recorded: ir.Module) -> None:
 
 
 def _shardings(attributes: Mapping[str, Any]) -> list[str]:
-    """What is said of shardings; of what is replicated nothing need be said."""
+    """Return the attributes for shardings; a replicated value needs none."""
     written = (str(attributes.get(name, "")) for name in SHARDINGS)
     return [OPEN.sub("", text) if '"' in text else "" for text in written]
 

@@ -1,4 +1,4 @@
-"""Which operation of the StableHLO comes from which equation of the jaxpr: exactly, by numbers in the name scopes.
+"""The jaxpr equation of each StableHLO operation: exact, by numbers in the name scopes.
 
 JAX puts the name scopes of an equation into the locations of all operations that it lowers it to, whatever it does with
 it on the way: what is called, differentiated, copied or partly removed keeps them. So while a program is lowered, each
@@ -67,7 +67,7 @@ def _of_kernels(jaxprs: Sequence[Any]) -> set[int]:
 
 
 def _holds_kernel(equation: Any, known: dict[int, bool]) -> bool:
-    """Whether an equation is a kernel, or has one in a body of its; `known` has the answers for bodies, by id."""
+    """Return whether an equation is a kernel, or has one in a body; `known` has the answers for bodies, by id."""
     if is_kernel(equation.primitive.name):
         return True
     found = False
@@ -79,7 +79,7 @@ def _holds_kernel(equation: Any, known: dict[int, bool]) -> bool:
 
 
 class EquationNumbers:
-    """What the names of operations told: `encode` gives it as numbers, three for each operation."""
+    """The equation numbers read from operations' names: `encode` gives three numbers for each operation."""
 
     def __init__(self) -> None:
         self._found = array("I")

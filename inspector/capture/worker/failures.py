@@ -1,4 +1,4 @@
-"""Why a capture ends early: what the user asked for cannot be done, or the user's own code raised."""
+"""Reasons why a capture ends early: the request cannot be carried out, or the user's own code raised."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def line_being_run() -> str | None:
 
 
 def is_pythons_own(file: str) -> bool:
-    """Whether a source file is of the standard library."""
+    """Return whether a source file is of the standard library."""
     folder = os.path.dirname(os.__file__) + os.sep
     return file.startswith(folder) and not file.startswith((f"{folder}site-packages", f"{folder}dist-packages"))
 
@@ -137,12 +137,12 @@ def _raised_here(error: BaseException) -> bool:
 
 
 def is_internal(file: str) -> bool:
-    """Whether a source file is part of JAX, of the import system or of shardscope: not the user's."""
+    """Return whether a source file is part of JAX, of the import system or of shardscope: not the user's."""
     return is_part_of_jax(file) or file == "<string>"
 
 
 def is_part_of_jax(file: str) -> bool:
-    """As `is_internal`, but not what `python -c` and `exec` run: the user's functions, and frames of dataclasses."""
+    """Like `is_internal`, but not for what `python -c` and `exec` run: user code, and frames of dataclasses."""
     return file.startswith((HERE, "<frozen ", *_jax_folders()))
 
 
@@ -205,17 +205,17 @@ _NUMBER = r"(?<![\w.])\d+(?![\w.])"
 
 
 def is_about_devices(message: str, line: str) -> bool:
-    """Whether it is worth asking `wanted`."""
+    """Return whether the error may be about the number of devices, so that `wanted` can tell how many."""
     return any(re.search(pattern, message) for pattern in (_RESHAPE, _SPEAKS)) or re.search(_COUNTS, line) is not None
 
 
 def is_about_divisibility(message: str) -> bool:
-    """Whether an error says that an array cannot be divided evenly among devices."""
+    """Return whether an error says that an array cannot be divided evenly among devices."""
     return "divisible" in message or "evenly divide" in message
 
 
 def needs_mesh(message: str) -> bool:
-    """Whether an error says that there is no mesh in the context."""
+    """Return whether an error says that there is no mesh in the context."""
     return "requires a non-empty mesh in context" in message or ("context mesh" in message and "empty" in message)
 
 

@@ -69,7 +69,7 @@ def _leave_out(path: str) -> None:
 
 
 def _file(function: Any) -> str | None:
-    """Where it is written: a file, or the name that IPython gives to a cell."""
+    """Return the place of its source: a file, or the name that IPython gives to a cell."""
     try:
         return inspect.getsourcefile(function)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Which operation of XLA's HLO each operation of its Shardy module comes from.
+"""The operation of XLA's HLO that each operation of its Shardy module comes from.
 
 XLA turns its HLO into StableHLO, imports Shardy's attributes, and propagates; what it dumps has no locations. The same
 HLO, which is dumped too, has them when it is turned into StableHLO here. In between, the import has inlined calls, made
@@ -121,7 +121,7 @@ def _name(operation: Operation) -> str:
 
 
 def _is_source(operation: Operation, other: Operation, pairs: Mapping[Operation, Operation]) -> bool:
-    """Whether the operands of both come from the same operations."""
+    """Return whether the operands of both come from the same operations."""
     found, wanted = ([_root(operand) for operand in _operands(each)] for each in (operation, other))
     if len(found) == len(wanted):
         return all(_agree(one, another, pairs) for one, another in zip(found, wanted, strict=True))
@@ -186,7 +186,7 @@ def _root(value: Any) -> object:
 
 
 def _is_carried(loop: Operation, number: int) -> bool:
-    """Whether a loop gives the value of this number on as it got it."""
+    """Return whether a loop passes the value of this number on unchanged."""
     if loop.name != "stablehlo.while":
         return False
     body = loop.regions[1].blocks[0]

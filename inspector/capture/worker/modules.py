@@ -37,7 +37,7 @@ def run(module: ir.Module, *passes: str) -> None:
 
 
 ELIDED = "dense_resource<__elided__>"
-"""What MLIR prints for the values of larger ones."""
+"""The text that MLIR prints in place of the values of larger constants."""
 
 
 def text_of(module: ir.Module) -> str:
@@ -62,7 +62,7 @@ def _is_elided(attribute: ir.Attribute) -> bool:
 
 
 def pass_of(name: str, options: str = "") -> str:
-    """How this jaxlib spells a pass: some moved from functions to modules, some had no options at first."""
+    """Return this jaxlib's spelling of a pass: some moved from functions to modules, some had no options at first."""
     plain = name
     full = f"{name}{{{options}}}" if options else name
     for spelling in (full, f"func.func({full})", plain, f"func.func({plain})"):
@@ -131,7 +131,7 @@ def _collector(found: list[ir.Operation], is_wanted: Callable[[str], bool]) -> C
 
 
 def is_function(operation: Any) -> bool:
-    """Whether an operation is a function."""
+    """Return whether an operation is a function."""
     return bool(operation.operation.name == "func.func")
 
 

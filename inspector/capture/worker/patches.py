@@ -53,11 +53,11 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 _TEXTS: dict[str, bytes] = {}
-"""By the real path of the file."""
+"""Replaced texts, by the real path of the file."""
 
 
 def interpose(replaced: Iterable[Iterable[str]]) -> None:
-    """From now on import these files as if they held what others do: pairs of a file and of one with its text."""
+    """Import these files from now on with the text of others: pairs of a file and of one with its text."""
     for file, text in replaced:
         path = os.path.realpath(file)
         _TEXTS[path] = Path(text).read_bytes()
@@ -66,7 +66,7 @@ def interpose(replaced: Iterable[Iterable[str]]) -> None:
 
 
 def text_of(file: str | Path) -> bytes:
-    """What a file holds, or what stands in for that."""
+    """Return the text of a file, or the text that replaces it."""
     text = _TEXTS.get(os.path.realpath(file)) if _TEXTS else None
     return Path(file).read_bytes() if text is None else text
 

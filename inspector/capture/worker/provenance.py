@@ -46,7 +46,7 @@ ORIGINS_OF = "sdy.sharding_origins"
 EDGES_OF = "sdy.propagation_edges"
 
 RECORDING = {"steps": "debug-propagation-edge-sharding=true", "origins": "debug-sharding-origins=true"}
-"""What propagation can record, and its options for that."""
+"""Records that propagation can write, each with the options for it."""
 
 
 def main() -> None:
@@ -136,7 +136,7 @@ def _put_back(module: ir.Module) -> None:
 
 
 def _of_constraint(stand_in: ir.Operation) -> dict[str, ir.Attribute]:
-    """What a constraint has of its own, where other operations have it for each of their results."""
+    """Return the sharding of a constraint, which has it as its own where other operations have it for each result."""
     own = {"sharding": "sdy.sharding", ORIGINS_OF: ORIGINS_OF}
     found = {name: stand_in.attributes[key] for name, key in own.items() if key in stand_in.attributes}
     for key in own.values():

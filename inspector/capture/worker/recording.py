@@ -123,7 +123,7 @@ def tell_what_has_moved(channel: Channel) -> None:
 
 
 def _bytes_needed(memory: Memory | None, devices: int) -> int | None:
-    """What a run takes on all devices together."""
+    """Return the bytes that a run takes on all devices together."""
     if memory is None or memory.arguments is None or memory.outputs is None or memory.temporaries is None:
         return None
     return (memory.arguments + memory.outputs + memory.temporaries) * devices

@@ -31,7 +31,7 @@ from .subject import KnownSubject, meshes_in_jaxpr, meshes_in_shardings
 
 
 class CompiledProgram(NamedTuple):
-    """What was compiled, its devices in the order of its partitions, and the memory that it takes on each."""
+    """A compiled program, its devices in the order of its partitions, and the memory that it takes on each."""
 
     executable: Any
     devices: list[Any]

@@ -1,4 +1,4 @@
-"""What is captured, and where: the meshes of a program, where they are found, and its devices."""
+"""The subject of a capture: the meshes of a program, where they are found, and its devices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class KnownSubject:
-    """What is known of the captured function; sent again whenever there is more."""
+    """The known facts about the captured function; sent again whenever there are more."""
 
     def __init__(
         self, request: Request, function: Any, module: ModuleType, channel: Channel, topology: Topology | None = None
@@ -81,7 +81,7 @@ class KnownSubject:
 
 
 def _place(device: Any) -> Device | None:
-    """Where a device is; None for one that is nowhere in particular, as a fake CPU device.
+    """Return the position of a device; None for one without a position, such as a fake CPU device.
 
     The coordinates of a GPU are slice, host and number (xla/pjrt/gpu/se_gpu_topology_description.cc).
     """
@@ -96,7 +96,7 @@ def _place(device: Any) -> Device | None:
 
 
 MAX_DEPTH = 8
-"""How many closures, one in another, are searched."""
+"""Maximum depth of nested closures that are searched."""
 
 
 def described_meshes(meshes: Iterable[Any], namespace: Mapping[str, Any]) -> list[events.Mesh]:

@@ -77,7 +77,7 @@ _RESULT = re.compile(r'jax\.result_info = "(?:[^"\\]|\\.)*"')
 
 
 class Names(NamedTuple):
-    """Of each argument and result of a lowered module; an empty one where there is none to give."""
+    """Names of each argument and result of a lowered module; empty where there is none."""
 
     arguments: Sequence[str]
     results: Sequence[str]

@@ -22,7 +22,7 @@ def resolve(tree: ast.Module) -> ast.Module:
 
 
 def _aliases(tree: ast.Module) -> dict[str, ast.expr]:
-    """What names of the module stand for that are assigned once: a function, or a `partial` with keywords alone."""
+    """Module names that are assigned once, to a function or to a `partial` with keywords alone, with their values."""
     assigned = Counter(
         node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     )

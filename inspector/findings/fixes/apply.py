@@ -52,7 +52,7 @@ def captured_with(known: Program, request: Request, edits: Iterable[Edit]) -> Ca
 
 
 def _devices(known: Program, request: Request) -> int | None:
-    """As many fake devices as were found to be needed."""
+    """Use as many fake devices as the capture needed."""
     subject = known.capture.subject
     return subject.device_count if request.target == "cpu" and subject is not None else request.devices
 

@@ -39,7 +39,7 @@ def operand_text(call: Call | None, otherwise: str) -> str:
 
 
 def renamed(call: Call | None, function: str) -> str:
-    """How the user would name another function of the same module: `lax.psum` → `lax.psum_scatter`."""
+    """Return the user's way to name another function of the same module: `lax.psum` → `lax.psum_scatter`."""
     if call is None:
         return f"lax.{function}"
     return f"{ast.unparse(call[1].func.value)}.{function}" if isinstance(call[1].func, ast.Attribute) else function
@@ -66,7 +66,7 @@ def call_to_leave_out(program: Program, place: SourcePosition, functions: Collec
 
 
 def other_calls(program: Program, fix: Fix, stacks: Iterable[tuple[Frame, ...]]) -> str:
-    """What else a fix changes, in words: the calls of functions that it has edits in, but for those of these stacks."""
+    """Describe the other calls of functions that a fix edits, except those of these stacks."""
     files = dict.fromkeys((*own_files(program), *(edit.file for edit in fix.edits)))
     known = {(frame.file, frame.line, frame.column) for stack in stacks for frame in stack}
     changed = {found: e.file for e in fix.edits if (found := function_around(program, e.file, e.line)) is not None}
@@ -101,7 +101,7 @@ def _lines(node: Body | ast.Call) -> range:
 
 
 def holds(body: Body, call: ast.Call) -> bool:
-    """Whether a call is in a function of the same file, or in its decorators."""
+    """Return whether a call is in a function of the same file, or in its decorators."""
     start = min((each.lineno, each.col_offset) for each in _with_decorators(body))
     end = (body.end_lineno or body.lineno, body.end_col_offset or body.col_offset)
     return start <= (call.lineno, call.col_offset) < end
@@ -136,7 +136,7 @@ def own_files(program: Program) -> Iterator[str]:
 
 
 def _gives(body: Body, call: ast.Call) -> bool:
-    """Whether a function returns a call on its own first parameter, and does nothing else."""
+    """Return whether a function does nothing but return a call on its own first parameter."""
     parameters = [*body.args.posonlyargs, *body.args.args]
     returned: ast.AST | None = body.body if isinstance(body, ast.Lambda) else None
     if isinstance(body, ast.FunctionDef):
@@ -159,7 +159,7 @@ def _named_functions(node: ast.AST) -> Iterator[tuple[str, Body]]:
 
 
 def imports(source: SourceFile, name: str) -> bool:
-    """Whether a file has a module or an object by that name from an import."""
+    """Return whether a file imports a module or an object under that name."""
     imported = [node for node in ast.walk(tree_of(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
     return any((alias.asname or alias.name) == name for node in imported for alias in node.names)
 

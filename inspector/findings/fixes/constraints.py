@@ -49,7 +49,7 @@ class InsertedDetour:
         return _at_line(self.report, wording_of(self.flow), node.row)
 
     def finding(self, rule: Rule, message: str, labels: tuple[str, str], then: str, times: int = 1) -> Finding:
-        """What a rule says of it: `labels` are for the values on the way, and for the operations that end it."""
+        """Return the rule's finding: `labels` are for the values on the way, and for the operations that end it."""
         detour, places = self.detour, wording_of(self.flow).places
         rows = [row for row in dict.fromkeys((*detour.rows, *detour.back)) if row != self.blamed]
         return finding(

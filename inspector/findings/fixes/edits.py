@@ -98,7 +98,7 @@ def keyword_changes(program: Program, files: Iterable[str], names: Collection[st
 
 
 def _is_run(program: Program, file: str, node: ast.AST) -> bool:
-    """Whether the function that an expression stands in, or decorates, has a part in the traced program."""
+    """Return whether the function that contains or is decorated by an expression is in the traced program."""
     frames = () if program.jaxpr is None else program.jaxpr.program.frames
     lines = {frame.line for frame in frames if frame.file == file}
     functions = (each for each in around(program, (file, node)) if isinstance(each, ast.FunctionDef))
@@ -155,7 +155,7 @@ def _operand(call: ast.Call) -> ast.expr | None:
 
 
 def _stands_alone(program: Program, call: Call) -> bool:
-    """Whether a call is all that a statement assigns or returns."""
+    """Return whether a statement assigns or returns the call and nothing else."""
     statement = next(around(program, call), None)
     return isinstance(statement, STATEMENTS) and statement.value is call[1]
 

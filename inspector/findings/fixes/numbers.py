@@ -1,4 +1,4 @@
-"""Whether a changed program gives the same numbers: by runs on CPU devices, of the same inputs."""
+"""Equality of a changed program's numbers: by runs on CPU devices, with the same inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...capture.protocol.request import Request
 from ...ir.types import jax_type
 
 ROUNDING = {"f64": 1e-11, "f32": 1e-4, "bf16": 3e-2, "f16": 1e-2}
-"""How far apart the same result may come out, relative to its norm, when it is computed in another order."""
+"""Relative distance, in norm, by which results may differ when they are computed in another order."""
 
 Values = Literal["equal", "close", "differ", "not compared"]
 
@@ -24,7 +24,7 @@ class Comparison(NamedTuple):
 
 
 def compared(before: Execution | None, after: Execution | None) -> Comparison:
-    """Whether two runs gave the same results, as far as what was kept of them shows."""
+    """Return whether two runs gave the same results, as far as the recorded values show."""
     if before is None or after is None:
         return Comparison("not compared")
     if len(before.outputs) != len(after.outputs):

@@ -20,14 +20,14 @@ MAX_FINDINGS = 12
 """Findings whose fixes are tried; each takes as long as a capture."""
 
 MAX_BYTES = 2**30
-"""Of arguments, results and temporaries of all devices: programs for other devices are run on CPUs up to that."""
+"""Limit of arguments, results and temporaries of all devices up to which programs for other devices run on CPUs."""
 
 MAX_FLOPS = 1e12
 
 CHANGED = "the results are not the same"
 
 Captures = dict[tuple[Edit, ...], Capture | None]
-"""What was captured with each change: several findings may be fixed by one."""
+"""Captures by change: one change may fix several findings."""
 
 
 def verified(
@@ -81,7 +81,7 @@ def _tried(
     edits: tuple[Edit, ...],
     known: Captures,
 ) -> Trial:
-    """What becomes of one finding, and of everything else, with some edits."""
+    """Return the effect of some edits on one finding, and on everything else."""
     if edits not in known:
         known[edits] = captured_with(before.program, for_numbers(request), edits)
     changed = known[edits]
@@ -119,7 +119,7 @@ class _OnCpus:
         self._as_it_is: Execution | None = None
 
     def compared(self, edits: tuple[Edit, ...]) -> Comparison:
-        """Whether the program gives the same numbers with these edits."""
+        """Return whether the program gives the same numbers with these edits."""
         if not self._may:
             return Comparison("not compared")
         self._tell("comparing its numbers, on CPUs")
@@ -131,7 +131,7 @@ class _OnCpus:
 
 
 def _is_small(report: Report) -> bool:
-    """Whether a program takes no long time on CPUs."""
+    """Return whether a program is fast enough to run on CPUs."""
     memory, cost, subject = report.capture.memory, report.cost, report.capture.subject
     if memory is None or cost is None or subject is None:
         return False
@@ -146,7 +146,7 @@ def _with_numbers(trial: Trial, found: Finding, numbers: Comparison) -> Trial:
 
 
 def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str | None:
-    """Why a change is not an improvement."""
+    """Return why a change is not an improvement."""
     were, are = _by_rule(before), _by_rule(after)
     if are[found.rule] >= were[found.rule]:
         return "the finding is still there"

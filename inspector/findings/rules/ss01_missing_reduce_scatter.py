@@ -127,7 +127,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
 
 
 def _is_alone(compiled: Collective | None, block: OwnBlock, axes: tuple[str, ...]) -> bool:
-    """Whether a reduce-scatter would do all that the all-reduce does: with half its bytes, as rings go."""
+    """Return whether a reduce-scatter can replace the all-reduce: by ring algorithms, with half its bytes."""
     return compiled is not None and not is_combined(compiled) and set(block.axes) == set(axes)
 
 

@@ -116,7 +116,7 @@ def _inserted(report: Report, detours: list[InsertedDetour], in_blocks: Mapping[
 
 
 def _saving(report: Report, gathers: Iterable[Collective | None], in_blocks: Mapping[Collective, Unformed]) -> Saving:
-    """What it saves to leave gathers out: of one over more axes than those that come back, what they need no more."""
+    """Return the saving of leaving gathers out; if fewer axes are gathered again, that of the others."""
     return in_all(
         saving_with(report, in_blocks[each], enough_for(report, in_blocks[each]))
         if each is not None and each in in_blocks

@@ -19,7 +19,7 @@ ADVICE = {
     "reduce_scatter": "name the axis in out_specs instead of the all_gather; or shard_map(…, check_vma=True) and"
     " lax.all_gather(…, to='invarying'), which transposes to each device's own block",
 }
-"""By what psum and all_gather transpose to with the check off."""
+"""Advice by what psum and all_gather transpose to with the check off."""
 
 
 def check(report: Report) -> Iterator[Finding]:

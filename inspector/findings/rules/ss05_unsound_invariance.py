@@ -32,7 +32,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _begins(flow: Flow, value: VariableVariance, axis: str, hidden: set[tuple[str, str]]) -> bool:
-    """Whether nothing that the equation takes hides the axis, so that it is here that it gets lost."""
+    """Return whether no operand of the equation hides the axis, so that it is lost here."""
     made = flow.by_id.get(value.equation)
     return made is not None and not any((name, axis) in hidden for name in made.equation.inputs)
 

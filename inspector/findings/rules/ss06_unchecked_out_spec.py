@@ -99,7 +99,7 @@ def _found(flow: Flow, differs: Divergence) -> Finding:
 
 
 def _result(flow: Flow, mapped: EquationPlace | None, differs: Divergence) -> str:
-    """What leaves, by its number among several; by its name where it is not known to leave."""
+    """Return the value that leaves, by its number among several, or by its name where it is not known to leave."""
     outputs = () if mapped is None else flow.jaxprs[dict(mapped.equation.bodies).get("jaxpr", 0)].outputs
     if differs.value not in outputs:
         return differs.value

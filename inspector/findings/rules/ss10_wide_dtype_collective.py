@@ -18,7 +18,7 @@ from ..support.compiled_from import compiled_as
 from ..support.jaxpr_flow import At, Flow, Use, equations_of
 
 MOVING = primitives_of("all-gather", "all-to-all", "collective-permute")
-"""What sends elements as they are, so that it may as well send narrower ones."""
+"""Collectives that send elements unchanged, so that narrower ones can be sent instead."""
 
 
 def check(report: Report) -> Iterator[Finding]:

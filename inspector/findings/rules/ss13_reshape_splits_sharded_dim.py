@@ -35,7 +35,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _is_at_fault(cause: CollectiveCause) -> bool:
-    """Whether it is for what a reshape takes, unless that hands the axis on in parts.
+    """Return whether it serves the operand of a reshape that does not pass the axis on in parts.
 
     What a reshape gives is moved for those that use it, by whatever name. XLA for TPUs takes a reshape behind other
     operations, by the name of which it goes: there it may be gathered for what comes next, unless it has to be.
@@ -49,7 +49,7 @@ def _is_at_fault(cause: CollectiveCause) -> bool:
 
 
 def _is_of_pieces(collective: Collective, cause: CollectiveCause) -> bool:
-    """Whether what a reshape gave is cut along parts of an axis, which nobody writes.
+    """Return whether a reshape's result is sharded over parts of an axis, which no user writes.
 
     Where it is gathered, and no other operand is cut otherwise, a constraint asks for that.
     """

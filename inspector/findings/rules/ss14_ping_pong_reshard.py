@@ -39,7 +39,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _takes_back(place: EquationPlace, use: Use) -> bool:
-    """Whether a use is the exchange in the other direction."""
+    """Return whether a use is the inverse exchange."""
     back, there = use.place.equation, place.equation
     if back.primitive != there.primitive or back.axes != there.axes:
         return False
@@ -49,7 +49,7 @@ def _takes_back(place: EquationPlace, use: Use) -> bool:
 
 
 def _is_local(flow: Flow, found: Reached, use: Use | None) -> bool:
-    """Whether an equation works element by element, with nothing beside the value but numbers."""
+    """Return whether an equation is elementwise, with no other operands than numbers."""
     if use is None:
         return True
     on_the_way = {step.before for step in found.steps}

@@ -32,7 +32,7 @@ IDIOMS = {
     "fft": "transform along a dimension that is whole: exchange the cut one for it by lax.all_to_all before and after",
     "gather": "look rows up in a shard_map: each device those that it has, zeros for others, and a psum",
 }
-"""What to write instead, by JAX's name of the operation."""
+"""Code to write instead, by JAX's name of the operation."""
 
 
 def check(report: Report) -> Iterator[Finding]:

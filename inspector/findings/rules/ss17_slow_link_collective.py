@@ -17,7 +17,7 @@ from ..rule import Rule, Saving, advice, finding
 from ..support.compiled import in_hlo, place_in_hlo
 
 MAX_AXES = 5
-"""Of a mesh whose orders are all tried."""
+"""Maximum number of mesh axes whose orders are all tried."""
 
 MIN_SAVED_SHARE = 0.1
 """The part of the time of all communication that another order must save."""

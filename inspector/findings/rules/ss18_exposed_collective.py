@@ -14,7 +14,7 @@ MIN_WAITING_S = 1e-4
 """Seconds in one run that are worth telling."""
 
 MIN_WAITING_SHARE = 0.25
-"""Of the time of a run."""
+"""Minimum share of a run's time."""
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -32,7 +32,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _spared(cost: FunctionCost) -> float:
-    """Of the waiting, at most as much as there is other work to do meanwhile."""
+    """Return the waiting time that can be hidden: at most the time of other work that can run meanwhile."""
     return min(cost.waiting, cost.total - cost.waiting)
 
 

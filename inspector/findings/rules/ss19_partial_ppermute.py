@@ -72,7 +72,7 @@ def _found(
 
 
 def _is_replaced(flow: Flow, place: EquationPlace, without: list[int], sizes: dict[str, int]) -> bool:
-    """Whether on the devices that receive nothing a select takes another value, wherever the result is used."""
+    """Return whether a select replaces the value on the devices that receive nothing, wherever the result is used."""
     without_value = [at for device, at in enumerate(coordinates(place.equation.axes or (), sizes)) if device in without]
     waiting = [At(place.jaxpr, output.name) for output in place.equation.outputs]
     seen = set(waiting)
@@ -90,7 +90,7 @@ def _is_replaced(flow: Flow, place: EquationPlace, without: list[int], sizes: di
 
 
 def _leaves_out(flow: Flow, use: Use, devices: list[dict[str, int]], sizes: dict[str, int]) -> bool:
-    """Whether a use is a select that takes something else on these devices."""
+    """Return whether a use is a select that takes another value on these devices."""
     equation = use.place.equation
     if equation.primitive != "select_n" or use.position == 0:
         return False

@@ -55,7 +55,7 @@ def _found(report: Report, argument: Value, place: FindingPlace) -> Finding:
 def _why(
     report: Report, argument: Value, own: ShardedValue | None, sharded: dict[tuple[Role, str], ShardedValue]
 ) -> tuple[str, str, bool]:
-    """Why no result takes its memory, what to do, and whether there is a result that could."""
+    """Return why no result reuses its memory, what to do, and whether any result could."""
     outputs = report.capture.outputs
     dtype = jax_type(argument.type).dtype
     alike = [value for value in outputs if jax_type(value.type).shape == jax_type(argument.type).shape]

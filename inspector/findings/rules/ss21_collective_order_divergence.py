@@ -61,7 +61,7 @@ def _cond(report: Report, flow: Flow, place: EquationPlace, varying: set[str], b
 def _taken(
     report: Report, flow: Flow, place: EquationPlace, axes: tuple[str, ...], branches: int
 ) -> dict[int, list[int]]:
-    """Which branch each of the devices along some axes takes, by their positions; empty where data decides it."""
+    """Return the branch that each device along some axes takes, by position; empty where data decides it."""
     sizes = axis_sizes(report, flow, place)
     if (devices_along(axes, sizes) or MAX_DEVICES + 1) > MAX_DEVICES:
         return {}
@@ -105,7 +105,7 @@ def _while(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Finding
 
 
 def _stuck(report: Report) -> tuple[tuple[str, str], ...]:
-    """What XLA said when it gave up waiting in a run on CPUs, as evidence."""
+    """Return XLA's message about a timeout in a run on CPUs, as evidence."""
     failure = report.capture.failure
     said = None if failure is None or failure.phase != "run" else _WAITED.search(failure.message)
     return () if said is None else (("in the run", said[0]),)

@@ -95,7 +95,7 @@ def _found(group: list[Inserted]) -> Finding:
 
 
 def _is_avoidable(group: list[Inserted]) -> bool:
-    """Whether other shardings avoid it: gradients, and means over the batch, are sums over the axes of the batch."""
+    """Return whether other shardings avoid it: gradients, and means over the batch, are sums over the batch's axes."""
     return all(
         cause is None or cause.effect != "sum" or (cause.is_contraction and not cause.needed and not _is_backward(each))
         for each, cause in group

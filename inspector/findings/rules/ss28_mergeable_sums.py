@@ -31,17 +31,17 @@ class _Sum(NamedTuple):
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it is one number."""
+        """True if it is a single number."""
         return self.type.elements == 1
 
     @property
     def travels(self) -> bool:
-        """Whether other sums are combined with it: without it they are sent all the same."""
+        """True if other sums are combined with it: they are sent with or without it."""
         return len(self.collective.result_types) > 1
 
     @property
     def place(self) -> FindingPlace:
-        """Where it comes from."""
+        """The place that it comes from."""
         return replace(place_in_hlo(self.collective), source=self.source)
 
 
@@ -97,7 +97,7 @@ def _only_use(flow: HloFlow, value: HloValue) -> HloUse | None:
 
 
 def _is_scaled(flow: HloFlow, use: HloUse) -> bool:
-    """Whether a value is multiplied by one constant."""
+    """Return whether a value is multiplied by one constant."""
     is_product = use.instruction.opcode == "multiply" or (use.instruction.opcode == "divide" and use.position == 0)
     factor = flow.operand(use.result, 1 - use.position) if is_product else None
     while factor is not None and factor.instruction.opcode not in ("constant", "broadcast"):

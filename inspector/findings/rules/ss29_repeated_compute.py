@@ -23,7 +23,7 @@ MIN_REPEATED_FLOPS = 1 << 20
 """Operations of a device in one run that another one does as well."""
 
 MIN_SHARE = 0.1
-"""Of all operations of matrix products in one run."""
+"""Minimum share of all matrix product operations in one run."""
 
 MAX_PARTITIONS = 1 << 12
 

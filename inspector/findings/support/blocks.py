@@ -1,4 +1,4 @@
-"""Where blocks of a value become blocks of others: the shapes of a jaxpr's values, and all that becomes of one."""
+"""Blocks of a value through other values: the shapes of a jaxpr's values, and all uses of one."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ ELEMENTWISE = frozenset(
     )
     for name in group.split()
 )
-"""What gives element i of its result from the elements i of its operands, so that a block may be taken first."""
+"""Operations whose element i depends on elements i of the operands, so that a block may be taken first."""
 
 RESHAPING = (
     *("transpose", "broadcast_in_dim", "squeeze", "reshape", "expand_dims"),
     *("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or", "argmax", "argmin"),
 )
-"""What moves, adds or takes away dimensions."""
+"""Operations that move, add or remove dimensions."""
 
 _LISTS = re.compile(r"\(([\d, ]*)\)")
 
@@ -56,7 +56,7 @@ def dimension_before(equation: Equation, position: int, operand: ArrayType, dim:
 
 
 def passes(equation: Equation) -> bool:
-    """Whether blocks of the result of an equation may be made of blocks of an operand."""
+    """Return whether blocks of an equation's result may be computed from blocks of an operand."""
     return is_elementwise(equation) or equation.primitive in (*RESHAPING, "dot_general")
 
 
@@ -104,7 +104,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def is_elementwise(equation: Equation) -> bool:
-    """Whether an equation works element by element; casts over mesh axes do."""
+    """Return whether an equation works element by element; casts over mesh axes do."""
     rule = rule_of(equation.primitive)
     if rule is not None:
         return rule.is_cast
@@ -122,7 +122,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Where a value goes: the uses that end its way, and the steps up to there."""
+    """The uses at which a value's path ends, and the steps up to there."""
 
     start: At
     ends: list[Use] = field(default_factory=list)
@@ -159,7 +159,7 @@ class Reached:
 
 
 def reached(flow: Flow, start: At, is_end: Callable[[Use], bool]) -> Reached | None:
-    """Where a value goes; None where something else is done with it, or nothing at all."""
+    """Return where a value's path ends; None if it has no use, or a use of another kind."""
     found = Reached(start)
     waiting, seen = [start], {start}
     while waiting:

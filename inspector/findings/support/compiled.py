@@ -28,7 +28,7 @@ SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
 
 
 def is_compiled(report: Report) -> bool:
-    """Whether the compiled program is known."""
+    """Return whether there is a compiled program."""
     return report.capture.stage("hlo") is not None
 
 
@@ -46,12 +46,12 @@ def place_in_hlo(collective: Collective, of: CollectiveCause | None = None) -> F
 
 
 def certainty(compiled: Collective | None) -> Certainty:
-    """How sure it is what a program does of which this is the compiled collective."""
+    """Return how certain a statement about the program is, given its compiled collective."""
     return "likely" if compiled is None else "proved"
 
 
 def compiled_to(compiled: Collective | None, then: str = "") -> tuple[str, str]:
-    """What something was compiled to, as evidence, and what comes behind it."""
+    """Return what something was compiled to, as evidence, and the uses behind it."""
     if compiled is None:
         return "compiled to", "not compiled"
     by = "compiled to" if compiled.stage == "hlo" else "partitioned to"
@@ -59,7 +59,7 @@ def compiled_to(compiled: Collective | None, then: str = "") -> tuple[str, str]:
 
 
 def on_another_target(report: Report, words: str) -> tuple[tuple[str, str], ...]:
-    """What another target's compiler may do, as evidence where this one is the CPU's."""
+    """Return what another target's compiler may do, as evidence where this target is the CPU."""
     return (("target", words),) if platform_of(report) == "cpu" else ()
 
 
@@ -69,7 +69,7 @@ def platform_of(report: Report) -> str:
 
 
 def saving(*collectives: Collective | None, times: int | None = 1, combined: bool = True) -> Saving:
-    """What it saves to run these so many times less, as often as they run where `times` is None.
+    """Return the saving of running these so many times less, or as often as they run where `times` is None.
 
     Not known of those that were made of several unless `combined`.
     """
@@ -88,7 +88,7 @@ def saving(*collectives: Collective | None, times: int | None = 1, combined: boo
 
 
 def is_combined(collective: Collective) -> bool:
-    """Whether the compiler has made it of several: its bytes are not those of one."""
+    """Return whether the compiler combined it from several: its bytes are not those of one."""
     return len(collective.result_types) > 1 or bool(collective.parts)
 
 

@@ -1,4 +1,4 @@
-"""Which collectives of the compiled program come from an equation, or from instructions before the compiler."""
+"""The compiled collectives that come from an equation, or from instructions before the compiler."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def compiled_as(
 
 @dataclass(slots=True)
 class _Alike:
-    """Of the collectives of one kind, axes and size the first on each line, and the first that may be of any line.
+    """For collectives of one kind, axes and size: the first on each line, and the first of any line.
 
     One that stands alone on another line is another one.
     """
@@ -56,7 +56,7 @@ class _Alike:
 
 
 AlikeBySize = dict[tuple[frozenset[AxisRef], tuple[int, ...] | int | None], _Alike]
-"""By axes and shape, and by axes and number of elements."""
+"""Alike collectives by axes and shape, and by axes and number of elements."""
 
 
 def _alike(report: Report, kind: Kind) -> AlikeBySize:
@@ -86,12 +86,12 @@ def _sizes(one: Collective) -> Iterator[tuple[int, ...] | int | None]:
 
 @derived
 def _alike_of(program: Program) -> dict[Kind, tuple[tuple[Collective, ...], AlikeBySize]]:
-    """Of each kind, with the collectives that it was made of."""
+    """Alike collectives of each kind, with the collectives that it was made of."""
     return {}
 
 
 def sum_compiled_as(report: Report, flow: Flow, place: EquationPlace, number: int) -> Collective | None:
-    """What became of a sum over devices: psum, or psum_scatter, of which TPUs' compiler may make an all-reduce."""
+    """Return the compiled form of a sum over devices: a psum, or a psum_scatter that a TPU compiler all-reduces."""
     equation, source = place.equation, flow.source(place)
     axes, type = equation.axes or (), equation.outputs[number].type
     whole = flow.type_of(At(place.jaxpr, equation.inputs[number])) or type

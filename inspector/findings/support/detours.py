@@ -85,7 +85,7 @@ def array_sharding(flow: Dataflow, node: Node) -> ArraySharding | None:
 
 
 def kept_cut(flow: Dataflow, alike: Sequence[Detour], node: Node) -> ArraySharding | None:
-    """How a value on the way of some detours would be cut if it had kept their axes."""
+    """Return the sharding of a value on some detours, had it kept their axes."""
     before = array_sharding(flow, alike[0].source)
     now = array_sharding(flow, node)
     kept = [(each.axis, dim) for each in alike for where, dim in each.nodes if where == node]
@@ -124,7 +124,7 @@ def _from(flow: Dataflow, source: Node, dim: int, axis: AxisRef) -> Iterator[Det
 
 
 def _followed(flow: Dataflow, first: tuple[Node, int], axis: AxisRef) -> _Way | None:
-    """Where an uncut value goes, until it is cut again everywhere; None where anything needs it uncut."""
+    """Follow a replicated value until it is sharded again everywhere; None if a use needs it replicated."""
     way, waiting = _Way({first[0]: first[1]}), [first]
     while waiting:
         node, dim = waiting.pop()
@@ -155,7 +155,7 @@ def _is_cut(flow: Dataflow, node: Node, dim: int, axis: AxisRef) -> bool:
 def _after(
     flow: Dataflow, row: int, node: Node, dim: int, axis: AxisRef, way: Mapping[Node, int]
 ) -> tuple[Node, int] | None:
-    """What an operation makes of a dimension of its operand; None where it needs more than a part of that."""
+    """Return the operand's dimension in the result; None if the operation needs more than a part of it."""
     operands = flow.operands(row)
     position = operands.index(node)
     if flow.rows[row].name == "sdy.manual_computation":
@@ -194,7 +194,7 @@ def _agrees(
     axis: AxisRef,
     is_on_the_way: bool,
 ) -> bool:
-    """Whether nothing of an operand speaks for cutting the operation along the axis elsewhere than it was cut before.
+    """Return whether no operand requires another sharding along the axis than before.
 
     Where the axis cuts another dimension of a value on the way, that dimension must not be summed.
     """
@@ -207,7 +207,7 @@ def _agrees(
 
 
 def _is_constant(flow: Dataflow, node: Node) -> bool:
-    """Whether a value may as well be cut in any other way: a constant, or a scalar spread."""
+    """Return whether a value may have any sharding: a constant, or a broadcast scalar."""
     if node.kind != "result":
         return False
     name, rule = flow.rows[node.row].name, rule_of_row(flow, node.row)

@@ -1,4 +1,4 @@
-"""Which partitions of a partitioned program hold the same values, without running it.
+"""Partitions of a partitioned program that hold the same values, found without running it.
 
 Partitions are of one class for a value where they compute it from the same values: parameters are sharded as they say,
 a collective gives a partition what its group has, and any other operation makes one class of those that agree in all
@@ -28,7 +28,7 @@ from .hlo_numbers import PartitionNumbers
 from .hlo_values import BRANCHES, HloValue, hlo_flow
 
 Classes = tuple[int, ...]
-"""Of each partition, the number of its class; classes are numbered in the order of their first partitions."""
+"""The number of each partition's class, in order of their first partitions."""
 
 State = Classes | tuple["State", ...]
 """The classes of an array, of all arrays of a tuple alike, or of each of its elements."""
@@ -61,7 +61,7 @@ def device_classes(program: Program, stage: ParsedStage, watched: Iterable[Instr
 
 
 def _arguments(program: Program) -> dict[str, ArraySharding]:
-    """How the compiled program takes each argument, by its path: texts leave out what nobody asked for."""
+    """Return the compiled program's sharding of each argument, by path: texts leave out unconstrained ones."""
     compiled = ((each.path, replace(each, spec=each.actual)) for each in program.capture.arguments if each.actual)
     found = ((path, requested_sharding(value, program.meshes)) for path, value in compiled)
     return {path: sharding for path, sharding in found if sharding is not None}
@@ -200,7 +200,7 @@ class _DeviceClasses:
         return result
 
     def _communicated(self, instruction: Instruction, taken: Classes) -> Classes:
-        """What partitions get of what others hold."""
+        """Return what partitions receive from others."""
         who = participants_of(instruction, None, (), self.context)
         received: list[object] = [None] * self.context.partitions
         for source, target in who.pairs:
@@ -214,7 +214,7 @@ class _DeviceClasses:
         return _numbered(received) if who.pairs or len(known) == len(received) else self._different
 
     def _joined_with(self, one: State, other: State) -> State:
-        """Of each array, partitions that agree in both states."""
+        """Return, for each array, the classes of partitions that agree in both states."""
         if not _is_tuple(one) and not _is_tuple(other):
             return self._joined([one, other])
         wide = one if _is_tuple(one) else other

@@ -1,4 +1,4 @@
-"""What devices hold: numbers computed from a place in the mesh, and over which axes operands differ."""
+"""Values that devices hold: numbers computed from mesh coordinates, and the axes over which operands differ."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_DEPTH = 100
 """Equations one behind the other; Python's own stack ends at about three times as many."""
 
 LARGEST_INTEGER = 1 << 63
-"""Where the integers of a program end: numbers beyond it are not followed."""
+"""Range of a program's integers: numbers beyond it are not followed."""
 
 BINARY: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
@@ -46,7 +46,7 @@ BINARY: dict[str, Callable[[int, int], int]] = {
 }
 
 SAME = frozenset(("convert_element_type", "squeeze", "reshape", "broadcast_in_dim", "copy", "stop_gradient"))
-"""What leaves the value of a number as it is."""
+"""Operations that do not change a number."""
 
 _LITERAL = re.compile(r"(?:Typed\w+\()?(-?\d{1,18}|True|False)(?:, dtype=\w+\))?")
 """`2`, or `TypedInt(2, dtype=int32)` since JAX 0.12."""
@@ -158,19 +158,19 @@ def _unambiguous(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def devices_along(axes: Iterable[str], sizes: Mapping[str, int]) -> int | None:
-    """How many devices there are along some axes; None where the size of one is not known."""
+    """Return the number of devices along some axes; None where an axis has no known size."""
     axes = tuple(axes)
     return math.prod(sizes[axis] for axis in axes) if all(axis in sizes for axis in axes) else None
 
 
 def coordinates(axes: Sequence[str], sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Where the devices along some axes are, major to minor."""
+    """Return the coordinates of devices along some axes, major to minor."""
     for at in product(*(range(sizes[axis]) for axis in axes)):
         yield dict(zip(axes, at, strict=True))
 
 
 def operands_over(flow: Flow, place: EquationPlace) -> tuple[Value, ...]:
-    """Of each operand, the axes over which devices may hold different values; none for what is in no shard_map."""
+    """Return the axes over which each operand may vary; none for an operand outside of any shard_map."""
     return infer(flow.text, "values").operands.get(place.id, ())
 
 
@@ -182,12 +182,12 @@ def equal_along(flow: Flow, place: EquationPlace) -> tuple[tuple[str, ...], ...]
 
 
 def is_unchecked(flow: Flow, place: EquationPlace) -> bool:
-    """Whether an equation stands in a shard_map with its check off."""
+    """Return whether an equation stands in a shard_map with its check off."""
     return place.id in infer(flow.text, "values").unchecked
 
 
 def is_constant(flow: Flow, place: EquationPlace, position: int) -> bool:
-    """Whether an operand is made of literals alone, whatever is computed with them."""
+    """Return whether an operand is computed from literals only."""
     known = _constants(flow.text)
     start = At(place.jaxpr, place.equation.inputs[position])
     waiting, begun = [start], set[At]()
@@ -207,12 +207,12 @@ def is_constant(flow: Flow, place: EquationPlace, position: int) -> bool:
 
 @derived
 def _constants(text: JaxprText) -> dict[At, bool]:
-    """Which values are known to be constants, or not to be; each is looked at once."""
+    """Values known to be constants, or not to be; each is analyzed once."""
     return {}
 
 
 def _made_of(flow: Flow, at: At) -> Sequence[At] | None:
-    """What a value is computed from; None for what is no constant."""
+    """Return the constants that a value is computed from; None for a value that is no constant."""
     made = flow.made.get((at.jaxpr, at.name))
     if made is not None:
         equation = made[0].equation

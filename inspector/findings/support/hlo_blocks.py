@@ -33,7 +33,7 @@ Blocks = frozenset[Block]
 
 @dataclass(frozen=True, slots=True)
 class UsedBlocks:
-    """What all partitions use of a collective's result number `result`: one of its blocks, and which ones.
+    """The blocks that all partitions use of a collective's result number `result`, one each.
 
     In each group `shares` different ones are used, as often as each other. `slices` are the instructions that take
     them.
@@ -46,7 +46,7 @@ class UsedBlocks:
 
     @property
     def parts(self) -> int:
-        """Of how many equal blocks each partition uses one."""
+        """Number of equal blocks of which each partition uses one."""
         return math.prod(block.split.parts for block in self.blocks)
 
 
@@ -84,7 +84,7 @@ def _gives_tuple(instruction: Instruction, collective: Collective) -> bool:
 
 
 def _shares(blocks: Blocks, groups: Sequence[Sequence[int]]) -> int | None:
-    """How many different blocks are used in each group; None where not by equally many members of it."""
+    """Return the number of different blocks used in each group; None unless equally many members use each."""
     found = set()
     for group in groups:
         counts: dict[tuple[int, ...], int] = {}
@@ -106,7 +106,7 @@ class _Search:
 
 
 def _followed(flow: HloFlow, start: HloValue, partitions: int) -> tuple[Blocks, tuple[Instruction, ...]] | None:
-    """What the partitions use of a value, where that is a block of it, and the slices that take it."""
+    """Return the block that partitions use of a value, and the slices that take it."""
     search = _Search()
     numbers = PartitionNumbers(flow, partitions)
     waiting, seen = [start], {start}
@@ -175,7 +175,7 @@ def _back(search: _Search, start: HloValue) -> Blocks | None:
 
 
 def _taken(numbers: PartitionNumbers, use: HloUse) -> Blocks | None:
-    """What a slice takes, where that is one of equal blocks."""
+    """Return the slice's share of a value, if it is one of equal blocks."""
     before, after = dims_of(operand_type(use)), dims_of(use.instruction.type)
     if before is None or after is None or len(before) != len(after):
         return None

@@ -17,7 +17,7 @@ MOVING = ("bitcast", "reshape", "transpose", "broadcast", "concatenate", "slice"
 
 
 def passes(use: HloUse) -> bool:
-    """Whether blocks of the result may be made of blocks of the operand."""
+    """Return whether blocks of the result may be computed from blocks of the operand."""
     opcode = use.instruction.opcode
     if opcode in ("dynamic-update-slice", "reduce", "pad"):
         return use.position == 0 or (opcode == "dynamic-update-slice" and use.position == 1)
@@ -33,7 +33,7 @@ class Split(NamedTuple):
 
 
 def splits_before(use: HloUse, split: Split) -> tuple[Split, ...] | None:
-    """How the operand is split where the result is: together in as many parts, the major ones first."""
+    """Return the operand's split that corresponds to the result's: into as many parts, the major ones first."""
     before, after = operand_type(use), use.instruction.type
     match use.instruction.opcode:
         case "reshape":

@@ -17,12 +17,12 @@ from ...ir.program import Program
 MAX_STEPS = 2_000
 
 LINEAR = frozenset(("transpose", "reshape", "convert", "copy", "bitcast", "negate", "get-tuple-element", "slice"))
-"""What a sum of values may go through one by one as well as after it is summed."""
+"""Linear operations: applied to a sum of values, they equal the sum of their results."""
 
 OPAQUE = frozenset(
     ("parameter", "rng", "rng-bit-generator", "infeed", "custom-call", "while", "conditional", "call", "recv")
 )
-"""What may give something else each time."""
+"""Operations whose results may differ per execution."""
 
 PASSING = frozenset(("copy", "bitcast", "get-tuple-element", "opt-barrier"))
 
@@ -38,7 +38,7 @@ class Accumulator:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What an instruction of the body gives, or one element of that."""
+    """The result of an instruction in the body, or one element of it."""
 
     maker: Instruction
     element: tuple[int, ...] = ()
@@ -72,7 +72,7 @@ class Loop:
         return sorted(found, key=lambda each: each.start)
 
     def carried(self, value: Value | None) -> int | None:
-        """Which element of what the loop carries a value is at the beginning of an iteration."""
+        """Return the loop-carried element that a value is at the beginning of an iteration."""
         for _ in range(MAX_STEPS):
             if value is None:
                 break
@@ -85,11 +85,11 @@ class Loop:
         return None
 
     def is_same(self, index: int) -> bool:
-        """Whether an element of what the loop carries never changes."""
+        """Return whether an element of a loop's carry never changes."""
         return index < len(self.results) and self.carried(self.results[index]) == index
 
     def is_invariant(self, value: Value) -> bool:
-        """Whether a value of the body is the same in all iterations, and made of something that the loop carries."""
+        """Return whether a value of the body is equal in all iterations, and depends on the loop's carry."""
         waiting, seen, carries = [value], {value}, False
         while waiting:
             one = waiting.pop()
@@ -107,7 +107,7 @@ class Loop:
         return carries
 
     def accumulated(self, collective: Instruction) -> Accumulator | None:
-        """What a sum's result is added to, if nothing else is done with it, nor with that before."""
+        """Return the accumulator that a sum is added to, if neither has other uses."""
         return self._ends(collective, self._added_to) if self._adds(collective) else None
 
     def stacked(self, collective: Instruction) -> Accumulator | None:
@@ -121,13 +121,13 @@ class Loop:
         return index if index is not None and self._ends_as(Value(collective)) == index else None
 
     def is_discarded(self, index: int) -> bool:
-        """Whether nothing uses an element of what the loop gives at its end."""
+        """Return whether nothing uses an element of a loop's result."""
         takers, elements = self.graph.users(self.instruction)
         unused = not any(each.is_root or any(self.graph.users(each)) for each in elements.get(index, ()))
         return not takers and not self.instruction.is_root and unused
 
     def _ends(self, collective: Instruction, end: Callable[[Instruction, Value], int | None]) -> Accumulator | None:
-        """Where all that is made of a collective's result, one by one, ends."""
+        """Return the places at which everything computed from a collective's result, linearly, ends."""
         waiting, seen = [Value(collective)], {collective.name}
         takers, _ = self.graph.users(collective)
         elements = {self.graph.operands(user)[position][1] for user, position in takers}
@@ -195,7 +195,7 @@ class Loop:
         return user.opcode == "reduce" and operands[:1] == (value,) and self._adds(user)
 
     def _adds(self, instruction: Instruction) -> bool:
-        """Whether what an instruction applies to its elements is an addition."""
+        """Return whether an instruction adds elements."""
         names = instruction.callees.get("to_apply", ())
         applied = self.module.computation(names[0]) if len(names) == 1 else None
         return applied is not None and applied.root is not None and applied.root.opcode == "add"

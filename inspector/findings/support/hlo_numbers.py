@@ -12,7 +12,7 @@ from ...ir.types import array_type
 from .hlo_values import HloFlow, HloValue
 
 MAX_ELEMENTS = 1 << 16
-"""Of an array, times the partitions."""
+"""Limit for the elements of an array, times the partitions."""
 
 MAX_EVALUATED = 500
 """Instructions that are evaluated for one number."""
@@ -21,10 +21,10 @@ MAX_DEPTH = 100
 """Instructions one behind the other."""
 
 LARGEST_INTEGER = 1 << 63
-"""Where the integers of a program end: numbers beyond it are not followed."""
+"""Range of a program's integers: numbers beyond it are not followed."""
 
 Numbers = tuple[tuple[int, ...], ...]
-"""Of each partition, the elements of an array."""
+"""The elements of an array on each partition."""
 
 SAME = frozenset(("copy", "convert", "bitcast", "bitcast-convert", "reshape", "domain"))
 

@@ -1,4 +1,4 @@
-"""Where the values of a compiled program go: through tuples, calls, fusions, loops and branches, and out again."""
+"""Paths of a compiled program's values: through tuples, calls, fusions, loops and branches, and out again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_CALLS = 64
 """Calls inside each other that are followed."""
 
 Path = tuple[int, ...]
-"""Which element of a tuple, of a tuple in it, …"""
+"""The element of a tuple, then of a tuple in it, …"""
 
 HANDED_ON = frozenset(("copy", "opt-barrier", "all-reduce-done", "all-gather-done", "async-update", "add-dependency"))
 """Opcodes whose result is their first operand, with the same tuples around it."""
@@ -41,7 +41,7 @@ class HloUse:
 
     @property
     def result(self) -> HloValue:
-        """What the instruction gives, where that is one array."""
+        """The instruction's result, if it is one array."""
         return HloValue(self.instruction, (), self.value.calls)
 
 
@@ -72,7 +72,7 @@ class HloFlow:
         return None if maker is None else HloValue(maker, index, value.calls)
 
     def origin(self, value: HloValue) -> HloValue | None:
-        """What a value is, behind tuples, calls and unchanged carries; itself where nothing is before it."""
+        """Return the value behind tuples, calls and unchanged carries; the value itself if there is none."""
         seen = 0
         while seen < MAX_CALLS * MAX_CALLS:
             seen += 1
@@ -127,7 +127,7 @@ class HloFlow:
         return None if made is None else HloValue(made.instruction, (*made.path, *value.path), made.calls)
 
     def _carried(self, loop: Instruction, path: Path, calls: tuple[Instruction, ...]) -> HloValue | None:
-        """What a loop begins with, where it goes on with the same."""
+        """Return the initial value of a loop carry that never changes."""
         root = self._root(loop, "body")
         if root is None or not path or root.opcode != "tuple":
             return None

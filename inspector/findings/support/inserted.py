@@ -60,7 +60,7 @@ def _moved_by(report: Report, collective: Collective) -> Iterator[ValueName]:
 
 
 def _in_common(one: tuple[Frame, ...], other: tuple[Frame, ...]) -> int:
-    """How many lines two stacks have in common, from the innermost on."""
+    """Return how many innermost frames two stacks have in common."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: (pair[0].file, pair[0].line) == (pair[1].file, pair[1].line), pairs))
 
@@ -99,5 +99,5 @@ def moved_by_the_partitioner(report: Report) -> Iterator[tuple[Collective, Colle
 
 
 def dimension_of(cause: CollectiveCause) -> str:
-    """What a collective communicates, as one would say it: without the numbers of the propagated program."""
+    """Return the communicated dimension in words, without the numbers of the propagated program."""
     return "" if cause.moved is None else f"dimension {cause.moved.dim} of {cause.moved.made_by or cause.moved.value}"

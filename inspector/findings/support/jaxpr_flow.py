@@ -1,4 +1,4 @@
-"""Where the values of a jaxpr go, through calls into their bodies and out again."""
+"""Paths of a jaxpr's values, through calls into their bodies and out again."""
 
 from __future__ import annotations
 

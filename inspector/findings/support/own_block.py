@@ -19,7 +19,7 @@ MAX_DEVICES = 1 << 12
 """Along the axes; for more, nothing is said."""
 
 MAX_ROWS = 64
-"""Of a list of rows, how many are computed."""
+"""Maximum number of computed rows."""
 
 DIMENSIONS = "dimension_numbers"
 
@@ -40,13 +40,13 @@ class OwnBlock:
     through: tuple[EquationPlace, ...]
 
     def evidence(self, parts: int | None = None) -> tuple[str, str]:
-        """What is kept, as evidence; of how many parts where that is worth saying."""
+        """Return what is kept, as evidence; with the number of parts where it matters."""
         of = "" if parts is None else f" of {parts}"
         return "kept", f"block {' × '.join(self.axes)}{of} along dimension {self.dim}, computed for each device"
 
 
 def own_block(report: Report, flow: Flow, place: EquationPlace, output: int) -> OwnBlock | None:
-    """Whether all that is done with a collective's result, where blocks stay blocks, is to keep one's own of them."""
+    """Return whether every use of a collective's result, up to operations on blocks, keeps the device's own block."""
     axes = place.equation.axes or ()
     sizes = axis_sizes(report, flow, place)
     if not axes or not 0 < (devices_along(axes, sizes) or 0) <= MAX_DEVICES:
@@ -82,7 +82,7 @@ def _operand(use: Use) -> At:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What a slice takes of dimension `dim`: `size` rows of `whole`, those whose numbers begin, or stand, in `rows`."""
+    """The `size` rows of `whole` in dimension `dim` that a slice takes, starting or listed in `rows`."""
 
     dim: int
     whole: int

@@ -1,4 +1,4 @@
-"""What a device computes of its own block alone: values in which nothing of another device has a part."""
+"""Work of a device on its own block alone: values that do not depend on any other device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...variance.inference import infer
 from .jaxpr_flow import At, Flow
 
 FOREIGN = frozenset({"ffi_call", "custom_partitioning", "custom_call", *HOST_PRIMITIVES})
-"""What may do anything."""
+"""Operations that may do anything."""
 
 
 def differing_axes(flow: Flow, value: At) -> tuple[str, ...]:

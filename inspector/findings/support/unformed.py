@@ -37,12 +37,12 @@ class Unformed:
 
     @property
     def bytes(self) -> int | None:
-        """What those results hold."""
+        """Size of those results in bytes."""
         sizes = [type.bytes for type in self.types]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
     def saving(self, report: Report) -> Saving:
-        """What a reduce-scatter of those results, instead of the all-reduce, saves in one run of the program."""
+        """Return the saving of a reduce-scatter instead of the all-reduce, in one run of the program."""
         now, runs = self.collective, self.collective.executions
         size, members = self.bytes, len(now.groups[0])
         if size is None or runs is None:
@@ -90,7 +90,7 @@ def used_in_blocks(report: Report, kind: Kind) -> Iterator[Unformed]:
 
 
 class Enough(NamedTuple):
-    """What gives each device all that it uses: a collective of `kind` in `groups`; none where it has that before."""
+    """A collective of `kind` in `groups` that gives each device all that it uses; none if it has that already."""
 
     kind: Kind | None
     groups: tuple[tuple[int, ...], ...]
@@ -104,7 +104,7 @@ class Enough(NamedTuple):
 
 
 def enough_for(report: Report, gather: Unformed) -> Enough | None:
-    """What gives each device the blocks that it uses of an all-gather, where a single collective does."""
+    """Return a single collective that gives each device the blocks that it uses of an all-gather, if there is one."""
     collective = gather.collective
     module = report.program.hlo(collective.stage)
     instruction = None if module is None else module.instruction(collective.computation, collective.name)
@@ -137,7 +137,7 @@ def _enough_of(groups: tuple[tuple[int, ...], ...], used: UsedBlocks, along: int
 
 
 def saving_with(report: Report, gather: Unformed, enough: Enough | None) -> Saving:
-    """What it saves to do what is enough in the place of an all-gather, where that is little to tell."""
+    """Return the saving of that collective in place of an all-gather, where it can be computed."""
     now = gather.collective
     if enough is None or enough.kind not in (None, "all-gather"):
         return Saving()
@@ -213,7 +213,7 @@ def _is_over(axes: Iterable[AxisRef], collective: Collective) -> bool:
 
 
 def listed(report: Report, group: Iterable[Unformed]) -> Iterator[tuple[str, str]]:
-    """What is summed, as evidence: a line of it for each place, the largest first."""
+    """Return the summed values as evidence: one line per place, the largest first."""
     counts: dict[tuple[str, ArrayType, int], int] = {}
     for each in group:
         for used, type in zip(each.used, each.types, strict=True):
@@ -227,7 +227,7 @@ def listed(report: Report, group: Iterable[Unformed]) -> Iterator[tuple[str, str
 
 
 def place_of(group: Iterable[Unformed]) -> SourcePosition:
-    """Where the largest of the sums comes from."""
+    """Return the place of the largest sum."""
     every = [(type, each, used) for each in group for type, used in zip(each.types, each.used, strict=True)]
     largest = max(every, key=lambda one: math.prod(one[0].shape or (1,)))
     return _source(*largest[1:])

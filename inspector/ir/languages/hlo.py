@@ -30,7 +30,7 @@ class HloText:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What in it could not be read."""
+        """The parts that could not be read."""
         return self.syntax.problems
 
     @property
@@ -40,7 +40,7 @@ class HloText:
         return count(attributes.get("num_partitions", "1")) * count(attributes.get("replica_count", "1"))
 
     def opcode_counts(self) -> Mapping[str, int]:
-        """How many instructions there are of each opcode."""
+        """Return the number of instructions of each opcode."""
         return self.syntax.opcode_counts()
 
     def operation_at(self, offset: int) -> Operation | None:

@@ -30,7 +30,7 @@ class PrintedJaxpr:
         return self.syntax.source
 
     def opcode_counts(self) -> Mapping[str, int]:
-        """How many equations there are of each primitive; those of a shared jaxpr count once."""
+        """Return the number of equations of each primitive; those of a shared jaxpr count once."""
         return Counter(equation.primitive for _, _, equation in walk(self.syntax.program))
 
     def operation_at(self, offset: int) -> Operation | None:

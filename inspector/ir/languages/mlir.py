@@ -28,7 +28,7 @@ class MlirText:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What in it could not be read."""
+        """The parts that could not be read."""
         return self.syntax.problems
 
     @property
@@ -41,7 +41,7 @@ class MlirText:
         return count(partitions) * count(replicas)
 
     def opcode_counts(self) -> Mapping[str, int]:
-        """How many operations there are of each name."""
+        """Return the number of operations of each name."""
         return self.syntax.opcode_counts()
 
     def operation_at(self, offset: int) -> Operation | None:
@@ -57,7 +57,7 @@ class MlirText:
 
 
 def location_of(operation: SyntaxOperation) -> Location:
-    """Where an operation comes from; unknown where that cannot be read, with which nothing but a place is lost."""
+    """Return where an operation comes from; unknown where it cannot be read, which loses nothing but the position."""
     return readable(lambda: operation.location) or UnknownLoc()
 
 

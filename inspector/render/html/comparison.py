@@ -28,7 +28,7 @@ def comparison_page(comparison: Comparison) -> str:
 
 
 def diff_page(found: Diff) -> str:
-    """What differs, the headline first."""
+    """The differences, headline first."""
     links = [(table.id, table.title) for table in diff_tables(found) if table.rows]
     return page(headline(found), _diff_parts(found), links)
 

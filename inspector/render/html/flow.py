@@ -1,4 +1,4 @@
-"""How a sharding came to a value: boxes from what requested it, over the operations it passed, to the value."""
+"""The origin of a sharding: boxes from what requested it, over the operations that it passed, to the value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_STEPS = 12
 
 
 def flows(value: object, report: Report) -> str:
-    """Of a sharded value the flow of each axis that came to it by propagation, and what else is known of it."""
+    """The flow of each propagated axis of a value, and what else is known of it."""
     if not isinstance(value, ShardedValue):
         return ""
     ways = [each for each in why(report.program, value) if each.steps]
@@ -40,7 +40,7 @@ def _flow(found: Why, report: Report) -> str:
 
 
 def cause_flows(causes: Iterable[CollectiveCause], report: Report) -> Iterator[str]:
-    """What inserted collectives are there for: how the value is sharded, the operation, how that needs it."""
+    """The causes of inserted collectives: the value's sharding, the operation, and the sharding that it needs."""
     for cause in causes:
         yield element("p", text(cause_line(cause, report)))
         if cause.moved is not None and cause.before is not None and cause.after is not None:

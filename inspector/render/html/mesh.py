@@ -25,7 +25,7 @@ COLOURS = 8
 
 
 def mesh_key(collective: Collective) -> object:
-    """What collectives have in common that have one drawing."""
+    """The key that collectives with equal drawings share."""
     return collective.axes or (collective.groups, collective.pairs), bool(collective.pairs)
 
 
@@ -68,7 +68,7 @@ def _caption(mesh: MeshSyntax, collective: Collective) -> str:
 
 
 def _places(mesh: MeshSyntax, side: int, gap: int) -> dict[int, tuple[int, int]]:
-    """Where each partition's square begins: the last axis to the right, the one before it down, others as blocks."""
+    """The origin of each partition's square: the last axis to the right, the one before it down, others as blocks."""
     rows, columns = ([1, 1] + [size for _, size in mesh.axes])[-2:]
     blocks = max(1, math.ceil(math.sqrt(mesh.size // (rows * columns) or 1)))
     found = {}

@@ -90,7 +90,7 @@ def _anchors(report: Report, prefix: str) -> Mapping[Collective, str]:
 
 
 def _failure(report: Report) -> Iterator[str]:
-    """Why the capture ended, why the function does not trace, and what fixes that."""
+    """The reason why the capture ended, why the function does not trace, and how to fix it."""
     failure, found = report.capture.failure, report.explanation
     if failure is not None:
         yield element("h2", text(f"Stopped while {PHASES[failure.phase]}"))
@@ -128,7 +128,7 @@ def _finding(found: Finding, details: list[Detail], report: Report) -> str:
 
 
 def _collective(value: object, report: Report, drawn: Mapping[object, str], prefix: str) -> str:
-    """What a collective is there for, the line it comes from, and the drawing of its groups."""
+    """The cause of a collective, the line that it comes from, and the drawing of its groups."""
     one = value[0] if isinstance(value, tuple) and value else None
     if not isinstance(one, Collective):
         return ""

@@ -17,7 +17,7 @@ MAX_CODE = 200
 """Lines of one detail."""
 
 More = Callable[[object], str]
-"""What is shown of a row's value when it is opened."""
+"""The content of an opened row."""
 
 
 def table_section(table: Table, prefix: str = "", more: More | None = None, *, is_open: bool = True) -> str:
@@ -43,7 +43,7 @@ def table_section(table: Table, prefix: str = "", more: More | None = None, *, i
 
 
 def details(table: Table, value: object) -> str:
-    """What a table knows of a row beyond its cells."""
+    """Facts of a row beyond its cells."""
     found = [detail for detail in table.details(value) if detail.text]
     labelled = facts((detail.label, detail.text) for detail in found if not detail.is_code)
     return labelled + "".join(

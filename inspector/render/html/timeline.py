@@ -15,11 +15,10 @@ from .elements import element, section, text
 MAX_BARS = 2500
 MAX_ACTIVITIES = 100_000
 FINEST = (1 / 20_000, 1 / 5_000, 1 / 2_000, 1 / 1_000, 1 / 500, 1 / 250)
-"""Of the whole step: what is shorter and follows something of its lane becomes part of that bar. The first with which
-there are no more than `MAX_BARS`."""
+"""Shares of the step below which a bar joins the one before it on its lane, until there are `MAX_BARS` at most."""
 
 FAINTEST = 0.1
-"""Of a bar's colour, which shows how much of its time is taken."""
+"""Least strength of a bar's colour, which shows how much of its time is busy."""
 
 
 @dataclass(slots=True)
@@ -136,7 +135,7 @@ def _merged(bars: Iterable[Bar], finest: float) -> Iterator[Bar]:
 
 
 def _joins(before: Bar, bar: Bar, finest: float) -> bool:
-    """Whether both are too short to be seen, and so is what is between them."""
+    """Return whether two bars, and the gap between them, are too short to be seen."""
     return max(bar.end - bar.start, bar.start - before.end, before.end - before.start) < finest
 
 

@@ -80,13 +80,13 @@ class EstimateRef(Reference):
 
 
 class GroupsRef(Reference):
-    """Which devices communicate with each other."""
+    """The devices that communicate with each other."""
 
     table = "groupings"
 
 
 class PairsRef(Reference):
-    """Which device sends to which."""
+    """The sender and receiver of each transfer."""
 
     table = "pairings"
 
@@ -97,7 +97,7 @@ def cost_of(found: estimates.FunctionCost) -> Cost:
 
 
 class Cause(Struct, frozen=True):
-    """What a collective that the partitioner inserted does for one operation; see docs/report-json.md."""
+    """The cause of a collective that the partitioner inserted for one operation; see docs/report-json.md."""
 
     effect: Literal["sum", "reshard", "move", "own"]
     operation: str
@@ -163,7 +163,7 @@ class Collective(Struct, frozen=True):
 
 
 class Uncounted(Struct, frozen=True):
-    """What communicates, or may (`unknown`), without a collective: no total has its bytes.
+    """Communication, certain or possible (`unknown`), without a collective: no total has its bytes.
 
     A kernel, or a custom call, by its `name`; `type` is that of a value that is copied to another device.
     """

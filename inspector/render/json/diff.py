@@ -66,7 +66,7 @@ class Change(Struct, frozen=True):
 
 
 class BoundarySharding(Struct, frozen=True):
-    """How an argument or an output is sharded."""
+    """The sharding of an argument or an output."""
 
     role: str
     name: str
@@ -121,7 +121,7 @@ class Metric(Struct, frozen=True):
 
 
 class Side(Struct, frozen=True):
-    """What was compared: `wire_bytes` is what a device sends in one run."""
+    """One side of a comparison: `wire_bytes` is what a device sends in one run."""
 
     title: str
     stage: str

@@ -1,4 +1,4 @@
-"""What running gave, the values on each device, and how much memory it takes."""
+"""The results of a run, the values on each device, and the memory that it takes."""
 
 from __future__ import annotations
 

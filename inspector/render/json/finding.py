@@ -1,4 +1,4 @@
-"""What is wrong, and what fixes it."""
+"""Findings and their fixes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .shaped import SourceRef, shaped
 
 
 class FindingPlace(Struct, frozen=True):
-    """What a finding is about; `start` and `end` are bytes in the shown text of `stage`, null where none shows it."""
+    """The subject of a finding; `start` and `end` are bytes in the shown text of `stage`, null where none shows it."""
 
     what: str
     stage: str | None
@@ -21,7 +21,7 @@ class FindingPlace(Struct, frozen=True):
 
 
 class Saves(Struct, frozen=True):
-    """What the fix saves in one execution: bytes that a device sends, and the time of that on the target."""
+    """The saving of a fix in one execution: bytes that a device sends, and the time of that on the target."""
 
     bytes: int | None
     seconds: float | None
@@ -42,7 +42,7 @@ Values = Literal["equal", "close", "differ", "not compared"]
 
 
 class Sent(Struct, frozen=True):
-    """How often each kind of collective runs, by kind and axes, and what a device sends in one run of the program."""
+    """Executions of each kind of collective by axes, and the bytes that a device sends in one run of the program."""
 
     collectives: dict[str, int]
     bytes: int | None
@@ -101,7 +101,7 @@ class Remedy(Struct, frozen=True):
 
 
 class Explanation(Struct, frozen=True):
-    """Why a function does not trace."""
+    """The reason why a function does not trace."""
 
     title: str
     steps: list[StoryStep]

@@ -12,7 +12,7 @@ from .trace import Place
 
 
 class Side(Struct, frozen=True):
-    """What some of the ranks do, in words: an operation as StableHLO prints it, arguments, or calls; and the line."""
+    """The behaviour of some ranks, in words: an operation as StableHLO prints it, arguments, or calls; and the line."""
 
     ranks: list[int]
     text: str

@@ -1,4 +1,4 @@
-"""What many parts of a document mention, stored once in a table of the document and referred to by position."""
+"""Values that many parts of a document mention, stored once in a table of the document and referred to by position."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Reference:
         return self.value
 
     def shortened(self) -> Reference:
-        """What is referred to in a document without the details of it."""
+        """The short form of a value that a document refers to."""
         return self
 
 

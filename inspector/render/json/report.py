@@ -171,7 +171,7 @@ def _communication(found: report.Report) -> list[Communication]:
 
 
 class Row(Struct, frozen=True):
-    """What each target does for one cause: for each report, in their order, positions in its `collectives`."""
+    """Collectives of each target for one cause: for each report, in order, positions in its `collectives`."""
 
     source: str
     axes: str

@@ -1,4 +1,4 @@
-"""From the library's values to the shapes of the documents, and the shapes that all of them share."""
+"""Conversion of the library's values to the shapes of the documents, and shapes that all of them share."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class FrameRef(Reference):
 
 
 class Source(Struct, frozen=True):
-    """Where something comes from: the user's line, the line of the library that it calls, and the stack, inside out."""
+    """The origin of something: the user's line, the library's line that it calls, and the stack, innermost first."""
 
     file: str | None
     line: int | None
@@ -94,7 +94,7 @@ class Source(Struct, frozen=True):
 
 
 class SourceRef(Reference):
-    """Where something comes from."""
+    """The origin of something."""
 
     table = "sources"
 

@@ -42,8 +42,7 @@ class StepRef(Reference):
 
 
 class Why(Struct, frozen=True):
-    """Where one axis comes from: the steps lead from the value back to `root`, and `omitted` counts those before it
-    that are not listed.
+    """The origin of one axis: the steps lead from the value back to `root`; `omitted` counts unlisted ones before it.
 
     Arguments, outputs and what stands at constraints and shard_maps have up to 100 steps, other values the last one:
     the value that it leads to has the next.
@@ -59,7 +58,7 @@ class Why(Struct, frozen=True):
 
 
 class ReasonRef(Reference):
-    """Why an axis is where it is."""
+    """The reason for an axis."""
 
     table = "reasons"
 
@@ -156,7 +155,7 @@ class Value(Struct, frozen=True):
 
 
 class AxisEntry(Struct, frozen=True):
-    """Where a value came to vary over an axis: an equation, by its primitive or as an input of a shard_map."""
+    """The origin of a variance over an axis: an equation, by its primitive or as an input of a shard_map."""
 
     axis: str
     equation: str

@@ -1,4 +1,4 @@
-"""What was captured, how its capture went, and the stages that it gave."""
+"""The subject of a capture, how the capture went, and its stages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Mesh(Struct, frozen=True):
 
 
 class Device(Struct, frozen=True):
-    """Where a device is; fake devices are not listed. GPUs of one slice share fast links."""
+    """The position of a device; fake devices are not listed. GPUs of one slice share fast links."""
 
     id: int
     coords: list[int]
@@ -39,7 +39,7 @@ class Device(Struct, frozen=True):
 
 
 class Subject(Struct, frozen=True):
-    """What was captured. `device_assignment[p]` is the id of the device that runs partition p."""
+    """The captured function. `device_assignment[p]` is the id of the device that runs partition p."""
 
     function: str
     script: str | None
@@ -67,7 +67,7 @@ class Message(Struct, frozen=True):
 
 
 class Failure(Struct, frozen=True):
-    """Why the capture ended early."""
+    """The reason why the capture ended early."""
 
     kind: Literal["usage", "function", "died"]
     message: str

@@ -145,7 +145,7 @@ def _details(value: object) -> Sequence[Detail]:
 
 
 def stages(report: Report) -> Table:
-    """Those that were reached."""
+    """The stages that the capture reached."""
     rows = []
     for stage in report.stages:
         seconds = format_seconds(stage.seconds) if stage.seconds is not None else ""

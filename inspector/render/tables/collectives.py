@@ -38,8 +38,7 @@ def programs(report: Report) -> list[str]:
 
 
 def collectives(report: Report, program: str | None = None, unfolded: Collection[Key] = ()) -> Table:
-    """Those of one program, what sends most first. Collectives that differ in nothing shown are one row, unless that is
-    unfolded.
+    """The collectives of one program, largest total first. Alike collectives are one row, unless it is unfolded.
 
     The value of a row are its collectives.
     """
@@ -129,7 +128,7 @@ def _empty(report: Report, stage: str | None) -> str:
 
 
 def _uncounted(report: Report) -> str:
-    """What communicates, or may, without a collective, each kind of it once."""
+    """Communication, certain or possible, without a collective: each kind once."""
     descriptions = [_uncounted_one(each, report.script) for each in report.uncounted]
     shown = list(dict.fromkeys(descriptions))
     more = f", and {len(shown) - MAX_UNCOUNTED} more" if len(shown) > MAX_UNCOUNTED else ""

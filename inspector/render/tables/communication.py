@@ -1,4 +1,4 @@
-"""What a step communicates, by strategy of parallelism."""
+"""Communication of a step by strategy of parallelism."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def communication(report: Report) -> Table:
 
 
 def modules(report: Report) -> Table:
-    """What each module communicates in a step, with those in it under it."""
+    """Communication of each module in a step, with that of the modules in it below."""
     listed = [each for total in report.communication for each in total.collectives]
     root = module_tree(listed)
     named = [("  " * depth + name, each.wire_bytes) for depth, name, each in rows_of_tree(root.inside)]
@@ -113,7 +113,7 @@ def _row(total: StrategyTotal, whole: int | None, estimated: bool, where: str) -
 
 
 def _executed(collectives: Sequence[Collective]) -> str:
-    """How often they are executed in a step, where that is not once each."""
+    """The number of executions in a step, unless it is one."""
     runs = [each.executions for each in collectives]
     if None in runs:
         return " in a loop"

@@ -136,7 +136,7 @@ def summary(verdict: Verdict) -> str:
 
 
 def collectives_by_cause(comparison: Comparison) -> Table:
-    """What each target does for one cause, a line for each kind of collective."""
+    """Each target's collectives for one cause, one line per kind of collective."""
     return Table(
         id="by-cause",
         title="Collectives by cause",

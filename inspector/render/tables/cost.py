@@ -13,7 +13,7 @@ from ..collective_rows import SHORT_PASS
 from ..table import Piece, Row, Table, titled
 
 MAX_UNKNOWN = 2
-"""What is not in a time, as far as one line names it."""
+"""Maximum number of unknown times that one line names."""
 
 
 def term_text(term: Term) -> str:
@@ -57,7 +57,7 @@ def _heading(found: FunctionCost) -> str:
 
 
 def unknown_text(found: FunctionCost) -> str:
-    """Why a time is a least one: ` (not known: the time of kernel.1)`."""
+    """The reason why a time is a lower bound: ` (not known: the time of kernel.1)`."""
     if not found.unknown:
         return ""
     rest = len(found.unknown) - MAX_UNKNOWN
@@ -80,7 +80,7 @@ def roofline_line(found: FunctionCost) -> str:
 
 
 def _constants(found: FunctionCost, estimates: Iterable[Estimate]) -> Iterable[Piece]:
-    """Where each constant is published."""
+    """The source of each constant."""
     terms = {(term.symbol, term.meaning): term for estimate in estimates for term in estimate.terms if term.source}
     lines = [f"{term.symbol}: {term.meaning} ({term.source})" for term in terms.values()]
     lines += [f"{name} {format_count(figure.value)} per second ({figure.source})" for name, figure in found.figures]
@@ -88,7 +88,7 @@ def _constants(found: FunctionCost, estimates: Iterable[Estimate]) -> Iterable[P
 
 
 def memory(report: Report) -> Table:
-    """What is alive at the peak: values of one type from one line as one row."""
+    """Live values at the peak: those of one type from one line as one row."""
     account, peak = report.capture.memory, report.peak
     alike: dict[tuple[str, str, str, str], list[LiveValue]] = {}
     for value in peak.alive if peak is not None and account is not None else ():

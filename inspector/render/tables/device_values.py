@@ -47,7 +47,7 @@ MAX_HELD = 8
 
 
 def _held(value: object) -> Sequence[Detail]:
-    """What the devices hold, those with equal values together."""
+    """The values on devices, those with equal values together."""
     if not isinstance(value, ProbedValue):
         return ()
     probe = value.probe

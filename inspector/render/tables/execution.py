@@ -48,7 +48,7 @@ def _values(value: object) -> Sequence[Detail]:
 
 
 def not_run(report: Report) -> str:
-    """Why there is nothing of a run."""
+    """The reason why there is no result of a run."""
     if report.capture.execution is not None:
         return ""
     return "Dumps are not executed." if report.capture.subject is None else "The program was not executed."

@@ -1,4 +1,4 @@
-"""What is wrong, and what fixes it: worst first, and after them what is suppressed."""
+"""Findings and their fixes: worst first, suppressed ones last."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def matters(report: Report) -> Table:
 
 
 def _cost(found: Sequence[Finding]) -> tuple[float, int]:
-    """What sorts those first that cost most: in time, where that is known, then in bytes."""
+    """The sorting key that puts the largest savings first: in time, where that is known, then in bytes."""
     return -sum(each.saved_seconds or 0.0 for each in found), -sum(each.saved_bytes or 0 for each in found)
 
 
@@ -127,7 +127,7 @@ def _suppressed(known: Suppressed) -> Row:
 
 
 def _details(value: object, report: Report) -> Sequence[Detail]:
-    """What fixes it, the change, and how it is known."""
+    """The fix, the change, and the evidence."""
     if isinstance(value, Suppressed):
         return [Detail("suppressed", suppressed_by(value.by))]
     if not isinstance(value, Finding):

@@ -24,7 +24,7 @@ EMPTY = "Not available: the program has no mesh, or its propagation was not reco
 
 
 def shardings(report: Report) -> Table:
-    """What is at the borders, alike values as one, and the propagation paths of shardings that nothing requested."""
+    """Boundary shardings, equal ones as one row, and the propagation paths of shardings that nothing requested."""
     rows = list(_alike(report.shardings, report))
     differing = sum(value.agrees is False for value in report.shardings)
     title = "Shardings in StableHLO, before propagation" if only_written(report) else "Shardings after propagation"
@@ -34,7 +34,7 @@ def shardings(report: Report) -> Table:
 
 
 def only_written(report: Report) -> bool:
-    """Whether of shardings no more is known than what StableHLO asks for."""
+    """Return whether only the requests in StableHLO are known of shardings."""
     found = report.shardings
     return bool(found) and all(value.stage == "stablehlo" and value.sharding is None for value in found)
 
@@ -97,7 +97,7 @@ def _row(
 
 
 def _under(rows: Sequence[tuple[int, ShardedValue, str]], report: Report) -> Iterable[Cell]:
-    """Why unconstrained values are sharded as they are, what takes most for copies, and what did not go together."""
+    """The reasons for unconstrained shardings, the values with most memory in copies, and the conflicts."""
     unasked = [
         why_line(found, name, report)
         for _, value, name in rows

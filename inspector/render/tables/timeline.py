@@ -37,7 +37,7 @@ class Stretch:
 
     @property
     def seconds(self) -> float:
-        """From its beginning to its end."""
+        """Seconds from its beginning to its end."""
         return self.activities[-1].end - self.activities[0].start
 
     @property
@@ -80,7 +80,7 @@ def _heading(found: Timeline, cost: FunctionCost | None) -> str:
 
 
 def _memory(found: Timeline) -> Sequence[Row]:
-    """What is alive in each part of the step, as columns under the peak; nothing where that is not known."""
+    """Live memory in each part of the step, as columns below the peak; none where it is not known."""
     if not found.peak or not found.total:
         return ()
     most = [0] * WIDTH
@@ -108,7 +108,7 @@ def _stretches(activities: Sequence[Activity], entered: float, depth: int) -> It
 
 
 def _is_plain(activity: Activity) -> bool:
-    """Whether a device is kept busy by it alone: a computation or a hidden copy, no loop with transfers inside."""
+    """Return whether it alone keeps a device busy: a computation or a hidden copy, no loop with transfers."""
     if activity.lane == "links" or activity.exposed:
         return False
     return all(map(_is_plain, activity.inside))
@@ -145,7 +145,7 @@ def _what(stretch: Stretch) -> str:
 
 
 def _bar(stretch: Stretch, total: float) -> Piece:
-    """Where it is in the whole step."""
+    """The position in the whole step."""
     scale = WIDTH / total if total else 0.0
     begin = min(int(stretch.start * scale), WIDTH - 1)
     length = max(1, min(round(stretch.seconds * scale), WIDTH - begin))
@@ -154,7 +154,7 @@ def _bar(stretch: Stretch, total: float) -> Piece:
 
 
 def _selected(value: object) -> object:
-    """What the screen selects: the collective of a transfer, or the instruction that begins then."""
+    """The value that the screen selects: the collective of a transfer, or the instruction that begins then."""
     if isinstance(value, Stretch) and value.activities[0].collectives:
         return value.activities[0].collectives[0]
     instruction = value.activities[0].instruction if isinstance(value, Stretch) else value

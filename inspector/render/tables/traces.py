@@ -67,7 +67,7 @@ def _row(program: Program, trace: Trace) -> Row:
 
 
 def _marks(program: Program, trace: Trace) -> str:
-    """What is special about a program: its making, and the ranks that have it where others do not."""
+    """Marks of a program: its making, and the ranks that have it where others do not."""
     made = " transformed" if program.compiled.transformed else ""
     is_everywhere = len(program.on) in (0, len(trace.processes))
     ranks = [rank for number in program.on if (rank := trace.processes[number].rank) is not None]

@@ -1,4 +1,4 @@
-"""Where values were recorded, by iteration: how many different ones the devices hold, before and after."""
+"""The recorded values by iteration: the number of different ones on the devices, before and after."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _name_of(value: ProbedValue) -> str:
 
 
 def _mark(numbers: Sequence[int], report: Report, wrong: Mapping[tuple[str, str, Iteration], bool]) -> bool | None:
-    """Whether devices first differ here that should not; None where they do as they should."""
+    """Return whether devices first differ here without being allowed to; None where they may."""
     found = [wrong.get(_key(report.probes[number])) for number in numbers]
     return None if all(each is None for each in found) else any(found)
 

@@ -64,7 +64,7 @@ def _plain(part: RenderableType) -> str:
 
 
 def _is_short(report: Report, details: Collection[str]) -> bool:
-    """Whether there is so little to say that neither blank lines nor a way to more of it are needed."""
+    """Return whether a report is short enough to do without blank lines and pointers to more."""
     return bool(nothing_sent(report)) and not details and not report.findings and report.capture.failure is None
 
 
@@ -95,7 +95,7 @@ def _parts(report: Report, details: Collection[str]) -> Iterator[RenderableType 
 
 
 def _state(report: Report) -> RenderableType | None:
-    """What is not in order, and what is."""
+    """The problems, and the checks that passed."""
     lines = [text_of(cell) for cell in attention(report)]
     if order := in_order(report):
         lines.append(Text.assemble(("ok  ", "green"), data(order)))

@@ -84,7 +84,7 @@ def _offences(transfers: Sequence[tuple[Transfer, int]], verdict: Verdict) -> It
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
-    """What was captured for each target, what went wrong, and the table."""
+    """Print each target's subject, its problems, and the table."""
     for target, report in zip(comparison.targets, comparison.reports, strict=True):
         if (why := failure(report)) is None:
             console.print(*subject_lines(report), sep="\n")

@@ -1,4 +1,4 @@
-"""Where processes of a run differ, in a terminal."""
+"""Differences between the processes of a run, for a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tables import data, section
 
 
 def divergence_section(divergence: Divergence) -> RenderableType:
-    """What differs, and under it what each group of ranks does."""
+    """A difference, and below it what each group of ranks does."""
     return section(divergence.title, list(_sides(divergence)))
 
 

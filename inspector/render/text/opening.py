@@ -19,7 +19,7 @@ MAX_TRACEBACK = 24
 
 
 def subject_lines(report: Report) -> Iterator[RenderableType]:
-    """What was captured, and what a step of it takes."""
+    """The subject of the capture, and the resources of a step."""
     subject = data(subject_text(report))
     subject.stylize("bold", 0, subject.plain.find(" · ") if " · " in subject.plain else len(subject))
     yield subject
@@ -29,7 +29,7 @@ def subject_lines(report: Report) -> Iterator[RenderableType]:
 
 
 def failure(report: Report, *, in_full: bool = True) -> RenderableType | None:
-    """Why the capture ended early, and what to do next."""
+    """The reason why the capture ended early, and what to do next."""
     why = report.capture.failure
     if why is None:
         return None

@@ -27,7 +27,7 @@ def print_ranks(compared: tuple[Trace, RankComparison], console: Console) -> Non
 
 
 def ranks_summary(trace: Trace, found: RankComparison) -> Iterator[str]:
-    """What was compared, and what could not be."""
+    """The compared programs, and those that could not be compared."""
     programs = plural(found.same, "program") if found.same else "No program"
     if found.ranks:
         yield f"{programs} of several processes {'are' if found.same > 1 else 'is'} equal in {ranks_text(found.ranks)}."

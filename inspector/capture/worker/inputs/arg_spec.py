@@ -1,4 +1,4 @@
-"""What `--arg` may say.
+"""The syntax of `--arg`.
 
 f32[8,16]             a type in JAX's short spelling; also bf16, i32, bool, key<fry>, or NumPy's names
 f32[8,16]@x,y         sharded: one PartitionSpec entry per dimension, `-` for none, `x+y` for two axes on one
@@ -25,7 +25,7 @@ _TYPE = re.compile(r"(?P<dtype>[a-z]\w*(?:<\w+>)?)\[(?P<dims>[\d\s,]*)\](?:@(?P<
 _SHORT = {"f": "float", "bf": "bfloat", "i": "int", "s": "int", "u": "uint", "c": "complex"}
 
 FindMesh = Callable[[frozenset[str]], Any]
-"""From axis names to a mesh that has them all, or None."""
+"""Return a mesh that has all of these axis names, or None."""
 
 
 def read_argument(text: str, find_mesh: FindMesh) -> Any:
@@ -96,11 +96,11 @@ MAX_INTEGER = 8
 """Integers are below this: they are as likely as not indices into something."""
 
 KEY_IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
-"""How JAX prints the type of its random keys, and how it names their kinds."""
+"""JAX's type names of random keys, by the names of their implementations."""
 
 
 def is_abstract(leaf: Any) -> bool:
-    """Whether an argument has a type but no value."""
+    """Return whether an argument has a type but no value."""
     return isinstance(leaf, jax.ShapeDtypeStruct)
 
 

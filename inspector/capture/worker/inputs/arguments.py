@@ -1,4 +1,4 @@
-"""Where the arguments come from: the command line, the script, or none are needed."""
+"""Sources of the arguments: the command line, the script, or none where none are needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever one may call, as something that JAX can trace: partials, bound methods and callable objects unwrapped."""
+"""Callables of any kind as functions that JAX can trace: partials, bound methods and callable objects unwrapped."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _is_jit(function: Any) -> bool:
 
 
 def _hands_on(jaxpr: Any) -> bool:
-    """Whether a program begins with a call of a jitted function with the program's own arguments."""
+    """Return whether a program begins with a call of a jitted function with the program's own arguments."""
     call = next(iter(jaxpr.eqns), None)
     return call is not None and "jaxpr" in call.params and list(call.invars) == [*jaxpr.constvars, *jaxpr.invars]
 
@@ -150,7 +150,7 @@ def unwrap(function: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
 
 
 def _is_like_partial(function: Any) -> bool:
-    """Whether it is the `Partial` of a library, which need not be Python's."""
+    """Return whether it is a `Partial`, of Python or of a library."""
     return type(function).__name__ == "Partial" and all(
         hasattr(function, name) for name in ("func", "args", "keywords")
     )

@@ -74,7 +74,7 @@ def set_mesh(mesh: Any) -> AbstractContextManager[Any]:
 
 
 def _around_calls(found: Resolved) -> Iterator[tuple[ast.expr, AbstractContextManager[Any]]]:
-    """What puts a mesh of the script's globals into the context around its first call of the function."""
+    """Yield the contexts that put a mesh of the script's globals around its first call of the function."""
     try:
         tree = ast.parse(text_of(found.module.__file__ or ""))
     except (OSError, SyntaxError, ValueError, TypeError):
@@ -120,7 +120,7 @@ def _mesh_manager(node: ast.expr, module: ModuleType) -> AbstractContextManager[
 
 
 def _value(node: ast.expr, module: ModuleType) -> Any:
-    """What a name, with attributes, stands for among a module's globals; None where it is anything else."""
+    """Return the value of a name with attributes among a module's globals; None where it is anything else."""
     if isinstance(node, ast.Name):
         return getattr(module, node.id, None)
     return getattr(_value(node.value, module), node.attr, None) if isinstance(node, ast.Attribute) else None

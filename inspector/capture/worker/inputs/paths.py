@@ -20,7 +20,7 @@ def _step(key: Any) -> str:
 
 
 def has_bare_names(paths: Any) -> bool:
-    """Whether JAX runs names together in any of these paths."""
+    """Return whether JAX joins bare names in any of these paths."""
     return any(path_text(path) != jax.tree_util.keystr(path) for path in paths)
 
 

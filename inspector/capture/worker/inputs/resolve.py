@@ -94,7 +94,7 @@ def resolve(function: str) -> Resolved:
 
 
 def attribute(name: str, found: Resolved, option: str) -> Any:
-    """What an option names: in the script, in the object that has the function, or in another file, `other.py:make`.
+    """Return the object that an option names: in the script, in the function's owner, or in a file, `other.py:make`.
 
     Raises:
         UsageError: there is no such file or name. What the file raises passes through.

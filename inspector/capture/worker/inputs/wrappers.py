@@ -46,12 +46,12 @@ class _ReachedError(BaseException):
 
 
 def is_wrapper(function: Any) -> bool:
-    """Whether a callable lowers itself, and is not JAX's own."""
+    """Return whether a callable lowers itself, and is not JAX's own."""
     return not is_jitted(function) and callable(getattr(function, "lower", None))
 
 
 def traced_inside(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Inside | None:
-    """What a wrapper jits, traced with what it makes of its arguments; None where it never comes to a jitted function.
+    """Return what a wrapper jits, traced with the arguments it passes; None if it calls no jitted function.
 
     What the function raises while it is traced passes through.
     """
@@ -144,7 +144,7 @@ _ONLY_STATE = re.compile(r"\.states\[0\]\[0\]\Z")
 
 
 def named_results(wrapper: Any, given: Any, results: Any, known_as: Mapping[int, list[str]]) -> list[str]:
-    """What the user's function calls each result of the function inside: `result[0]`, or `updated model.up.kernel`.
+    """Return the user's name of each result of the inner function: `result[0]`, or `updated model.up.kernel`.
 
     `given` are the arguments of the function inside, `results` is the tree of its results. nnx returns (the states of
     its positional arguments, of its keyword arguments, the result), Equinox (a flag, the result's arrays, the rest).
@@ -178,7 +178,7 @@ FIELDS = ("static_argnums", "static_argnames", "in_shardings_treedef", "in_shard
 
 
 def probe() -> str | None:
-    """What cannot be known with this JAX, if its attribute has moved."""
+    """Return what cannot be known with this version of JAX because an attribute has moved."""
     info = getattr(jax.jit(lambda: None), ATTRIBUTE, None)
     missing = [name for name in FIELDS if not hasattr(info, name)]
     if not missing:
@@ -188,7 +188,7 @@ def probe() -> str | None:
 
 
 def is_jitted(function: Any) -> bool:
-    """Whether it is what `jax.jit` returns."""
+    """Return whether it is what `jax.jit` returns."""
     return isinstance(function, type(jax.jit(lambda: None)))
 
 

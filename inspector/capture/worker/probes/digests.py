@@ -23,7 +23,7 @@ MAX_MOVED = 1 << 16
 
 
 def comparable(value: Any, devices: int) -> Any:
-    """What `bits` tells apart for different shards on so many devices: the value itself, or its digest."""
+    """Return the digest by which `bits` of different shards are told apart on so many devices, or the value itself."""
     value = plain(value)
     return value if value.size * jnp.dtype(value.dtype).itemsize * devices <= MAX_MOVED else digest(value)
 
@@ -43,7 +43,7 @@ def digest(value: Any) -> Any:
 
 
 def has_bits(aval: Any) -> bool:
-    """Whether a type is one of numbers or random keys, and not a token, a reference or nothing at all."""
+    """Return whether a type is one of numbers or random keys, and not a token, a reference or nothing at all."""
     dtype = getattr(aval, "dtype", None)
     if dtype is None or not hasattr(aval, "shape") or is_ref(aval):
         return False

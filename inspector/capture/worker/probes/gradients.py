@@ -1,4 +1,4 @@
-"""Whether gradients are right: along a random direction, what JAX's derivative gives against differences of the values.
+"""Correctness of gradients: along a random direction, JAX's derivative against finite differences.
 
 The function is called outside of its own jit, in float64 where that is possible, while each reverse-mode derivative
 that it takes of arrays with values is compared: of `f` at `x`, the gradient times a direction `v` with
@@ -37,7 +37,7 @@ MAX_CALLS = 64
 
 
 def probe() -> str | None:
-    """Why it cannot be done with this JAX; None where it can."""
+    """Return why gradients cannot be checked with this version of JAX; None where they can."""
     return None if callable(getattr(api, "vjp", None)) else "gradients are not checked: this JAX has no api.vjp"
 
 
@@ -228,7 +228,7 @@ def _product(one: Any, other: Any) -> float:
 
 
 def _names(caller: Any, count: int) -> list[str]:
-    """How the arguments are called in the function that is differentiated."""
+    """Return the names of the arguments in the function that is differentiated."""
     function, argnums = caller.f_locals.get("fun"), caller.f_locals.get("argnums")
     names = callables.parameter_names(callables.signature_of(function), 64) if callable(function) else []
     numbers = (argnums,) if isinstance(argnums, int) else argnums or range(count)

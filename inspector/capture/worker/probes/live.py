@@ -35,7 +35,7 @@ SMALL = 64
 
 
 def obstacle(needed: int) -> str | None:
-    """Why what needs so many bytes on all devices together had better not be run here, if there is a reason."""
+    """Return a reason not to run a program that needs so many bytes on all devices together, if there is one."""
     available = available_bytes()
     if available is not None and needed > available // 2:
         return f"it takes {needed / 1e9:.1f} GB on all devices together; {available / 1e9:.1f} GB of memory are free"
@@ -121,7 +121,7 @@ def _copy(value: Any) -> Any:
 
 
 def holds(value: Any) -> bool:
-    """Whether a value is a Ref."""
+    """Return whether a value is a Ref."""
     return is_ref(getattr(value, "aval", None))
 
 

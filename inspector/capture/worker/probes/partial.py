@@ -13,11 +13,11 @@ from jax.sharding import NamedSharding, PartitionSpec
 from ..program.avals import entries
 
 REDUCTIONS: dict[str, Any] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
-"""By the name of a kind of unreduced axes (`PartitionSpec.unreduced_kind`, since JAX 0.12)."""
+"""Reductions, by the name of a kind of unreduced axes (`PartitionSpec.unreduced_kind`, since JAX 0.12)."""
 
 
 class Part(NamedTuple):
-    """What one device holds of an array, and which part of the whole that is."""
+    """The part of an array that one device holds, and its position in the full value."""
 
     device: Any
     where: tuple[slice, ...]
@@ -25,12 +25,12 @@ class Part(NamedTuple):
 
 
 def is_partial(sharding: Any) -> bool:
-    """Whether several devices hold summands of the same elements in an array of this sharding."""
+    """Return whether an array of this sharding holds summands of the same elements on several devices."""
     return bool(getattr(getattr(sharding, "spec", None), "unreduced", None))
 
 
 def parts_of(array: Any) -> list[Part]:
-    """What each device of this process holds."""
+    """Return the parts of an array on the devices of this process."""
     if not is_partial(array.sharding):
         return [Part(shard.device, shard.index, shard.data) for shard in array.addressable_shards]
     places = _places(array.sharding, array.shape)

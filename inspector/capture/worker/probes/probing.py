@@ -79,12 +79,12 @@ class Prober:
 
     @property
     def manual(self) -> bool:
-        """Whether this is inside a shard_map."""
+        """True if this is inside a shard_map."""
         return bool(self.axes)
 
     @property
     def checked(self) -> bool:
-        """Whether the innermost shard_map has its check on."""
+        """True if the innermost shard_map has its check on."""
         return next((layer.checked for layer in reversed(self.layers) if isinstance(layer, Mapped)), False)
 
     def keep_all(self, probes: dict[str, Any], path: Path, when: When, values: Sequence[Any], atoms: Any) -> None:
@@ -122,7 +122,7 @@ class Prober:
 
     @contextmanager
     def inside(self, layer: Layer) -> Iterator[None]:
-        """What is evaluated meanwhile stands inside it."""
+        """Nest everything that is evaluated in this context under this equation."""
         self.layers.append(layer)
         try:
             yield
@@ -130,7 +130,7 @@ class Prober:
             self.layers.pop()
 
     def has_sites(self, jaxpr: Any, manual: bool) -> bool:
-        """Whether anything in a jaxpr is probed."""
+        """Return whether anything in a jaxpr is probed."""
         inner = opened(jaxpr)
         key = (id(inner), self.checked, manual)
         if key not in self.busy:

@@ -97,7 +97,7 @@ def _permuted(value: Any, axes: Any, pairs: Any) -> Any:
 
 
 def apart(sharded: Any, alone: Any) -> float | None:
-    """How far two arrays are apart beyond rounding, in units in the last place of the largest; None if they are not.
+    """Return the distance of two arrays beyond rounding, in units in the last place of the largest element, or None.
 
     NaNs and infinities have to be at the same places; integers and booleans have to be equal.
     """

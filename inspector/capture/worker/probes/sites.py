@@ -1,4 +1,4 @@
-"""Where in a program a value is taken, and what a run gave there: which device held what, in which iteration."""
+"""Positions in a program at which values are taken, and the run's results: device, iteration, value."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Layer = Mapped | Looped | Taken
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a value was taken: its equation, which operand or result it is, and what is around it, outermost first.
+    """A position at which a value is taken: its equation, the operand or result, and the enclosing equations.
 
     `when` is `before` or `after`; or `digest`, for the digest of a result; or `branch` and `count`, for what a
     conditional chose and how often a loop ran. `type` is the value's.
@@ -68,7 +68,7 @@ class Site:
 
 
 def slots_for(iterations: tuple[int, ...], length: int | None, around: Sequence[Layer]) -> tuple[int, ...]:
-    """Which iterations of a loop are kept: fewer where the loops around it multiply them."""
+    """Return the iterations of a loop that are recorded: fewer where the loops around it multiply them."""
     room = KEPT_AT_MOST
     for layer in around:
         if isinstance(layer, Looped):

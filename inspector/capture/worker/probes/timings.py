@@ -1,4 +1,4 @@
-"""How long each collective takes on each device, from the data that JAX's profiler makes public."""
+"""Times of each collective on each device, from the data that JAX's profiler makes public."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def collective_names(text: str) -> set[str]:
 
 
 def census(text: str) -> dict[str, int]:
-    """How many collectives of each opcode a compiled program's text has."""
+    """Return the number of collectives of each opcode in a compiled program's text."""
     found = _COLLECTIVE.findall(text)
     return dict(sorted(Counter(opcode for _, opcode, half in found if half != "-done").items()))
 
@@ -80,7 +80,7 @@ def _read(path: Path, names: set[str]) -> Iterator[_Event]:
 
 
 def _summaries(events: list[_Event]) -> tuple[Timing, ...]:
-    """By instruction and device; `late` is how long after the first of the devices this one began."""
+    """Summaries by instruction and device; `late` is the delay behind the first device to begin."""
     grouped: dict[tuple[str, int], dict[int, list[_Event]]] = defaultdict(lambda: defaultdict(list))
     for event in sorted(events, key=lambda event: event.start):
         grouped[event.name, event.device][event.run].append(event)

@@ -1,4 +1,4 @@
-"""What is seen while the function runs: each device's values inside it, and which of them are not as declared."""
+"""Values observed during the run: inside the function on each device, and those that are not as declared."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .reference import Alone
 
 
 class Chosen:
-    """Which equations' values are recorded: a word of `PROBES`, or their ids."""
+    """The equations whose values are recorded: a word of `PROBES`, or their ids."""
 
     def __init__(self, chosen: str) -> None:
         self.chosen = chosen
         self.ids = {word.strip() for word in chosen.split(",")}
 
     def __call__(self, name: str, equation: Any, manual: bool) -> bool:
-        """Whether an equation is one of them."""
+        """Return whether an equation is one of them."""
         if name in self.ids:
             return True
         if manual:

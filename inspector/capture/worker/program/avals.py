@@ -12,7 +12,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 
 def probe() -> str | None:
-    """What cannot be known with this JAX, if its attributes have moved."""
+    """Return what cannot be known with this version of JAX because attributes have moved."""
     aval = jax.typeof(jnp.zeros(()))
     if not (hasattr(aval, "manual_axis_type") or hasattr(aval, "vma")):
         return f"JAX {jax.__version__} has neither aval.manual_axis_type nor aval.vma: variance is not known"
@@ -47,18 +47,18 @@ def varying(value: Any) -> tuple[str, ...]:
 
 
 def is_unreduced(value: Any) -> bool:
-    """Whether each device holds but a summand of a traced value."""
+    """Return whether each device holds only a summand of a traced value."""
     return bool(variance(jax.typeof(value)).get("unreduced"))
 
 
 def is_sharded(value: Any) -> bool:
-    """Whether a traced value's type says that it lies on axes that are not manual here."""
+    """Return whether a traced value's type is sharded over axes that are not manual here."""
     spec = getattr(getattr(jax.typeof(value), "sharding", None), "spec", ())
     return any(entry is not None for entry in entries(spec))
 
 
 def is_ref(aval: Any) -> bool:
-    """Whether a type is that of a Ref, a mutable array (`jax.new_ref`)."""
+    """Return whether a type is that of a Ref, a mutable array (`jax.new_ref`)."""
     return type(aval).__name__ == "AbstractRef"
 
 

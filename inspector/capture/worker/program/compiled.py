@@ -37,7 +37,7 @@ def send_actual(
 
 
 def compiled_shardings(compiled: Any, side: str) -> list[Any]:
-    """Those of the `input` or `output`; none where others are beside them, as in a program that writes to Refs."""
+    """Return the `input` or `output` shardings; none for programs with other values beside them, such as Refs."""
     return leaves_of(compiled, f"{side}_shardings")
 
 

@@ -120,7 +120,7 @@ def named_axes(primitive: str, params: dict[str, Any]) -> list[str] | None:
 
 
 def is_collective(equation: Any) -> bool:
-    """Whether an equation communicates over mesh axes: it names some, and is neither a cast nor a question."""
+    """Return whether an equation communicates over mesh axes: it names some, and is neither a cast nor a query."""
     primitive = equation.primitive.name
     rule = rule_of(primitive)
     if rule is not None and rule.lowers_to is None:

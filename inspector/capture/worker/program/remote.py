@@ -1,4 +1,4 @@
-"""What an equation of a TPU kernel does on another device: Mosaic's copies and signals (JAX 0.7 to 0.12)."""
+"""Remote effects of an equation of a TPU kernel: Mosaic's copies and signals (JAX 0.7 to 0.12)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import jax
 from . import avals
 
 DEVICES = {"dma_start": ("tree", 4), "semaphore_signal": ("args_tree", 3)}
-"""Of a primitive: the parameter with the tree of its operands, and which of these is the device, None for its own."""
+"""The parameter of each primitive with its operands' tree, and which is the device, None for its own."""
 
 WITH_INDICES = 9
 """Operands of a copy before JAX 0.8: indices follow each of the four that are references."""

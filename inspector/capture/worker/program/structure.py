@@ -1,4 +1,4 @@
-"""What is in a jaxpr: all of its equations, what their parameters say, and the user's frames that they come from.
+"""The structure of a jaxpr: all equations, what their parameters say, and the user frames that they come from.
 
 Names of parameters differ between JAXes, which keep tracebacks in a private attribute of `source_info`.
 """
@@ -19,7 +19,7 @@ from .avals import entries
 
 
 def is_checked(equation: Any) -> bool:
-    """Whether a shard_map checks which values vary."""
+    """Return whether a shard_map checks which values vary."""
     return bool(equation.params.get("check_vma", equation.params.get("check_rep", False)))
 
 
@@ -45,7 +45,7 @@ def shard_map(equation: Any) -> dict[str, Any] | None:
 
 
 def loop(equation: Any) -> tuple[int, int] | None:
-    """How many inputs of a scan are constants, and carried; of a while loop, for its condition, and for its body."""
+    """Return how many inputs of a scan are constants and carried; of a while loop, for condition and body."""
     params = equation.params
     match equation.primitive.name:
         case "while":
@@ -115,7 +115,7 @@ Frame = tuple[str, str, int, int, int, int]
 
 
 def probe() -> str | None:
-    """What cannot be known with this JAX, if its attributes have moved."""
+    """Return what cannot be known with this version of JAX because attributes have moved."""
     equation = jax.make_jaxpr(lambda x: x + 1)(1).jaxpr.eqns[0]
     if _traceback(equation) is None:
         return f"JAX {jax.__version__} keeps no source_info.traceback: equations have no source lines"
@@ -155,7 +155,7 @@ def name_stack(equation: Any) -> str:
 
 
 def is_in_custom_vjp(equation: Any) -> bool:
-    """Whether a collective, or what has a body, is from the functions of a `custom_vjp`.
+    """Return whether a collective, or an equation with a body, comes from the functions of a `custom_vjp`.
 
     JAX was in the call of one when it was traced, or in what stands around its backward function.
     """

@@ -60,7 +60,7 @@ def _has_other_nodes(tree: Any) -> bool:
 
 
 def donations(call: Traceable, count: int) -> list[bool]:
-    """Of each of so many arguments, whether its buffer is given away."""
+    """Return, for each argument, whether its buffer is donated."""
     flags = getattr(call.traced, "_params", {}).get("donated_invars")
     if flags is None:
         flags = [bool(getattr(info, "donated", False)) for info in leaves_of(call.traced, "args_info")]
@@ -97,7 +97,7 @@ def _out_tree(traced: Any) -> Any:
 
 
 def result_paths(traced: Any, count: int) -> list[str]:
-    """What results are called: as JAX noted it while it traced.
+    """Return the paths of the results, as JAX recorded them while tracing.
 
     It notes `result` for all of them where a class of the script does not take JAX's placeholders. Tracers it takes.
     """

@@ -27,11 +27,11 @@ ENTRY = "compile_or_get_cached"
 
 
 TOOLS = re.compile("No PTX compilation provider|libdevice not found|ptxas|No supported config found")
-"""What XLA says where it has no tools to compile CUDA kernels with."""
+"""XLA's message where it lacks the tools to compile CUDA kernels."""
 
 
 def probe() -> str | None:
-    """What cannot be done with this JAX, if its function has moved."""
+    """Return what cannot be done with this version of JAX because a function has moved."""
     if not hasattr(compiler, ENTRY):
         return f"JAX {jax.__version__} has no {compiler.__name__}.{ENTRY}: it compiles only for what is there"
     return None
@@ -49,13 +49,13 @@ class CrossCompiled:
 
     @property
     def input_shardings(self) -> list[Any]:
-        """Those of XLA for each argument of the function, None for one that the program does not take."""
+        """XLA's sharding of each argument of the function, None for one that the program does not take."""
         known = dict(enumerate(self._executable.get_parameter_shardings() or ()))
         return [None if place is None else known.get(place) for place in self._places]
 
     @property
     def output_shardings(self) -> list[Any]:
-        """Those of XLA for each result."""
+        """XLA's sharding of each result."""
         return list(self._executable.get_output_shardings() or ())
 
     def as_text(self) -> str:

@@ -76,7 +76,7 @@ class Topology:
         return [self.devices[place] for place in self.places(device.id for device in devices)]
 
     def places(self, ids: Iterable[int]) -> list[int]:
-        """Where some stand-ins are in the order of `jax.devices()`; the ids of those of other processes have gaps."""
+        """Return the positions of stand-ins in the order of `jax.devices()`; other processes' ids have gaps."""
         import jax
 
         known = {device.id: place for place, device in enumerate(jax.devices())}
@@ -146,7 +146,7 @@ class Topology:
         return of_the_target
 
     def _explanation(self, error: Exception) -> tuple[str, str | None]:
-        """What went wrong, and what to do."""
+        """Return what went wrong, and what to do."""
         text = str(error).strip().partition("\n")[0]
         if any(word in text for word in ABSENT):
             why = f"nothing that compiles for {self.plugin} is installed in {sys.prefix}: {text}"
@@ -155,6 +155,6 @@ class Topology:
 
 
 def _called_by(name: str) -> bool:
-    """Whether the function that called the caller of this one is JAX's own of that name."""
+    """Return whether the caller's caller is JAX's own function of that name."""
     code = sys._getframe(2).f_code
     return code.co_name == name and is_internal(code.co_filename)

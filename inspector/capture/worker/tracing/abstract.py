@@ -19,7 +19,7 @@ from typing import Any
 from ..patches import change_after_import
 
 MAX_BYTES = 64 << 20
-"""Of all arrays of a program, or of one array, on the devices of this process; more is not allocated."""
+"""Limit for all arrays of a program, or for one array, on the devices of this process; more is not allocated."""
 
 MAPPED_BYTES = (1 << 42, 1 << 38, 1 << 34)
 """Sizes of the mapping, the first that the system grants."""
@@ -67,7 +67,7 @@ class _Zeros:
         return jax.make_array_from_single_device_arrays(tuple(shape), sharding, shards)
 
     def is_wanted(self, size: float) -> bool:
-        """Whether so many bytes are too many; says so once."""
+        """Return whether so many bytes may be allocated; reports once if not."""
         if getattr(self.state, "busy", False) or size <= MAX_BYTES:
             return False
         if not self._has_told:

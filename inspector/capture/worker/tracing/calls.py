@@ -1,4 +1,4 @@
-"""How often each program is called.
+"""The number of calls of each program.
 
 A call through C++ ends with the tree of the results, which JAX keeps with the program that it calls: the outermost node
 is ours, and building it counts. Calls of other programs cost nothing. A call that C++ does not make goes through
@@ -26,7 +26,7 @@ class Calls:
         self._stop: Callable[[], None] = lambda: None
 
     def add(self, replicated: Any, number: int, *, is_counted: bool) -> None:
-        """What `ExecuteReplicated` runs is this program; `is_counted` where its calls through C++ are counted too."""
+        """Register the program that `ExecuteReplicated` runs; `is_counted` if its calls through C++ count too."""
         self._numbers[replicated] = number
         if is_counted:
             self._counted.add(number)
@@ -62,7 +62,7 @@ class Calls:
 def _counting_leaves(
     counts: Any, called: Callable[[int], None] | None
 ) -> tuple[Callable[[int], Any], Callable[[], None]]:
-    """What makes a leaf in a node that counts calls of a program, and what ends the counting.
+    """Return a leaf whose node counts calls of a program, and the function that ends the counting.
 
     The node is one of JAX's registry for C++ (`jax._src.tree_util.dispatch_registry`, JAX 0.7 to 0.12).
     """

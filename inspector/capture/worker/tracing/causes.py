@@ -1,4 +1,4 @@
-"""What makes JAX trace a function anew, beside the types and shardings of its arguments, as text to compare."""
+"""Reasons for which JAX traces a function again, besides types and shardings of arguments, as text to compare."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Settings:
         return {name: state.value for name, state in states.items() if name in known}
 
     def changed(self) -> tuple[str, ...]:
-        """Those that have another value in this thread."""
+        """Return the settings that have another value in this thread."""
         values = self._values().items()
         return tuple(f"{name}={short(value)}" for name, value in values if value != self._before.get(name))
 

@@ -1,4 +1,4 @@
-"""What a traced process writes: events, the numbers of calls, and captures; each is readable whatever comes next."""
+"""The files of a traced process: events, call counts and captures; each stays readable whatever follows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where JAX is listened to: the private functions through which all programs are lowered, compiled and called.
+"""Hooks into JAX: the private functions through which all programs are lowered, compiled and called.
 
 `pxla.lower_sharding_computation`, `pxla.MeshComputation.compile` and `compiler.compile_or_get_cached` for what is
 compiled; `pxla.ExecuteReplicated.__call__` and `pxla.MeshExecutableFastpathData` for calls (JAX 0.7 to 0.12).

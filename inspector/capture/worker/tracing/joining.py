@@ -24,7 +24,7 @@ from ..patches import change_after_import
 COLLECTIVES = "jax_cpu_collectives_implementation"
 
 ASKED = ("num_processes", "process_id")
-"""What a script says of itself that is answered with something else."""
+"""Settings of a script's own processes that are answered with other values."""
 
 
 def join(options: TraceOptions, complain: Callable[[str], None], tell: Callable[[str], None]) -> None:

@@ -76,7 +76,7 @@ def miss_of(frame: FrameType | None) -> FrameType | None:
 
 
 def is_jitted_by_user(frame: FrameType | None, function: Any) -> bool:
-    """Whether a function of JAX's own was jitted outside of JAX: it is called there, and JAX does not jit it itself."""
+    """Return whether a function of JAX itself was jitted outside of JAX, where it is called."""
     frame = miss_of(frame)
     while frame is not None and frame.f_code.co_filename.endswith(("traceback_util.py", "pjit.py", "stages.py")):
         frame = frame.f_back

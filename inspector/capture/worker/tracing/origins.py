@@ -1,4 +1,4 @@
-"""What a program was lowered from, as the user wrote it: its function, call, arguments and mesh in the context."""
+"""The origin of a program, as the user wrote it: its function, call, arguments and the mesh in the context."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .wrapped import is_library, place_of
 
 
 def names_of(lowering: Lowering) -> tuple[list[str], list[str]]:
-    """What the user calls the arguments and results."""
+    """Return the user's names of the arguments and results."""
     jaxpr, wrapped = lowering.arguments["closed_jaxpr"], lowering.wrapped
     info = getattr(jaxpr.jaxpr, "debug_info", None)
     inputs, outputs = len(jaxpr.in_avals), len(jaxpr.out_avals)
@@ -35,7 +35,7 @@ def names_of(lowering: Lowering) -> tuple[list[str], list[str]]:
 
 
 def source_of(lowering: Lowering) -> Place | None:
-    """Where the user's function is written, or as JAX knows it: `step at /path/train.py:14`."""
+    """Return where the user's function is written, or JAX's description of it: `step at /path/train.py:14`."""
     if lowering.wrapped is not None and lowering.wrapped.source is not None:
         return lowering.wrapped.source
     jaxpr = lowering.arguments.get("closed_jaxpr")

@@ -1,4 +1,4 @@
-"""What is recorded of one program: the list's entry, and its capture, with the stages that `shardscope run` has."""
+"""The record of one program: its entry in the list, and its capture, with the stages of `shardscope run`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .sharing import Shared, shared
 from .wrapped import find_wrapped as find_wrapped
 
 CACHE_HIT = "/jax/compilation_cache/cache_hits"
-"""What `jax.monitoring` says when the persistent cache had a program."""
+"""The event of `jax.monitoring` for a program found in the persistent cache."""
 
 is_listening = False
 
@@ -151,7 +151,7 @@ def describe(
 
 
 def _may_communicate(text: str) -> bool:
-    """Whether a collective, or what may be one, is in HLO text."""
+    """Return whether HLO text contains a collective, or an operation that may be one."""
     return any(f"{opcode}(" in text or f"{opcode}-start(" in text for opcode in (*HLO_OPCODES, "custom-call"))
 
 
@@ -188,7 +188,7 @@ def _send_compiled_alone(
 
 
 class _Compiled:
-    """What was lowered, as something that is compiled already."""
+    """A lowered program in the form of one that is compiled already."""
 
     def __init__(self, computation: Any, executable: Any) -> None:
         self._computation = computation

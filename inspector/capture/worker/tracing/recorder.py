@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _State(threading.local):
-    """Of a thread: what it compiles, and whether it is busy with our own work."""
+    """The state of a thread: what it compiles, and whether it is busy with our own work."""
 
     busy: bool = False
     compiling: list[Lowering] = field(default_factory=list)
@@ -42,7 +42,7 @@ def _topology(options: TraceOptions) -> Topology | None:
 
 
 def _is_mapped(function: Any) -> bool:
-    """Whether a function is the one that `pmap` makes of the user's."""
+    """Return whether a function is the one that `pmap` makes of the user's."""
     return getattr(function, "__module__", "") == "jax._src.pmap"
 
 
@@ -74,7 +74,7 @@ class Recorder:
 
     @property
     def _is_idle(self) -> bool:
-        """Whether what happens is nothing to record: our own work, or after the end."""
+        """True during our own work, and after the end: nothing is recorded then."""
         return self._state.busy or not self._is_open
 
     def close(self) -> None:
@@ -216,12 +216,12 @@ class Recorder:
             self._recording.called(number, is_told=True)
 
     def _is_alone(self, replicated: Any) -> bool:
-        """Whether its module was compiled where the program it is of is not known."""
+        """True if its module was compiled before its program was known."""
         return any(each is replicated.xla_executable for each in self._alone)
 
     @contextmanager
     def _own_work(self) -> Iterator[None]:
-        """What happens here is no work of the script's; what is raised here is told and goes no further."""
+        """Mark what happens here as no work of the script's; errors are reported and go no further."""
         started = time.thread_time()
         self._state.busy = True
         try:

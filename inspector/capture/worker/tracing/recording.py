@@ -1,4 +1,4 @@
-"""What is recorded of one process: its files, its programs and their calls. A fork begins its own."""
+"""The recording of one process: its files, its programs and their calls. A fork starts its own."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 
 def programs() -> ModuleType:
-    """What needs JAX, imported when JAX is."""
+    """Return the modules that need JAX, imported once JAX is."""
     from . import programs
 
     return programs
 
 
 def is_internal(function: Any) -> bool:
-    """Whether a function is JAX's own."""
+    """Return whether a function is JAX's own."""
     return failures.is_part_of_jax(getattr(getattr(function, "__code__", None), "co_filename", ""))
 
 
 class Recording:
-    """What a process has compiled and called; `listing` and `capturing` are the seconds that this took."""
+    """The programs that a process compiled and called; `listing` and `capturing` are seconds of recording."""
 
     def __init__(
         self, trace: str, options: TraceOptions, topology: Topology | None, settings: Settings | None = None
@@ -85,7 +85,7 @@ class Recording:
         return Calls(self.files.calls, self.called if is_told else None)
 
     def is_matched(self, lowering: Lowering) -> bool:
-        """Whether this is a program that `match` asks for."""
+        """Return whether `match` selects this program."""
         return lowering.number in self._matched
 
     def begin(self, lowering: Lowering, module: Any, hit_cache: Callable[[], None]) -> None:

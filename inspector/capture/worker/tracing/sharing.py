@@ -18,7 +18,7 @@ class Shared(NamedTuple):
 
 
 def shared(computation: Any) -> Shared | None:
-    """What several processes share of a program that JAX lowered; None for a program of one process alone."""
+    """Return what several processes share of a program that JAX lowered; None for a program of one process alone."""
     devices = partition_devices(computation)
     processes = {device.process_index for device in devices}
     if len(processes) < 2:

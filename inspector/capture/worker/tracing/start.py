@@ -1,4 +1,4 @@
-"""How recording starts in a process: as the environment says, when it imports JAX, or from inside of it."""
+"""The start of recording in a process: by its environment, when it imports JAX, or from inside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ended the script."""
+"""The exception that ended the script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .. import failures
 
 
 def uncaught(error: BaseException) -> Iterator[Event]:
-    """What the script raised; before it, for an error about the number of devices, how many it wants."""
+    """Return the script's exception; before it, for an error about the number of devices, how many it needs."""
     failure = failures.describe(error, "run")
     message, line = str(error), failures.user_line(error)
     if failures.is_about_devices(message, line):

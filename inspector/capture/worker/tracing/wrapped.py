@@ -29,7 +29,7 @@ MAX_DEPTH = 60
 
 PMAP = "jax/_src/pmap.py"
 FLAT = ("dyn_args_flat", "args_flat")
-"""Where `pmap` is, and what it calls the arrays of a call, or of one to lower ahead of time (JAX 0.8 to 0.12)."""
+"""The module of `pmap`, and its names for the arrays of a call, or of an ahead-of-time lowering (JAX 0.8 to 0.12)."""
 
 
 class Wrapped(NamedTuple):
@@ -45,7 +45,7 @@ class Wrapped(NamedTuple):
 
 
 def is_library(file: str) -> bool:
-    """Whether a file belongs to an installed package."""
+    """Return whether a file belongs to an installed package."""
     return any(folder in file for folder in LIBRARIES)
 
 
@@ -87,7 +87,7 @@ def _mapped(function: Any, frame: FrameType | None) -> Wrapped | None:
 
 
 def _mapped_arguments(function: Any, frame: FrameType | None) -> list[str]:
-    """What the user calls each array that a mapped function is given, by the frame of the call; none without one."""
+    """Return the user's name of each array given to a mapped function, from the frame of the call; none without one."""
     from ..inputs import wrappers
     from ..inputs.callables import parameter_names, signature_of
 
@@ -144,7 +144,7 @@ def _wrapped(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller
 
 
 def place_of(function: Any) -> Place | None:
-    """Where a function is defined, or the class of an object with a `__call__`; through wrappers and partials."""
+    """Return where a function, or an object's `__call__`, is defined; through wrappers and partials."""
     while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
         function = function.func if isinstance(function, functools.partial) else _unwrapped(function)
         if function is None:
@@ -157,7 +157,7 @@ def place_of(function: Any) -> Place | None:
 
 
 def _unwrapped(function: Any) -> Any:
-    """What is inside of wrappers; None where they go round."""
+    """Return the function inside of wrappers; None for a cycle."""
     try:
         return inspect.unwrap(function, stop=lambda each: isinstance(each, functools.partial))
     except ValueError:
@@ -175,7 +175,7 @@ def dynamic_arguments(
 
 
 def _is_filled(cell: Any) -> bool:
-    """Whether a cell of a closure has a value."""
+    """Return whether a closure's cell has a value."""
     try:
         cell.cell_contents  # noqa: B018 (it raises where there is nothing)
     except ValueError:
