@@ -77,7 +77,7 @@ def _applied(source: Source, edits: list[Edit]) -> bytes | None:
     for line in source.data.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     pieces, done = [], 0
-    for edit in sorted(edits, key=lambda each: (each.line, each.column)):
+    for edit in sorted(edits, key=lambda each: (each.line, each.column, each.end_line, each.end_column)):
         if not 1 <= edit.line <= edit.end_line < len(starts):
             return None
         start, end = starts[edit.line - 1] + edit.column, starts[edit.end_line - 1] + edit.end_column

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 
 from ....parsers.source import Frame
+from ...catalog.spellings import FUNCTIONS
 from ...ir.derived import derived
 from ...ir.program import Program, SourceFile
 from ...report import Fix, SourcePosition
@@ -38,11 +39,22 @@ def operand_text(call: Call | None, otherwise: str) -> str:
     return ast.unparse(call[1].args[0]) if call is not None and call[1].args else otherwise
 
 
-def renamed(call: Call | None, function: str) -> str:
-    """Return the user's way to name another function of the same module: `lax.psum` → `lax.psum_scatter`."""
-    if call is None:
+def of_lax(program: Program, call: Call | None, function: str) -> str:
+    """Return how the file of a call names a function of `jax.lax`: `lax.psum` → `lax.psum_scatter`.
+
+    Where it imports no module by which it can, the name that it would have there.
+    """
+    source = None if call is None else program.file(call[0])
+    if call is None or source is None:
         return f"lax.{function}"
-    return f"{ast.unparse(call[1].func.value)}.{function}" if isinstance(call[1].func, ast.Attribute) else function
+    match call[1].func:
+        case ast.Attribute(value=ast.Name("lax") | ast.Attribute(attr="lax") as module):
+            return f"{ast.unparse(module)}.{function}"
+        case ast.Attribute(value=ast.Name(name) as module) if (
+            imports(source, name) and name_of(call[1].func) in FUNCTIONS
+        ):
+            return f"{ast.unparse(module)}.{function}"
+    return f"lax.{function}" if imports(source, "lax") or not imports(source, "jax") else f"jax.lax.{function}"
 
 
 def name_of(function: ast.expr) -> str:
@@ -178,12 +190,11 @@ def _parents(source: SourceFile) -> dict[ast.AST, ast.AST]:
     return {child: node for node in ast.walk(tree_of(source)) for child in ast.iter_child_nodes(node)}
 
 
-def quotient_of(program: Program, call: Call | None, divisor: int | None) -> tuple[str, ast.expr] | None:
-    """The division of a call's value by this number, if it is written around the call."""
+def quotient_of(program: Program, call: Call | None) -> tuple[str, ast.expr] | None:
+    """Return the division of a call's value, if it is written around the call."""
     match next(around(program, call), None) if call is not None else None:
-        case ast.BinOp(left=left, op=ast.Div(), right=ast.Constant(value)) as found:
-            is_that = call is not None and left is call[1] and call[1].args and value == divisor
-            return (call[0], found) if call is not None and is_that else None
+        case ast.BinOp(left=left, op=ast.Div()) as found if call is not None and left is call[1] and call[1].args:
+            return call[0], found
     return None
 
 

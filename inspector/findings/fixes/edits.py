@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from ...ir.program import Program
 from ...report import Edit, SourcePosition
-from .calls import Body, Call, around, call_at, nodes_of, tree_of
+from .calls import Body, Call, around, call_at, imports, nodes_of, tree_of
 
 Edits = tuple[Edit, ...]
 Placed = tuple[str, ast.expr]
@@ -30,9 +30,18 @@ def instead(placed: Placed, text: str) -> Edits:
     return (Edit(file, *extent(node), text),)
 
 
-def rewritten(call: Call | None, text: str) -> Edits:
-    """A text made of the first argument of a call in the place of the call."""
-    return () if call is None or not call[1].args else instead(call, text)
+def rewritten(program: Program, call: Call | None, text: str) -> Edits:
+    """A text made of the first argument of a call in the place of the call, with what it takes to name `lax`."""
+    return () if call is None or not call[1].args else (*_import_of_lax(program, call[0]), *instead(call, text))
+
+
+def _import_of_lax(program: Program, file: str) -> Edits:
+    """Return an import of `lax`, before that of functions from it, in a file that has none."""
+    source = program.file(file)
+    if source is None or imports(source, "lax") or imports(source, "jax"):
+        return ()
+    nodes = (node for node in tree_of(source).body if isinstance(node, ast.ImportFrom) and node.module == "jax.lax")
+    return tuple(Edit(file, node.lineno, 0, node.lineno, 0, "from jax import lax\n") for node in list(nodes)[:1])
 
 
 def parenthesized(expression: str) -> str:
@@ -148,10 +157,19 @@ def extent(node: ast.expr) -> tuple[int, int, int, int]:
 
 
 def _operand(call: ast.Call) -> ast.expr | None:
-    if call.args:
-        return None if isinstance(call.args[0], ast.Starred) else call.args[0]
-    is_method = isinstance(call.func, ast.Attribute) and {keyword.arg for keyword in call.keywords} == {"axis"}
-    return call.func.value if is_method and isinstance(call.func, ast.Attribute) else None
+    match call:
+        case ast.Call(ast.Attribute(value=value), args, keywords) if all(map(_is_number, args)):  # a method
+            return value if {keyword.arg for keyword in keywords} <= {"axis"} else None
+        case ast.Call(args=[operand, *_]):
+            return None if isinstance(operand, ast.Starred) else operand
+    return None
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Return whether a size or an axis is written, or a tuple of these."""
+    return isinstance(node, ast.Constant | ast.UnaryOp) or (
+        isinstance(node, ast.Tuple | ast.List) and all(map(_is_number, node.elts))
+    )
 
 
 def _stands_alone(program: Program, call: Call) -> bool:

@@ -9,7 +9,7 @@ from ...collectives.spelled import over_text
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import ArrayType
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
-from ..fixes.calls import call_at, name_of, operand_text, renamed
+from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
 from ..fixes.compiler_options import with_compiler_options
 from ..fixes.edits import axes_text, rewritten
 from ..rule import Rule, Saving, advice, finding, in_all
@@ -28,6 +28,8 @@ from ..support.device_values import axis_sizes
 from ..support.jaxpr_flow import Flow, equations_of
 from ..support.own_block import OwnBlock, own_block, without_slices
 from ..support.unformed import Unformed, listed, place_of, since, unformed_scatters
+
+REDUCTIONS = ("psum", "pmean")
 
 OFFLOADED = {
     "xla_tpu_enable_sparse_core_collective_offload_reduce_scatter": True,
@@ -132,18 +134,20 @@ def _is_alone(compiled: Collective | None, block: OwnBlock, axes: tuple[str, ...
 
 
 def _fix(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Fix:
-    call = call_at(report.program, flow.source(place), ("psum", "pmean"))
+    program, source = report.program, flow.source(place)
+    inner, call = call_at(program, source, REDUCTIONS), call_to_leave_out(program, source, REDUCTIONS)
     if len(place.equation.outputs) > 1:
-        call = None  # its operand is not the one of this sum
-    operand, name = operand_text(call, place.equation.inputs[number]), renamed(call, "psum_scatter")
+        inner = call = None  # its operand is not the one of this sum
+    function = "psum" if inner is None else name_of(inner[1].func)
+    operand, name = operand_text(call, place.equation.inputs[number]), of_lax(program, call, "psum_scatter")
     mapped = place.equation.name_stack.count("vmap(")  # dimensions that the code in it does not see, mostly in front
     text = f"{name}({operand}, {axes_text(block.axes)}, scatter_dimension={max(block.dim - mapped, 0)}, tiled=True)"
-    if call is not None and name_of(call[1].func) == "pmean":
-        text = f"({text} / {renamed(call, 'axis_size')}({axes_text(block.axes)}))"
+    if function == "pmean":
+        text = f"({text} / {of_lax(program, call, 'axis_size')}({axes_text(block.axes)}))"
     rest = tuple(axis for axis in place.equation.axes or () if axis not in block.axes)
     if rest:
-        text = f"{renamed(call, 'psum' if call is None else name_of(call[1].func))}({text}, {rest!r})"
-    return without_slices(report, flow, block, f"{text},", rewritten(call, text))
+        text = f"{of_lax(program, call, function)}({text}, {rest!r})"
+    return without_slices(report, flow, block, f"{text},", rewritten(program, call, text))
 
 
 RULE = Rule(

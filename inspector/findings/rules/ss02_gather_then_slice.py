@@ -12,7 +12,7 @@ from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ...shardings.collective_causes import causes_of
 from ...units import plural
-from ..fixes.calls import call_at, call_to_leave_out, operand_text, renamed
+from ..fixes.calls import call_to_leave_out, of_lax, operand_text
 from ..fixes.constraints import CONSTRAINTS, InsertedDetour, inserted_detours
 from ..fixes.edits import axes_text, rewritten, together, without_call
 from ..rule import Rule, Saving, advice, finding, in_all
@@ -77,14 +77,14 @@ def _written(report: Report, flow: Flow, place: EquationPlace, number: int, bloc
 def _fix(
     report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock, gathered: int, *, same: bool
 ) -> Fix:
-    call = call_at(report.program, flow.source(place), ("all_gather",))
+    call = call_to_leave_out(report.program, flow.source(place), ("all_gather",))
     operand = operand_text(call, place.equation.inputs[number])
     if same:
         change = f"use {operand} itself, without the gather and"
         return without_slices(report, flow, block, change, without_call(report.program, call))
-    name, along = renamed(call, "all_to_all"), axes_text(block.axes)
+    name, along = of_lax(report.program, call, "all_to_all"), axes_text(block.axes)
     text = f"{name}({operand}, {along}, split_axis={block.dim}, concat_axis={gathered}, tiled=True)"
-    return without_slices(report, flow, block, f"{text},", rewritten(call, text))
+    return without_slices(report, flow, block, f"{text},", rewritten(report.program, call, text))
 
 
 def _inserted(report: Report, detours: list[InsertedDetour], in_blocks: Mapping[Collective, Unformed]) -> Finding:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from ...catalog.spellings import functions_of
+from ...ir.jaxpr import literal_in
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
 from ..fixes.calls import call_at, call_to_leave_out, name_of, operand_text, quotient_of
@@ -14,7 +16,7 @@ from ..rule import Rule, advice, finding
 from ..support.compiled import GATHERS, SUMS, certainty, compiled_to, is_compiled, saving
 from ..support.compiled_from import SCATTERS, compiled_as, sum_compiled_as
 from ..support.device_values import axis_sizes, devices_along, equal_along, is_constant, is_unchecked
-from ..support.jaxpr_flow import Flow, equations_of
+from ..support.jaxpr_flow import At, Flow, Use, equations_of
 
 EXTREMES = ("pmax", "pmin", "pmax_invariant", "pmin_invariant")
 
@@ -82,19 +84,19 @@ def _found(
     report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...], has_others: bool
 ) -> Finding:
     equation, along = place.equation, ", ".join(axes)
-    times = devices_along(axes, axis_sizes(report, flow, place))
+    sizes = axis_sizes(report, flow, place)
+    times, every = devices_along(axes, sizes), devices_along(equation.axes or (), sizes)
     functions = functions_of("all-reduce", "reduce-scatter")
     call = call_at(report.program, flow.source(place), functions)
     is_scattered = equation.primitive in SCATTERS
-    is_sum = is_scattered or (
-        equation.primitive in SUMS and not (call is not None and name_of(call[1].func) == "pmean")
-    )
+    is_mean = every is not None and _is_divided(flow, At(place.jaxpr, equation.outputs[number].name), every)
+    is_sum = is_scattered or (equation.primitive in SUMS and not is_mean)
     rest = tuple(axis for axis in equation.axes or () if axis not in axes)
-    mean = quotient_of(report.program, call, times) if is_sum and not is_scattered and not rest else None
-    is_sum = is_sum and mean is None
+    is_written = is_mean and not rest and not (call is not None and name_of(call[1].func) == "pmean")
+    mean = quotient_of(report.program, call) if is_written else None
     count = "their number" if times is None else str(times)
     message = f"all devices along {along} hold the same value: its sum is {count} times the value"
-    if mean is not None:
+    if is_written:
         message = f"all devices along {along} hold the same value: its sum divided by {count} is the value itself"
     elif not is_sum:
         message = f"all devices along {along} hold the same value: reducing it changes nothing"
@@ -108,8 +110,9 @@ def _found(
         left_out = call_to_leave_out(report.program, flow.source(place), functions)
         if has_others and left_out == call:  # of a tree, or of what several places give to a helper
             title = f"take this one out of what the line reduces, of which others differ along {along}"
-        elif mean is not None:
-            title, edits = f"{title}, without the division by {count}", instead(mean, parenthesized(operand))
+        elif is_written:
+            title = f"{title}, without the division by {count}"
+            edits = Edits() if mean is None else instead(mean, parenthesized(operand))
         else:
             edits = without_call(report.program, left_out)
     spared = None if rest else sum_compiled_as(report, flow, place, number)
@@ -123,6 +126,35 @@ def _found(
         evidence=(("operand", f"{equation.inputs[number]} does not vary over {along}, by in_specs and the equations"),),
         fixes=tuple(_fixes(report, flow, place, number, Fix(title, edits), count if is_sum else "")),
         saves=saving(spared, combined=False),
+    )
+
+
+def _is_divided(flow: Flow, value: At, divisor: int) -> bool:
+    """Return whether all that is done with a value is to divide it by a number."""
+    waiting, seen = [value], {value}
+    uses: list[Use] = []
+    while waiting:
+        for use in flow.uses(waiting.pop()):
+            if use is None:
+                return False
+            if isinstance(use, Use):
+                uses.append(use)
+            elif use not in seen:
+                seen.add(use)
+                waiting.append(use)
+    return bool(uses) and all(_divides(use, divisor) for use in uses)
+
+
+def _divides(use: Use, divisor: int) -> bool:
+    equation = use.place.equation
+    other = literal_in(equation.inputs[1 - use.position]) if equation.primitive in ("div", "mul") else None
+    try:
+        number = None if other is None else float(other)
+    except ValueError:  # what is no number, or one that newer JAX prints with its type
+        return False
+    is_quotient = equation.primitive == "div" and use.position == 0 and number == divisor
+    return is_quotient or (
+        equation.primitive == "mul" and number is not None and math.isclose(number * divisor, 1, rel_tol=1e-6)
     )
 
 

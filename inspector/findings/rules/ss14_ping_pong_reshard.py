@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from ...ir.jaxpr import literal_in
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
 from ..fixes.calls import call_at
 from ..fixes.constraints import inserted_detours
 from ..fixes.edits import together, without_call
 from ..rule import Rule, finding
-from ..support.blocks import Reached, is_elementwise, numbers_of, reached
+from ..support.blocks import Reached, numbers_of, reached
 from ..support.compiled import EXCHANGES, certainty, compiled_to, is_compiled, saving
 from ..support.compiled_from import compiled_as
 from ..support.jaxpr_flow import At, Flow, Use, equations_of
@@ -25,7 +24,7 @@ def check(report: Report) -> Iterator[Finding]:
     """
     for flow, place in equations_of(report, EXCHANGES):
         found = reached(flow, At(place.jaxpr, place.equation.outputs[0].name), partial(_takes_back, place))
-        if found is not None and all(_is_local(flow, found, step.use) for step in found.steps):
+        if found is not None and found.is_local(flow):
             yield from _written(report, flow, place, found)
     for detour in inserted_detours(report, "all-to-all"):
         yield detour.finding(
@@ -46,17 +45,6 @@ def _takes_back(place: EquationPlace, use: Use) -> bool:
     dims = [[numbers_of(each, name) for name in ("split_axis", "concat_axis")] for each in (back, there)]
     same = all(dict(back.params).get(name) == dict(there.params).get(name) for name in ("tiled", "axis_index_groups"))
     return dims[0] == dims[1][::-1] and () not in dims[0] and same
-
-
-def _is_local(flow: Flow, found: Reached, use: Use | None) -> bool:
-    """Return whether an equation is elementwise, with no other operands than numbers."""
-    if use is None:
-        return True
-    on_the_way = {step.before for step in found.steps}
-    operands = [At(use.place.jaxpr, name, use.calls) for name in use.place.equation.inputs]
-    others = [each for each in operands if each not in on_the_way and literal_in(each.name) is None]
-    types = [flow.type_of(each) for each in others]
-    return is_elementwise(use.place.equation) and all(type is not None and type.array.shape == () for type in types)
 
 
 def _written(report: Report, flow: Flow, place: EquationPlace, found: Reached) -> Iterator[Finding]:

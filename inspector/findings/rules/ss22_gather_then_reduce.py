@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from ...catalog.spellings import KIND_OF
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Fix, Report
-from ..fixes.calls import call_at, operand_text, renamed
-from ..fixes.edits import axes_text, rewritten, together, without_calls
+from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
+from ..fixes.edits import (
+    Edits,
+    axes_text,
+    parenthesized,
+    rewritten,
+    together,
+    without_call,
+    without_calls,
+    wrapped,
+)
 from ..rule import Rule, Saving, finding
-from ..support.blocks import numbers_of, reached
+from ..support.blocks import Reached, numbers_of, reached
 from ..support.compiled import GATHERS, certainty, compiled_to, is_compiled, saved_seconds
 from ..support.compiled_from import compiled_as
 from ..support.device_values import axis_sizes, devices_along, operands_over
 from ..support.jaxpr_flow import At, Flow, Use, equations_of
 
-INSTEAD = {"reduce_sum": ("psum", "sum"), "reduce_max": ("pmax", "max"), "reduce_min": ("pmin", "min")}
-"""The collective, and the function of `jnp` for one device's part, by the primitive that reduces."""
+INSTEAD = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"}
+"""The collective, by the primitive that reduces."""
 
-
-TOTALS = ("sum", "max", "min", "amax", "amin")
+TOTALS = ("sum", "max", "min", "amax", "amin", "mean")
 """The functions that reduce, where a user calls them."""
 
 
@@ -51,7 +60,8 @@ def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> I
     reductions = tuple(dict.fromkeys(use.place for use in found.ends))
     compiled = compiled_as(report, "all-gather", axes, equation.outputs[number].type.array, flow.source(place))
     if not is_compiled(report) or compiled is not None:
-        yield _found(report, flow, place, number, reductions, compiled)
+        fix = _fix(report, flow, place, number, reductions, found)
+        yield _found(report, flow, place, number, reductions, compiled, fix)
 
 
 def _is_reduction(use: Use) -> bool:
@@ -65,22 +75,15 @@ def _found(
     number: int,
     reductions: tuple[EquationPlace, ...],
     compiled: Collective | None,
+    fix: Fix,
 ) -> Finding:
     equation, axes = place.equation, place.equation.axes or ()
-    collective, local = INSTEAD[reductions[0].equation.primitive]
-    call = call_at(report.program, flow.source(place), ("all_gather",))
-    operand = operand_text(call, equation.inputs[number])
-    is_tiled = dict(equation.params).get("tiled") == "True"
-    (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
-    inner = f"jnp.{local}({operand}, axis={gathered})" if is_tiled else operand
-    text = f"{renamed(call, collective)}({inner}, {axes_text(axes)})"
-    totals = without_calls(report.program, map(flow.source, reductions), TOTALS)
-    edits = together(rewritten(call, text), totals)
+    collective = INSTEAD[reductions[0].equation.primitive]
     return finding(
         RULE,
         flow.place(place),
         f"{equation.outputs[number].type.array} is gathered over {', '.join(axes)} and reduced at once:"
-        f" {collective} the local {local} instead",
+        f" {collective} the local {collective[1:]} instead",
         confidence=certainty(compiled),
         axes=axes,
         related=map(flow.place, reductions),
@@ -88,9 +91,47 @@ def _found(
             ("reduced by", ", ".join(flow.place(each).what for each in reductions)),
             compiled_to(compiled),
         ),
-        fixes=(Fix(f"{text}, without the gather", edits),),
+        fixes=(fix,),
         saves=_saved(report, reductions, compiled),
     )
+
+
+def _fix(
+    report: Report, flow: Flow, place: EquationPlace, number: int, reductions: tuple[EquationPlace, ...], found: Reached
+) -> Fix:
+    """The collective in place of the gather where all that is reduced is the dimension it adds; else around the sums.
+
+    What is done in between element by element is then done to each device's own part.
+    """
+    program, equation = report.program, place.equation
+    call = call_to_leave_out(program, flow.source(place), ("all_gather",))
+    calls = [call_at(program, flow.source(each), TOTALS) for each in reductions]
+    along = axes_text(equation.axes or ())
+    operand, collective = operand_text(call, equation.inputs[number]), INSTEAD[reductions[0].equation.primitive]
+    means = {each is not None and name_of(each[1].func) == "mean" for each in calls}
+    if True in means:
+        collective = "pmean"
+    is_tiled = dict(equation.params).get("tiled") == "True"
+    (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
+    if None in calls or len(means) > 1 or not found.is_local(flow):
+        return Fix(f"{INSTEAD[reductions[0].equation.primitive]} each device's own part of it instead of gathering it")
+    alone = all(numbers_of(each.equation, "axes") == (gathered,) for each in reductions) and not any(
+        keyword.arg != "axis" for each in calls if each is not None for keyword in each[1].keywords
+    )
+    if not is_tiled and alone and not found.through:
+        text = f"{of_lax(program, call, collective)}({operand}, {along})"
+        totals = without_calls(program, map(flow.source, reductions), TOTALS)
+        return Fix(f"{text}, without the gather", together(rewritten(program, call, text), totals))
+    own = without_call(program, call) if is_tiled else Edits()
+    if not is_tiled and gathered == 0 and "vmap(" not in equation.name_stack:
+        own = rewritten(program, call, f"{parenthesized(operand)}[None]")
+    names = [of_lax(program, each, collective) for each in calls]
+    around = [
+        wrapped(each, f"{name}(", f", {along})") for name, each in zip(names, calls, strict=True) if each is not None
+    ]
+    total = "" if calls[0] is None else ast.unparse(calls[0][1])
+    total = total if call is None else total.replace(ast.unparse(call[1]), operand)
+    return Fix(f"use {operand} itself, without the gather, and {names[0]}({total}, {along})", together(*around, own))
 
 
 def _saved(report: Report, reductions: tuple[EquationPlace, ...], compiled: Collective | None) -> Saving:
@@ -116,5 +157,5 @@ RULE = Rule(
     faulty='jnp.sum(lax.all_gather(x, "x", tiled=True), axis=0)',
     repaired='lax.psum(jnp.sum(x, axis=0), "x")',
     check=check,
-    tries="the reduction of each device's own part, and a psum, pmax or pmin of that",
+    tries="the reduction of each device's own part, and a psum, pmean, pmax or pmin of that",
 )

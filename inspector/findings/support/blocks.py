@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ...catalog.spellings import rule_of
-from ...ir.jaxpr import Equation
+from ...ir.jaxpr import Equation, literal_in
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import ArrayType
 from .jaxpr_flow import MAX_STEPS, At, Flow, Use
@@ -132,6 +132,19 @@ class Reached:
     def through(self) -> tuple[EquationPlace, ...]:
         """The equations on the way."""
         return tuple(dict.fromkeys(step.use.place for step in self.steps if step.use is not None))
+
+    def is_local(self, flow: Flow) -> bool:
+        """Return whether all equations on the way are elementwise, with no other operands than numbers."""
+        on_the_way = {self.start, *(step.after for step in self.steps)}
+        for step in self.steps:
+            use = step.use
+            if use is not None:
+                operands = [At(use.place.jaxpr, name, use.calls) for name in use.place.equation.inputs]
+                others = [each for each in operands if each not in on_the_way and literal_in(each.name) is None]
+                types = [flow.type_of(each) for each in others]
+                if not is_elementwise(use.place.equation) or any(t is None or t.array.shape != () for t in types):
+                    return False
+        return True
 
     def dimension(self, flow: Flow, cut: Iterable[tuple[At, int]], parts: int) -> int | None:
         """The dimension of the first value that is cut where, at the ends, these values are cut in `parts` blocks.
