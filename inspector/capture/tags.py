@@ -1,6 +1,7 @@
 """The numbers that `worker/tagging.py` gives to operations, taken out of a stage's text and kept beside it.
 
     op_name="jit(f)/~op17~/dot_general"      loc("jit(f)/~op17~/dot_general"(#loc9))
+    op_name="jit(f)/~op18~/attend/pallas_call"
 
 XLA joins the names of instructions that it makes one of: `a;b`, or `jit(f)/(a:b)/c`. Names that differed in their
 numbers alone become one again. A file holds the texts with their numbers.
@@ -11,6 +12,8 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
+
+from ..catalog.spellings import is_kernel
 
 _MARK = re.compile(rb"~op(\d{1,9})~/?")
 _MARKS = re.compile(rb"(?:~op\d{1,9}~/?)*+")
@@ -85,12 +88,13 @@ def _own(name: bytes) -> list[int]:
 
 
 def _is_last(name: bytes, start: int) -> bool:
-    """Return whether no further component follows, up to the next of several joined names."""
+    """Return whether no component but a kernel's follows, up to the next of several joined names."""
     start = _MARKS.match(name, start).end()  # type: ignore[union-attr]
     depth = 0
-    for character in name[start:].decode("latin-1"):
+    text = name[start:].decode("latin-1")
+    for position, character in enumerate(text):
         if depth == 0 and character in ":;)/":
-            return character != "/"
+            return character != "/" or is_kernel(re.split("[:;)/]", text[position + 1 :])[0])
         depth += (character == "(") - (character == ")")
     return True
 

@@ -16,9 +16,8 @@ from ..ir.stage import ParsedStage
 from ..ir.types import array_type
 from ..report.timeline import Activity
 from .host_transfers import HOST, VMEM, memory_space
-from .peak_memory import instructions_by_name, part_of
+from .peak_memory import part_of, scheduled_instructions, scheduled_names
 
-_SCHEDULED = re.compile(rb"^ +(\d{1,9}):(\S+)$", re.MULTILINE)
 _RANGE = re.compile(rb"^ +([^\s{]+)\{([\d,\s]*)\}:(\d{1,9})-(\d{1,9})$", re.MULTILINE)
 
 POINTER = 8
@@ -34,7 +33,7 @@ def memory_curve(
     alive = alive_bytes(stage, live_ranges, _elsewhere(on_tpu=on_tpu))
     if not alive:
         return ()
-    names = _scheduled_names(live_ranges)
+    names = scheduled_names(live_ranges)
     starts = dict(reversed([*_starts(activities, 0.0)]))
     clock, most = 0.0, dict[float, int]()
     for name, size in zip(names, alive, strict=False):
@@ -48,15 +47,12 @@ def peak_instruction(stage: ParsedStage, live_ranges: bytes, *, on_tpu: bool = F
     alive = alive_bytes(stage, live_ranges, _elsewhere(on_tpu=on_tpu))
     if not alive or stage.hlo is None:
         return None
-    return instructions_by_name(stage.hlo).get(_scheduled_names(live_ranges)[alive.index(max(alive))])
+    name = scheduled_names(live_ranges)[alive.index(max(alive))]
+    return scheduled_instructions(stage.hlo, live_ranges).get(name)
 
 
 def _elsewhere(*, on_tpu: bool) -> tuple[int, ...]:
     return (HOST, VMEM) if on_tpu else (HOST,)
-
-
-def _scheduled_names(live_ranges: bytes) -> list[str]:
-    return [match[2].decode("utf-8", "replace") for match in _SCHEDULED.finditer(live_ranges)]
 
 
 @derived
@@ -65,10 +61,10 @@ def alive_bytes(stage: ParsedStage, live_ranges: bytes, elsewhere: tuple[int, ..
 
     Memory spaces that are `elsewhere` do not count.
     """
-    scheduled = sum(1 for _ in _SCHEDULED.finditer(live_ranges))
+    scheduled = len(scheduled_names(live_ranges))
     if stage.hlo is None or not scheduled:
         return ()
-    known = instructions_by_name(stage.hlo)
+    known = scheduled_instructions(stage.hlo, live_ranges)
     changes = [0] * (scheduled + 1)
     for match in _RANGE.finditer(live_ranges):
         made_by = known.get(match[1].decode("utf-8", "replace"))

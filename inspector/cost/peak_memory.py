@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import pairwise
 
 from ...parsers.hlo import HloModule, HloType, Instruction, TupleShape
 from ..capture.model import Memory
@@ -25,6 +26,7 @@ from .places import machine_of
 MAX_VALUES = 1000
 """Values that are kept, the largest first."""
 
+_SCHEDULED = re.compile(rb"^ +\d{1,9}:(\S+)$", re.MULTILINE)
 _VALUE = re.compile(rb"^\s+(?P<name>[^\s{]+)\{(?P<index>[\d,\s]*)\}:\s(?P<size>\d{1,18}) bytes", re.MULTILINE)
 
 
@@ -83,7 +85,7 @@ def _alive(stage: ParsedStage, listed: bytes, on_tpu: bool, differentiated: bool
 def _made_by(
     listed: bytes, module: HloModule | None, *, on_tpu: bool = False, differentiated: bool = False
 ) -> tuple[LiveValue, ...]:
-    known = {} if module is None else instructions_by_name(module)
+    known = {} if module is None else scheduled_instructions(module, listed)
     sized = [(int(match["size"]), match) for match in _VALUE.finditer(listed)]
     # A name may be that of a thousand operands.
     direction = cache(partial(direction_of, differentiated=differentiated))
@@ -103,6 +105,26 @@ def instructions_by_name(module: HloModule) -> dict[str, Instruction]:
         for instruction in computation.instructions:
             if computation.is_entry or instruction.name not in found:
                 found[instruction.name] = instruction
+    return found
+
+
+def scheduled_names(live_ranges: bytes) -> list[str]:
+    """The instructions of XLA's schedule, in order."""
+    return [match[1].decode("utf-8", "replace") for match in _SCHEDULED.finditer(live_ranges)]
+
+
+def scheduled_instructions(module: HloModule, live_ranges: bytes) -> dict[str, Instruction]:
+    """The instructions by the names that XLA's schedule has.
+
+    In front of an asynchronous `dynamic-slice-start` it has the `dynamic-slice.7` that this begins, whose name is not
+    in the text: the value is what `dynamic-slice-done` gives.
+    """
+    found = instructions_by_name(module)
+    for name, following in pairwise(scheduled_names(live_ranges)):
+        opcode, start = name.partition(".")[0], found.get(following)
+        if name not in found and start is not None and start.opcode == f"{opcode}-start":
+            ends = {end.operands[0]: end for end in module.with_opcode({f"{opcode}-done"}) if end.operands}
+            found[name] = ends.get(following, start)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.capture import events
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.capture.tags import pairs_of, plain, tagged, untagged
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.links.operation_ids import tag_of_location, tags_in
@@ -36,6 +38,9 @@ from tests.conftest import SampleCapture
         ('"jit(f)/(jvp()/~op1~/mul:transpose(jvp())/~op2~/add)"', '"jit(f)/(jvp()/mul:transpose(jvp())/add)"', [1, 2]),
         ('"f/~op3~/jvp(jit(log_softmax))/~op4~/sum"', '"f/jvp(jit(log_softmax))/sum"', [4]),
         ('loc("~op5~/reduce_max"(#loc3))', 'loc("reduce_max"(#loc3))', [5]),
+        # Of a kernel the number is in front of the name that XLA gives its instruction; a call around has its own.
+        ('"jit(f)/~op6~/attend/pallas_call"', '"jit(f)/attend/pallas_call"', [6]),
+        ('"jit(f)/~op1~/jit(g)/~op6~/attend/pallas_call"', '"jit(f)/jit(g)/attend/pallas_call"', [6]),
         ('no mark, "and a string"', 'no mark, "and a string"', []),
     ],
 )
@@ -103,6 +108,66 @@ def test_what_is_compiled_does_not_change(name: str, tmp_path: Path) -> None:
     plainly, numbered = json.loads(done.stdout.splitlines()[-1])
     assert "~op" in numbered
     assert shape(plainly) == shape(numbered)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed")
+def test_kernels_for_tpus_have_the_names_that_xla_gives_them(tmp_path: Path) -> None:
+    script, target = tmp_path / "kernels.py", "v5p:2x2x1"
+    script.write_text(KERNELS)
+    bare = subprocess.run(
+        [sys.executable, "-c", BARE.replace("TARGET", target), str(script)],
+        env={**os.environ, "JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    *_, found = capture(Request(f"{script}:f", target=f"tpu:{target}", live=False))
+    stage = found.stage("hlo")
+    assert stage is not None, found.failure
+    kernels = re.compile(r"(%\S+) = \S+ custom-call\(")
+    expected = kernels.findall(bare.stdout)
+    assert len(expected) == 3, bare.stderr[-2000:]
+    assert kernels.findall(stage.source.text()) == expected
+
+
+KERNELS = """
+import jax, jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+
+
+def kernel(a, o):
+    o[...] = a[...] + 1.0
+
+
+def add(a, **named):
+    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(a.shape, a.dtype), **named)(a)
+
+
+def body(a):
+    with jax.named_scope("attention"):
+        a = add(a, name="attend")
+    return jax.jit(add)(add(a))
+
+
+f = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False))
+inputs = (jax.ShapeDtypeStruct((32, 128), jnp.float32, sharding=NamedSharding(mesh, P("x"))),)
+"""
+
+BARE = """
+import sys
+import jax, numpy as np
+from jax.experimental import topologies
+topology = topologies.get_topology_desc("TARGET", platform="tpu")
+def make_mesh(sizes, names, axis_types):
+    return jax.sharding.Mesh(np.array(topology.devices).reshape(sizes), names, axis_types=axis_types)
+jax.make_mesh = make_mesh
+script = {}
+exec(open(sys.argv[1]).read(), script)
+print(script["f"].lower(*script["inputs"]).compile().as_text())
+"""
 
 
 def shape(text: str) -> list[str]:

@@ -13,10 +13,12 @@ import pytest
 from shardscope.inspector.capture.file import load
 from shardscope.inspector.capture.model import Capture, Memory
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.cost.host_transfers import is_on_host
 from shardscope.inspector.cost.memory_curve import alive_bytes
-from shardscope.inspector.cost.peak_memory import peak_memory
+from shardscope.inspector.cost.peak_memory import peak_memory, scheduled_instructions
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
+from shardscope.parsers.hlo import parse_module
 from shardscope.parsers.source import Source
 
 from tests.conftest import SampleCapture
@@ -107,6 +109,37 @@ def test_what_is_on_the_host_is_copied_there_and_back(tmp_path: Path) -> None:
     assert peak.bytes == part + (parts.outputs or 0) + (parts.temporaries or 0) + (parts.code or 0)
     assert {value.on_host for value in peak.alive if value.op_name == "moments"} == {True}
     assert {value.on_host for value in peak.alive if value.op_name == "gradient"} == {False}
+
+
+UPDATED = "((bf16[8,64]{1,0:S(5)}, bf16[1,64]{1,0}, s32[], s32[]), bf16[8,64]{1,0:S(5)}, u32[])"
+HIDDEN = f"""
+HloModule offloaded, is_scheduled=true
+
+ENTRY %main (kept: bf16[8,64], part: bf16[1,64], at: s32[]) -> bf16[8,64] {{
+  %kept = bf16[8,64]{{1,0:S(5)}} parameter(0)
+  %part = bf16[1,64]{{1,0}} parameter(1)
+  %at = s32[] parameter(2)
+  %dynamic-update-slice-start = {UPDATED} dynamic-update-slice-start(%kept, %part, %at, %at)
+  ROOT %dynamic-update-slice-done = bf16[8,64]{{1,0:S(5)}} dynamic-update-slice-done(%dynamic-update-slice-start)
+}}
+"""
+
+RANGES = b"""HloLiveRange (max 7):
+  InstructionSequence:
+    0:kept
+    1:part
+    2:at
+    3:dynamic-update-slice.14
+    4:dynamic-update-slice-start
+    5:dynamic-update-slice-done
+"""
+
+
+def test_what_an_asynchronous_update_writes_is_where_its_end_has_it() -> None:
+    """In front of the start XLA schedules what it begins, by a name that the text does not have."""
+    module = parse_module(Source("m.hlo", HIDDEN.lstrip().encode()))
+    made_by = scheduled_instructions(module, RANGES)["dynamic-update-slice.14"]
+    assert (made_by.name, is_on_host(made_by.type)) == ("dynamic-update-slice-done", True)
 
 
 def test_what_the_optimizer_makes_is_of_no_pass(sample: SampleCapture) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
+from ...catalog.spellings import is_kernel
 from . import modules
 from .equation_numbers import EquationNumbers
 
@@ -62,13 +63,24 @@ def _numbered(text: str, equations: EquationNumbers) -> str:
         name = equations.taken_out(number, path + last)
         if not name:
             return f"loc{rest}" if rest else "loc(unknown)"
-        path, slash, last = name.rpartition("/")
-        path += slash
-        definitions.append(f'#own{number} = loc("{path}~op{number}~/{last}"{rest})')
+        definitions.append(f'#own{number} = loc("{_marked(name, number)}"{rest})')
         return f"loc(#own{number})"
 
     body = equations.without(_USE.sub(own, text))
     return "\n".join((body, *definitions, ""))
+
+
+def _marked(name: str, number: int) -> str:
+    """The name of an operation with its number in front of the last component.
+
+    XLA calls the instruction of a kernel by the component in front of that: the number goes in front of both, and is
+    left out where there are no two.
+    """
+    path, slash, last = name.rpartition("/")
+    if is_kernel(last):
+        path, slash, caller = path.rpartition("/")
+        last = f"{caller}/{last}" if caller else ""
+    return f"{path}{slash}~op{number}~/{last}" if last else name
 
 
 _MAIN = re.compile(r"^ *func\.func public @main\(.*$", re.MULTILINE)
