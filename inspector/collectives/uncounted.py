@@ -59,7 +59,7 @@ def _in_kernel(jaxpr: JaxprText, kernel: EquationPlace) -> Iterator[UncountedCom
     waiting, seen = [body for _, body in kernel.equation.bodies], set[int]()
     while waiting:
         body = waiting.pop()
-        if body in seen or not 0 <= body < len(jaxpr.program.jaxprs):
+        if body in seen:
             continue
         seen.add(body)
         inside = jaxpr.program.jaxprs[body]

@@ -92,10 +92,22 @@ class Jaxpr:
 
 @dataclass(frozen=True, slots=True)
 class JaxprProgram:
-    """A whole traced function: `jaxprs[0]` is the outermost."""
+    """A whole traced function: `jaxprs[0]` is the outermost, and the bodies of equations are among the others.
+
+    Raises:
+        ValueError: there is no such body.
+    """
 
     frames: tuple[Frame, ...]
     jaxprs: tuple[Jaxpr, ...]
+
+    def __post_init__(self) -> None:
+        inner = range(1, len(self.jaxprs))
+        for jaxpr in self.jaxprs:
+            for equation in jaxpr.equations:
+                for name, body in equation.bodies:
+                    if body not in inner:
+                        raise ValueError(f"{name} of {equation.primitive} is jaxpr {body} of {len(self.jaxprs)}")
 
 
 def _reading_types() -> Callable[[type, Any], JaxType]:

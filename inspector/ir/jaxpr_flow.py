@@ -41,9 +41,9 @@ class JaxprFlow(JaxprUses):
             return None
         bodies = dict(place.equation.bodies)
         found = next((bodies[name] for name in CALLED if name in bodies), None)
-        if found is None or not 0 < found < len(self.jaxprs):
+        if found is None or len(self.jaxprs[found].inputs) != len(place.equation.inputs):
             return None
-        return found if len(self.jaxprs[found].inputs) == len(place.equation.inputs) else None
+        return found
 
     def inside(self, place: EquationPlace, position: int) -> Iterator[tuple[int, int]]:
         """The bodies in which an operand is the same value all along, and which of their inputs it is there."""
@@ -56,11 +56,7 @@ class JaxprFlow(JaxprUses):
             case _:
                 body = self.body(place)
                 found = [] if body is None else [(body, position)]
-        yield from (
-            (body, index)
-            for body, index in found
-            if 0 < body < len(self.jaxprs) and index < len(self.jaxprs[body].inputs)
-        )
+        yield from ((body, index) for body, index in found if index < len(self.jaxprs[body].inputs))
 
     def operand(self, value: At) -> At | None:
         """Return the operand of a call for an input of its body; None where it is not a single one."""

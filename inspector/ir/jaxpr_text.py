@@ -60,7 +60,7 @@ class _Printer:
     def __init__(self, program: JaxprProgram) -> None:
         self.program = program
         uses = Counter(body for jaxpr in program.jaxprs for e in jaxpr.equations for _, body in e.bodies)
-        shared = [index for index, count in sorted(uses.items()) if count > 1 and 0 < index < len(program.jaxprs)]
+        shared = [index for index, count in sorted(uses.items()) if count > 1]
         self.names = {index: f"f{number}" for number, index in enumerate(shared)}
         self.lines: list[str] = []
         self.size = 0
@@ -108,7 +108,7 @@ class _Printer:
                 self._emit(f"{name}={value}", indent + 2)
             elif value in self.names:
                 self._emit(f"{name}={self.names[value]}", indent + 2)
-            elif 0 < value < len(self.program.jaxprs):
+            else:
                 self._emit(f"{name}={{ lambda {_binders(self.program.jaxprs[value])} let", indent + 2)
                 self._body(value, indent + 6, depth + 1)
                 self._emit("}", indent + 2)

@@ -142,8 +142,7 @@ def _inside(text: JaxprText, equations: Iterable[EquationNumber]) -> Iterable[Eq
     for jaxpr, index in equations:
         if jaxpr < len(jaxprs) and index < len(jaxprs[jaxpr].equations):
             for _, body in jaxprs[jaxpr].equations[index].bodies:
-                inner = jaxprs[body].equations if 0 <= body < len(jaxprs) else ()
-                yield from ((body, position) for position in range(len(inner)))
+                yield from ((body, position) for position in range(len(jaxprs[body].equations)))
 
 
 @derived

@@ -112,7 +112,7 @@ def _first_use(text: JaxprText, argument: int) -> tuple[Frame, ...]:
         if use is None or (stack := text.stack(use)):
             return () if use is None else stack
         argument = use.inputs.index(name)
-        if not use.bodies or not 0 < use.bodies[0][1] < len(text.program.jaxprs):
+        if not use.bodies:
             return ()
         number = use.bodies[0][1]
     return ()

@@ -67,8 +67,6 @@ class _Search:
             if mapped is None or mapped.checked or not place.equation.bodies:
                 continue
             body = place.equation.bodies[0][1]
-            if not 0 < body < len(self.text.program.jaxprs):
-                continue
             jaxpr = self.text.program.jaxprs[body]
             made = {o.name: (f"{body}.{i}", n) for i, e in enumerate(jaxpr.equations) for n, o in enumerate(e.outputs)}
             for name, spec in zip(jaxpr.outputs, mapped.outputs, strict=False):

@@ -108,9 +108,8 @@ class _Walker:
         residuals: dict[str, _Residual],
         where: ShardMap | None,
     ) -> Sequence[Value]:
-        bodies = {name: body for name, body in equation.bodies if 0 < body < len(self.program.jaxprs)}
-        if self.depth > MAX_DEPTH or len(self.known) > MAX_CALLS:
-            bodies = {}
+        is_too_much = self.depth > MAX_DEPTH or len(self.known) > MAX_CALLS
+        bodies = {} if is_too_much else dict(equation.bodies)
         if equation.shard_map is not None and bodies:
             return self._shard_map(
                 equation, equation.shard_map, next(iter(bodies.values())), place, operands, residuals
@@ -155,7 +154,7 @@ class _Walker:
             for equation in self.program.jaxprs[waiting.pop()].equations:
                 if equation.primitive == "axis_index":
                     axes |= dict.fromkeys(equation.axes or ())
-                inner = {body for _, body in equation.bodies if 0 < body < len(self.program.jaxprs)} - seen
+                inner = {body for _, body in equation.bodies} - seen
                 seen |= inner
                 waiting += inner
         return list(axes)

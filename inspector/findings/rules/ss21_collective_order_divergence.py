@@ -77,8 +77,6 @@ def _taken(
 def _while(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Finding]:
     bodies = dict(place.equation.bodies)
     condition, body = bodies.get("cond_jaxpr", 0), bodies.get("body_jaxpr", 0)
-    if not (0 < condition < len(flow.jaxprs) and 0 < body < len(flow.jaxprs)):
-        return
     tested = flow.jaxprs[condition].outputs[:1]
     made = flow.made.get((condition, tested[0])) if tested else None
     varying = {
@@ -114,7 +112,7 @@ def _stuck(report: Report) -> tuple[tuple[str, str], ...]:
 def _collectives(flow: Flow, body: int, varying: set[str], seen: set[int]) -> Sequence:
     """The collectives over some axes that a body runs, in order."""
     found: list[tuple[str, tuple[str, ...]]] = []
-    if body in seen or not 0 < body < len(flow.jaxprs):
+    if body in seen:
         return ()
     for equation in flow.jaxprs[body].equations:
         rule = rule_of(equation.primitive)
