@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 BITS: dict[str, int] = {
     "bool": 8,  # what a device stores, not the one bit of information
@@ -21,8 +21,9 @@ BITS: dict[str, int] = {
 }
 """Bits per element, by JAX's short names of dtypes; eight-bit and smaller floats are read off their names."""
 
-ROUNDED_UP = 0.9995
-"""Limit from which three digits of a number round to 1000."""
+BYTES = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
+COUNTS = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
+TIMES = (("ps", 1e-12), ("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
 
 _SMALL_FLOAT = re.compile(r"f(?P<bits>[468])e\d+m\d+\w*")
 
@@ -42,14 +43,7 @@ def bytes_of(dtype: str, dims: Sequence[int]) -> int | None:
 
 def format_bytes(count: int | None) -> str:
     """`1.5 KiB`: three significant digits, powers of 1024; `?` for an unknown size."""
-    if count is None:
-        return "?"
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(size) < 1000 * ROUNDED_UP or unit == "TiB":
-            return f"{count} B" if unit == "B" else f"{_three_digits(size)} {unit}"
-        size /= 1024
-    raise AssertionError("unreachable")
+    return "?" if count is None else _in_units(count, BYTES)
 
 
 def plural(count: int, word: str) -> str:
@@ -59,21 +53,26 @@ def plural(count: int, word: str) -> str:
 
 def format_count(count: float) -> str:
     """`1.5 G`: three significant digits, powers of 1000; nothing behind the number below 1000."""
-    for unit, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if abs(count) >= scale * ROUNDED_UP:
-            return f"{_three_digits(count / scale)} {unit}"
-    return f"{_three_digits(count)} "
+    return _in_units(count, COUNTS)
 
 
 def format_seconds(seconds: float | None) -> str:
     """`1.2 ms`: three significant digits; `?` for an unknown time."""
     if seconds is None:
         return "?"
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
-        if abs(seconds) >= scale * ROUNDED_UP:
-            return f"{_three_digits(seconds / scale)} {unit}"
-    picoseconds = seconds / 1e-12
-    return f"{_three_digits(picoseconds)} ps" if abs(picoseconds) >= 0.01 else f"{seconds:.2g} s" if seconds else "0 ns"
+    if 0 < abs(seconds) / 1e-12 < 0.01:
+        return f"{seconds:.2g} s"
+    return _in_units(seconds, TIMES) if seconds else "0 ns"
+
+
+def _in_units(number: float, units: Iterable[tuple[str, float]]) -> str:
+    """A number in the first unit in which three digits of it are less than 1000, or in the last."""
+    text = ""
+    for unit, scale in units:
+        text = f"{_three_digits(number / scale)} {unit}"
+        if abs(float(text.partition(" ")[0])) < 1000:
+            break
+    return text
 
 
 def _three_digits(number: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -41,6 +43,7 @@ def test_scalars_empty_arrays_and_unknown_types() -> None:
         (3 << 30, "3 GiB"),
         (1_023_700, "0.98 MiB"),
         (1_023_400, "999 KiB"),
+        (1_023_488, "0.98 MiB"),  # 999.5 KiB
         (None, "?"),
     ],
 )
@@ -92,6 +95,15 @@ def test_bytes_are_powers_of_1024(power: int, sign: int) -> None:
         assert float(number) * scale == pytest.approx(count, rel=0.0051)
         assert abs(count) < 1000 * scale or unit == "TiB"
         assert scale == 1 or abs(count) >= 1000 * scale / 1024
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-9, 1e-6, 1e-3, 1.0, 1e3, 1e6, 1e9, 1e12])
+def test_what_would_be_shown_as_1000_takes_the_larger_unit(scale: float) -> None:
+    for number in (math.nextafter(scale * 999.5, 0), scale * 999.5, math.nextafter(scale * 999.5, math.inf)):
+        if scale < 1:
+            assert float(format_seconds(number).split()[0]) < 1000
+        else:
+            assert float(format_count(number).split()[0]) < 1000
 
 
 def test_small_and_many() -> None:
