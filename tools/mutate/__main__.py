@@ -59,24 +59,32 @@ def _fields(file: Path) -> Iterator[list[str]]:
     return (line.rstrip("\n").split(" ", 1) for line in file.open())
 
 
-def masks_of(found: Mapping[str, Mapping[str, float]]) -> dict[str, int]:
-    """For each test the lines that it reaches, a bit for each."""
-    masks: dict[str, int] = defaultdict(int)
-    for bit, tests in enumerate(found.values()):
+Masks = Mapping[str, int]
+"""Lines, a bit for each: of a test those that it reaches, of a file its own."""
+
+
+def masks_of(found: Mapping[str, Mapping[str, float]]) -> tuple[Masks, Masks]:
+    """The lines of each test, and those of each file."""
+    of_tests: dict[str, int] = defaultdict(int)
+    of_files: dict[str, int] = defaultdict(int)
+    for bit, (line, tests) in enumerate(found.items()):
+        of_files[line.rpartition(":")[0]] |= 1 << bit
         for test in tests:
-            masks[test] |= 1 << bit
-    return masks
+            of_tests[test] |= 1 << bit
+    return of_tests, of_files
 
 
 def tests_of(
-    mutant: Mutant, found: Mapping[str, Mapping[str, float]], masks: Mapping[str, int], seconds: float
+    mutant: Mutant, found: Mapping[str, Mapping[str, float]], masks: tuple[Masks, Masks], seconds: float
 ) -> dict[str, float]:
     """Tests that reach a mutant, as many as take so long together, with their seconds, the quickest first.
 
     Of a piece of several lines, the first counts that any test reaches. Of a line that all reach, the quickest are all
-    alike: taken in turn are the test that reaches most of the product in its time, since what a line does shows
-    further on, and the one that reaches least, since it may be about that line.
+    alike: taken in turn are the test that reaches most of the mutant's file in its time, since that may be about it,
+    the one that reaches most of the product, since what a line does shows further on, and the one that reaches least.
     """
+    of_tests, of_files = masks
+    own = of_files[str(mutant.file)]
     tests = next((tests for line in mutant.lines if (tests := found.get(f"{mutant.file}:{line}"))), {})
     chosen: dict[str, float] = {}
     seen = 0
@@ -85,12 +93,19 @@ def tests_of(
         others = [test for test in tests if test not in chosen and (tests[test] <= left or not chosen)]
         if not others:
             break
-        if len(chosen) % 2:
-            best = min(others, key=lambda test: masks[test].bit_count())
+        if len(chosen) % 3 == 2:
+            best = min(others, key=lambda test: of_tests[test].bit_count())
         else:
-            best = max(others, key=lambda test: ((masks[test] & ~seen).bit_count() or 0.1) / (tests[test] + 0.01))
+            wanted = ~seen if len(chosen) % 3 else ~seen & own
+            best = max(
+                others,
+                key=lambda test: (
+                    ((of_tests[test] & wanted).bit_count() + 0.1 * (of_tests[test] & own).bit_count())
+                    / (tests[test] + 0.01)
+                ),
+            )
         chosen[best] = tests[best]
-        seen |= masks[best]
+        seen |= of_tests[best]
     return dict(sorted(chosen.items(), key=lambda each: each[1]))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import resource
 import signal
 import subprocess
 import tempfile
@@ -24,6 +25,9 @@ from _pytest.runner import runtestprotocol
 
 MIN_S = 120
 """Seconds that the tests of a mutant get at least."""
+
+MAX_BYTES = 6 << 30
+"""What each process of a mutant may allocate."""
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
@@ -45,6 +49,7 @@ def _caught(job: dict[str, str], tests: Sequence[pytest.Item]) -> bool:
         status = 1
         try:
             os.setsid()
+            resource.setrlimit(resource.RLIMIT_DATA, (MAX_BYTES, MAX_BYTES))
             _take_effect(Path(job["file"]), job["text"])
             status = _first_failure(tests)
         finally:
