@@ -75,7 +75,7 @@ class Process:
 
     def join(self) -> None:
         """Wait until it is gone."""
-        self._thread.join(10)
+        self._thread.join(timeout=10)
 
     def _signal(self, number: signal.Signals) -> None:
         if self._group is not None:
@@ -208,7 +208,7 @@ class Drain:
     def finish(self) -> None:
         """Read what is still there. A process that left the group may hold the pipes open: it is not waited for."""
         self._over.set()
-        self._thread.join(2)
+        self._thread.join(timeout=2)
 
     def _run(self) -> None:
         with suppress(OSError), selectors.DefaultSelector() as selector:

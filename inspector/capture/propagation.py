@@ -95,7 +95,7 @@ class Propagation:
             if self._process is not None:
                 self._process.kill()
         self._texts.put(None)
-        self._thread.join(5)
+        self._thread.join(timeout=5)
 
     def _run(self) -> None:
         process = None

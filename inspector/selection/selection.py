@@ -94,11 +94,11 @@ def _placed(report: Report, place: Place, stage: ParsedStage) -> Selection:
             return Selection(place, (frame,), None, _of_line(report, frame), spans)
         case StagePlace(name, offset):
             origin = report.program.stage(name)
-            stack = () if origin is None else frames_at(origin, offset)
             here = () if origin is None else collectives_in(report, origin)
             collective = next((c for c in here if c.span.start <= offset < c.span.end), None)
             if collective is not None:
-                return Selection(place, stack or collective.source.stack, *_around(report, collective, stage))
+                return Selection(place, collective.source.stack, *_around(report, collective, stage))
+            stack = () if origin is None else frames_at(origin, offset)
             known = () if origin is None or origin is stage else operations_at(report.program, origin, offset)
             exact = spans_of_operations(report.program, stage, known)
             spans = exact or (() if origin is stage else _first_known(stage, stack))

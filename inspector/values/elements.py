@@ -78,7 +78,7 @@ def _small_floats(dtype: str) -> tuple[float, ...] | None:
         return None
     exponent_bits, mantissa_bits, kind = int(match[1]), int(match[2]), match[3] or ""
     bias = 11 if "b11" in kind else (1 << (exponent_bits - 1)) - (0 if "fnuz" in kind else 1)
-    return tuple(_small_float(byte, exponent_bits, mantissa_bits, bias, kind) for byte in range(256))
+    return tuple(_small_float(byte, exponent_bits, mantissa_bits, bias, kind) for byte in bytes(range(256)))
 
 
 def _small_float(byte: int, exponent_bits: int, mantissa_bits: int, bias: int, kind: str) -> float:
@@ -133,9 +133,11 @@ def array_lines(probe: Probe, number: int, height: int, width: int, top: int = 0
         return [cells[0][0] if cells and cells[0] else "not recorded"]
     columns = probe.shape[-1]
     cut = math.prod(probe.shape) > sum(map(len, cells))
-    widest = max((len(cell) for row in cells for cell in row), default=0)
-    more = " …" if columns > left + max(map(len, cells), default=0) else ""
-    lines = [f"[{' '.join(cell.rjust(widest) for cell in row)}{more}]" for row in cells]
+    widths = [len(cell) for row in cells for cell in row]
+    lines = [
+        f"[{' '.join(cell.rjust(max(widths)) for cell in row)}{' …' if columns > left + len(row) else ''}]"
+        for row in cells
+    ]
     if len(probe.shape) > 1 and lines:
         lines = [f"{'[' if index == 0 else ' '}{line}" for index, line in enumerate(lines)]
         lines[-1] += "]" if not cut else " …"

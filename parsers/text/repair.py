@@ -160,14 +160,13 @@ def _moved_back(data: bytes) -> tuple[bytes, str]:
         label, blanks, line = shifted["label"], shifted["blanks"], shifted.start()
         if line < done:
             continue
-        end = 0 if label else _end_of_indented(data, shifted.end(), blanks)
-        if _EMPTY.fullmatch(data, 0, line) and _EMPTY.fullmatch(data, end):
-            break
         pieces.append(data[done:line])
         done = shifted.end("blanks")
         if label:
             words = f"{label.decode('utf-8', 'replace')!r} before a module was left out"
-        elif end:
+        elif end := _end_of_indented(data, shifted.end(), blanks):
+            if _EMPTY.fullmatch(data, 0, line) and _EMPTY.fullmatch(data, end):
+                return data, ""
             pieces.append(re.sub(rb"^" + blanks, b"", data[done:end], flags=re.MULTILINE))
             done, words = end, "the indentation of a module was left out"
     return (b"".join((*pieces, data[done:])), words) if pieces else (data, "")

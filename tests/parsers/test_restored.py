@@ -179,6 +179,15 @@ def test_colours(text: str) -> None:
 
 
 @texts
+def test_what_only_looks_like_a_diff(text: str) -> None:
+    """Marks of a diff without the numbers of its lines."""
+    lines = text.splitlines(keepends=True)
+    for mark in ("@@ -\n", "@@ - 1 @@\n", "- a list\n", "+ another\n", "@@ -1,2 +1,3\n"):
+        marked = "".join([lines[0], "// ", mark, *lines[1:-1], "// ", mark, lines[-1]])
+        assert undone(marked) == (marked, ())
+
+
+@texts
 def test_a_diff_with_all_of_the_text(text: str) -> None:
     lines = text.splitlines(keepends=True)
     before = [line for number, line in enumerate(lines) if number % 4 != 1]

@@ -16,8 +16,9 @@ def body(*lines: str) -> Computation:
     """The computation with these instructions, which is the entry of a module."""
     rows = "".join(f"  {line}\n" for line in lines)
     module = parse_module(Source("text", f"HloModule m\n\nENTRY %main () -> f32[] {{\n{rows}}}\n".encode()))
-    # What the lines refer to is not there.
-    assert {problem.message.rpartition(" '")[0] for problem in module.problems} <= {NOT_THERE}
+    for problem in module.problems:  # what the lines refer to is not there
+        name = module.source.data[problem.span.start : problem.span.end].decode()
+        assert problem.message == f"{NOT_THERE} {name!r} here"
     return module.computations[0]
 
 
