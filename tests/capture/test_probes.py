@@ -278,6 +278,23 @@ def test_shard_maps_in_one_another_over_explicit_axes(captured: Captured) -> Non
     assert held(last) == [[12, 16]] * 4
 
 
+def test_shard_map_of_the_mesh_in_the_context(captured: Captured) -> None:
+    """In the jaxpr the mesh is abstract: it has axes and no devices."""
+    capture = captured("""
+        import jax, jax.numpy as jnp
+        from jax import lax
+        from jax.sharding import PartitionSpec as P, NamedSharding
+        mesh = jax.make_mesh((4,), ("x",))
+        jax.set_mesh(mesh)
+        fn = jax.jit(jax.shard_map(lambda a: lax.psum(a * lax.axis_index("x"), "x"), in_specs=P("x"), out_specs=P()))
+        fn_inputs = (jax.device_put(jnp.arange(1.0, 5.0), NamedSharding(mesh, P("x"))),)
+    """)
+    assert not [message.text for message in capture.messages if message.phase == "probe"]
+    (before,) = probes(capture, "psum.*", "before")
+    assert held(before) == [[0.0], [2.0], [6.0], [12.0]]
+    assert [shard.device for shard in before.shards] == [0, 1, 2, 3]
+
+
 def test_a_death_while_looking_loses_nothing_else(captured: Captured) -> None:
     capture = captured(
         """

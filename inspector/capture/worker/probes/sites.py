@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from jax.sharding import Mesh
 
 KEPT_AT_MOST = 64
 """Iterations that are kept of all loops around one value together."""
@@ -135,9 +136,9 @@ class Run:
 def device_ids(site: Site, coordinates: dict[str, int], assignment: list[int]) -> int:
     """The device at these coordinates; where other axes are left to the compiler, the first of those that share it."""
     meshes = [layer.mesh for layer in site.layers if isinstance(layer, Mapped)]
-    mesh = next((mesh for mesh in meshes if hasattr(mesh, "devices")), meshes[0])
+    mesh = next((mesh for mesh in meshes if isinstance(mesh, Mesh)), meshes[0])
     place = tuple(coordinates.get(axis, 0) for axis in mesh.axis_names)
-    if hasattr(mesh, "devices"):
+    if isinstance(mesh, Mesh):
         return int(mesh.devices[place].id)
     return assignment[int(np.ravel_multi_index(place, tuple(mesh.shape[axis] for axis in mesh.axis_names)))]
 
