@@ -123,8 +123,9 @@ class Loop:
     def is_discarded(self, index: int) -> bool:
         """Return whether nothing uses an element of a loop's result."""
         takers, elements = self.graph.users(self.instruction)
+        taken = {self.graph.operands(user)[position][1][:1] for user, position in takers}
         unused = not any(each.is_root or any(self.graph.users(each)) for each in elements.get(index, ()))
-        return not takers and not self.instruction.is_root and unused
+        return unused and not self.instruction.is_root and taken.isdisjoint(((), (index,)))
 
     def _ends(self, collective: Instruction, end: Callable[[Instruction, Value], int | None]) -> Accumulator | None:
         """Return the places at which everything computed from a collective's result, linearly, ends."""

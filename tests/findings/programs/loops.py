@@ -77,6 +77,20 @@ def once_too_often(a):
     return lax.fori_loop(0, 4, body, (a, a))[0]
 
 
+@programs.found_by("SS27")
+@mapped
+def once_too_often_before_more(a):
+    """Elementwise work takes the loop's elements: XLA's text has `%while#0` there, and no get-tuple-element."""
+
+    def body(i, carry):
+        total, part, row = carry
+        moved, row = (lax.ppermute(each, "x", ring) for each in (part, row))
+        return total + part * i + row, moved, row
+
+    total, _, row = lax.fori_loop(0, 4, body, (a, a, a[0]))
+    return total / (1 + total + row)
+
+
 @programs.found_by()
 @mapped
 def often_enough(a):
