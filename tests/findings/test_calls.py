@@ -6,7 +6,11 @@ import ast
 from pathlib import Path
 
 import pytest
-from shardscope.inspector.findings.fixes.calls import holds
+from shardscope.inspector.capture.model import Capture, Source
+from shardscope.inspector.findings.fixes.calls import holds, other_calls
+from shardscope.inspector.ir.program import Program
+from shardscope.inspector.report import Edit, Fix
+from shardscope.parsers.source import Frame
 
 NESTED = """
 @first(inner(1), lambda v: second(v))
@@ -26,3 +30,42 @@ def test_a_call_is_in_a_function_as_its_node_is(text: str) -> None:
             for call in nodes:
                 if isinstance(call, ast.Call):
                     assert holds(body, call) == (id(call) in inside), ast.unparse(call)
+
+
+SAME_NAME = """\
+calls = []
+def gather(x):
+    def step(g):
+        calls.append("inner") or g  # edited
+        return g
+    return step(x)
+def total(x):
+    calls.append("module")  # edited
+    return x
+def other(step, x):
+    return step(x) + (lambda total: total(x))(step)
+def one(x):
+    total = lambda v: v
+    return total(x)
+def two(x):
+    def inner():
+        return total(x) + gather(x)
+    return inner() + total(x)
+def three(x):
+    return other(abs, x) + one(x) + two(x)
+three(1)
+"""
+
+
+@pytest.mark.parametrize(("log", "kind"), [("inner", "step"), ("module", "total")])
+def test_other_calls_are_those_that_python_makes(log: str, kind: str) -> None:
+    made: dict[str, list[str]] = {}
+    exec(SAME_NAME, made)
+    program = Program(Capture(script_text=Source("same.py", SAME_NAME.encode())))
+    (line,) = (number for number, text in enumerate(SAME_NAME.splitlines(), 1) if f'"{log}"' in text)
+    fix = Fix("leave it out", (Edit("same.py", line, 8, line, 9, ""),))
+    reached_from_elsewhere = [(Frame("same.py", "", line), Frame("main.py", "", 1))]
+    count = made["calls"].count(log)
+    assert f"{count} other call" in other_calls(program, fix, reached_from_elsewhere)
+    without_a_caller = other_calls(program, fix, [(Frame("same.py", "", line),)])
+    assert without_a_caller == (f"; that changes {count - 1} other call of {kind}" if count > 1 else "")

@@ -80,16 +80,45 @@ def call_to_leave_out(program: Program, place: SourcePosition, functions: Collec
 def other_calls(program: Program, fix: Fix, stacks: Iterable[tuple[Frame, ...]]) -> str:
     """Describe the other calls of functions that a fix edits, except those of these stacks."""
     files = dict.fromkeys((*own_files(program), *(edit.file for edit in fix.edits)))
+    stacks = tuple(stacks)
     known = {(frame.file, frame.line, frame.column) for stack in stacks for frame in stack}
     changed = {found: e.file for e in fix.edits if (found := function_around(program, e.file, e.line)) is not None}
     changes = []
     for (name, body), changed_file in changed.items():
-        is_method = isinstance(next(around(program, (changed_file, body)), None), ast.ClassDef)
+        scopes = tuple(around(program, (changed_file, body)))
+        is_method = isinstance(next(iter(scopes), None), ast.ClassDef)
+        scope = next((node for node in scopes if isinstance(node, Body)), None)
         calls = [(file, call) for file in files for call in _calls_of(program, file, name, is_method=is_method)]
         outside = [(file, call) for file, call in calls if file != changed_file or not holds(body, call)]
-        others = [call for file, call in outside if (file, call.lineno, call.col_offset) not in known]
+        meant = outside if is_method else [each for each in outside if _means(program, each, name, scope)]
+        others = [call for file, call in meant if (file, call.lineno, call.col_offset) not in known]
+        is_cut = any(all(each.file == changed_file and each.line in _lines(body) for each in stack) for stack in stacks)
+        if is_cut and others == [call for _, call in meant]:
+            others = others[1:]  # JAX recorded no caller: one of these is it
         changes += [f"; that changes {plural(len(others), 'other call')} of {name}"] if others else []
     return "".join(changes)
+
+
+def _means(program: Program, call: Call, name: str, scope: ast.AST | None) -> bool:
+    """Return whether a name is, where a call stands, that of a scope, or of the module without one."""
+    for node in around(program, call):
+        if node is scope:
+            return True
+        if isinstance(node, Body) and _binds(node, name):
+            return False
+    return scope is None
+
+
+def _binds(function: ast.AST, name: str) -> bool:
+    """Return whether a name is a parameter or a variable of a function itself."""
+    waiting = list(ast.iter_child_nodes(function))
+    for node in waiting:
+        match node:
+            case ast.arg(arg=own) | ast.FunctionDef(name=own) | ast.Name(id=own, ctx=ast.Store()) if own == name:
+                return True
+        if not isinstance(node, Body | ast.ClassDef):
+            waiting += ast.iter_child_nodes(node)
+    return False
 
 
 def function_around(program: Program, file: str, line: int) -> tuple[str, Body] | None:
