@@ -60,6 +60,7 @@ def main() -> int:
     parser.add_argument("--checkouts", type=Path, default=Path("checkouts"))
     parser.add_argument("--env", type=Path, default=Path(tempfile.gettempdir()) / "shardscope-zoo")
     parser.add_argument("--python", help="an interpreter that has the packages, instead of an environment")
+    parser.add_argument("--results", type=Path, help="a folder for the captures, which `shardscope open` shows")
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     wanted = [each for each in programs() if not asked.words or any(word in each.name for word in asked.words)]
@@ -68,7 +69,7 @@ def main() -> int:
     environ = os.environ | {"ZOO_CHECKOUTS": str(asked.checkouts.resolve()), "JAX_PLATFORMS": "cpu"}
     outcomes = []
     for each in present:
-        outcomes.append(run(each, python, environ))
+        outcomes.append(run(each, python, environ, asked.results))
         print(line(outcomes[-1]), flush=True)
         for problem in outcomes[-1].problems:
             print(f"    {problem}")
@@ -98,8 +99,8 @@ def environment(folder: Path, wanted: Sequence[Program]) -> str:
     return str(python)
 
 
-def run(program: Program, python: str, environ: Mapping[str, str]) -> Outcome:
-    """Capture a program, and compare the report with the oracle's."""
+def run(program: Program, python: str, environ: Mapping[str, str], results: Path | None = None) -> Outcome:
+    """Capture a program, keep the capture in `results`, and compare the report with the oracle's."""
     script, _, function = program.function.partition(":")
     path = HERE / "programs" / script
     with tempfile.TemporaryDirectory() as folder:
@@ -107,6 +108,7 @@ def run(program: Program, python: str, environ: Mapping[str, str]) -> Outcome:
         command = [sys.executable, "-m", "shardscope", "run", f"{path}:{function}", "--python", python, "--no-live"]
         command += ["--devices", str(DEVICES), "--details", "all", "--format", "json", "-o", str(report)]
         command += program.options
+        command += ["--save", str(results / f"{program.name}.shardscope")] if results else []
         started = time.perf_counter()
         done = _done(command, environ)
         facts = {"seconds": time.perf_counter() - started}
