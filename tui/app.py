@@ -27,6 +27,7 @@ from ..inspector.traces.trace import Trace
 from .diff_screen import DiffScreen
 from .edit_loop import EditLoop
 from .feed import Feed
+from .key_footer import KeyFooter
 from .main_screen import MainScreen
 from .palette import THEMES, usual_theme, variables
 from .side_by_side import SideBySide
@@ -84,6 +85,7 @@ class ThemedApp(App[None]):
 
     TITLE = "shardscope"
     CSS_PATH = "app.tcss"
+    ALLOW_IN_MAXIMIZED_VIEW = KeyFooter.__name__
 
     def __init__(self) -> None:
         super().__init__()

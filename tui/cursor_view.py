@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+
+CURSOR = "on $line-cursor"
+LINKED = "on $line-linked"
+"""Styles of lines and rows. A class of a component would be matched with all rules whenever the focus moves."""
 
 
 def cursor_bindings(unit: str) -> tuple[Binding, ...]:
@@ -46,6 +51,10 @@ class CursorView(ScrollView, can_focus=True, inherit_bindings=False):
         """The sign before the cursor's line: filled in the focused pane."""
         return "▶" if self.has_focus else "▷"
 
+    def rich(self, style: str | None) -> Style:
+        """A style in Textual's words."""
+        return self.app.stylesheet.parse_style(style).rich_style if style else Style()
+
     def move_to(self, position: int) -> None:
         """Put the cursor on a line or row, as the user does it."""
         raise NotImplementedError
@@ -76,12 +85,6 @@ class CursorView(ScrollView, can_focus=True, inherit_bindings=False):
 
 class EntryView(CursorView):
     """A list of entries, each with a key; says which one the user moves to, or wants to see more of."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "row-table--head",
-        "row-table--cursor",
-        "row-table--linked",
-    }
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *cursor_bindings("row"),
@@ -142,12 +145,11 @@ class EntryView(CursorView):
         elif bottom >= self.scroll_offset.y + height:
             self.scroll_to(y=bottom - height + 1, animate=False, immediate=True, force=True)
 
-    def drawn(self, line: Content, component: str | None) -> Strip:
-        """A line in the style of a component."""
-        style, width = self.visual_style, self.scrollable_content_region.width
-        if component is not None:
-            style += self.get_visual_style(component, partial=True)
-        pieces = line.render(style, end="", parse_style=self.app.stylesheet.parse_style)
+    def drawn(self, line: Content, style_of_row: str = "") -> Strip:
+        """A line on a row of that style."""
+        parse, width = self.app.stylesheet.parse_style, self.scrollable_content_region.width
+        style = self.visual_style + parse(style_of_row)
+        pieces = line.render(style, end="", parse_style=parse)
         strip = Strip([Segment(text, piece.rich_style) for text, piece in pieces])
         return strip.adjust_cell_length(width, style.rich_style)
 

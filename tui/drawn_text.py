@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual.cache import LRUCache
-from textual.color import Color
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from ..inspector.ir.language import KINDS
 from ..parsers.source import Source
-from .cursor_view import CursorView
+from .cursor_view import CURSOR, LINKED, CursorView
 from .folding import FOLD
 from .highlight import Highlighter, plain
 from .text_index import LineIndex, matches_in
@@ -29,20 +26,19 @@ BEFORE = 256
 TAB = 4
 MARK = "●"
 
+STYLES: Mapping[str, str] = {
+    "aside": "$aside",
+    "collective": "bold $code-collective",
+    **{kind: f"$code-{kind}" for kind in ("string", "type", "operation", "keyword", "groups")},
+}
+"""Those of `KINDS` that are not drawn as the text is."""
+
 
 class DrawnText(CursorView):
     """Lines with numbers, a cursor, marks, and the lines that are linked to what is selected elsewhere.
 
     Lines count from 0 here, and from 1 where they are shown.
     """
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "text-view--number",
-        "text-view--cursor",
-        "text-view--linked",
-        "text-view--match",
-        *(f"text-view--{kind}" for kind in KINDS),
-    }
 
     linked: reactive[frozenset[int]] = reactive(frozenset())
     marks: reactive[Mapping[int, str]] = reactive({})
@@ -114,12 +110,12 @@ class DrawnText(CursorView):
 
     def _drawn(self, row: Row) -> Strip:
         line, style, mark = row.line, self._row_style(row.line), self.marks.get(row.line)
-        number = style + self.get_component_rich_style("text-view--number", partial=True)
+        number = style + self.rich(STYLES["aside"])
         sign = self.sign if line == self.cursor and row.begins else "┃" if line in self.linked else " "
         gutter = [
-            Segment(sign, style + self.get_component_rich_style("text-view--keyword", partial=True)),
+            Segment(sign, style + self.rich(STYLES["keyword"])),
             Segment(f"{line + 1 if row.begins else '':>{self.number_width}} ", number),
-            Segment(f"{MARK if mark and row.begins else ' '} ", style + self._hue(mark)),
+            Segment(f"{MARK if mark and row.begins else ' '} ", style + self.rich(mark)),
         ]
         text, left = self._coloured(line, row.first, row.last - row.first, style)
         strip = Strip(text.render(self.app.console))
@@ -137,15 +133,15 @@ class DrawnText(CursorView):
         text = Text(content, no_wrap=True, end="")
         text.stylize(row)
         for begin, stop, kind in self._highlight(-1 if first else line, content):
-            text.stylize(self.get_component_rich_style(f"text-view--{kind}", partial=True), begin, stop)
+            text.stylize(self.rich(STYLES.get(kind)), begin, stop)
         if self.needle:
-            match = self.get_component_rich_style("text-view--match", partial=True)
+            match = self.rich("$background on $warning")
             for begin, stop in matches_in(content, self.needle):
                 text.stylize(match, begin, stop)
         if "\t" in content:
             text.expand_tabs(TAB)
         if hidden := self.lines.folding.lines_hidden_at(line):
-            text.append(f" {FOLD} {hidden:,} lines", self.get_component_rich_style("text-view--aside", partial=True))
+            text.append(f" {FOLD} {hidden:,} lines", self.rich(STYLES["aside"]))
         selection = self.text_selection
         if selection is not None and (span := selection.get_span(line)) is not None:
             style = self.screen.get_component_rich_style("screen--selection")
@@ -155,12 +151,7 @@ class DrawnText(CursorView):
     def _row_style(self, line: int) -> Style:
         style = self.rich_style
         if line == self.cursor:
-            return style + self.get_component_rich_style("text-view--cursor", partial=True)
+            return style + self.rich(CURSOR)
         if line in self.linked:
-            return style + self.get_component_rich_style("text-view--linked", partial=True)
+            return style + self.rich(LINKED)
         return style
-
-    def _hue(self, variable: str | None) -> Style:
-        if not variable:
-            return Style()
-        return Style.from_color(Color.parse(self.app.theme_variables[variable.removeprefix("$")]).rich_color)

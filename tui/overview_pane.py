@@ -11,7 +11,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from ..inspector.report import Report
-from .cursor_view import EntryView
+from .cursor_view import CURSOR, EntryView
 from .entry_details import Selected
 from .overview import Part, overview, selectable
 
@@ -97,4 +97,4 @@ class OverviewPane(EntryView):
         here = entry is not None and entry == self.cursor
         begins = here and (number == 0 or self._lines[number - 1][1] != entry)
         sign = Content.styled(f"{self.sign if begins else '':<{SIGNS}}", "$primary")
-        return self.drawn(sign + line, "row-table--cursor" if here else None)
+        return self.drawn(sign + line, CURSOR if here else "")

@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from ..inspector.render.table import Column
 from .columns import SORTED, Grid, grid_of
-from .cursor_view import EntryView
+from .cursor_view import CURSOR, LINKED, EntryView
 from .painted import Row
 
 MEASURED = 2000
@@ -123,16 +123,16 @@ class RowTable(EntryView):
             signs = [SORTED if index == self.sorted_by else "" for index in range(len(self.columns))]
             titles = [Content(f"{column.title}{sign}") for column, sign in zip(self.columns, signs, strict=True)]
             line = self._grid.line(titles, width - SIGNS) if self.rows else Content(self.nothing)
-            return self._strip(" ", line, "row-table--head")
+            return self._strip(" ", line, "$aside")
         if number >= len(self.rows):
             return self.blank()
         row = self.rows[number]
         line = (self._grid.spanning if row.spans else self._grid.line)(row.cells, width - SIGNS)
         if number == self.cursor:
-            return self._strip(self.sign, line, "row-table--cursor")
+            return self._strip(self.sign, line, CURSOR)
         if row.key in self.linked:
-            return self._strip("┃", line, "row-table--linked")
-        return self._strip(" ", line, None)
+            return self._strip("┃", line, LINKED)
+        return self._strip(" ", line)
 
-    def _strip(self, sign: str, line: Content, component: str | None) -> Strip:
-        return self.drawn(Content.styled(f"{sign:<{SIGNS}}", "$primary") + line, component)
+    def _strip(self, sign: str, line: Content, style: str = "") -> Strip:
+        return self.drawn(Content.styled(f"{sign:<{SIGNS}}", "$primary") + line, style)
