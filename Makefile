@@ -36,7 +36,8 @@ test: $(VENV)/.checks
 
 # The reports of kept captures and the pictures of the screen, as they are: look at what changes before you commit it.
 approve: $(VENV)/.checks
-	$(BIN)/python -m pytest -q tests/command/test_approved.py tests/inspector/test_kept_links.py tests/tui/test_looks.py --snapshot-update
+	$(BIN)/python -m pytest -q tests/command/test_approved.py tests/inspector/test_kept_links.py \
+	  tests/tui/test_columns.py tests/tui/test_looks.py --snapshot-update
 
 # The suite once more, with the newest of all dependencies, where the machine has an interpreter for it; but for long tests
 # that no JAX changes.

@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 from ...parsers.errors import readable
 from ...parsers.mlir import MlirModule, Operation
@@ -114,7 +115,7 @@ def _facts(stablehlo: ParsedStage, lowered: Lowered, number: int) -> OperationFa
     if text is None or place is None:
         return OperationFacts(kind, "unknown" if kind is None else "user", "unknown", source, (), None)
     flow = _flow(text)
-    paths = tuple(_paths(flow, place))
+    paths = tuple(islice(_paths(flow, place), MAX_PATHS))
     directions = {direction_of(path, differentiated=lowered.differentiated) for path in paths}
     modules = {scopes(path.rpartition("/")[0]) for path in paths}
     direction = directions.pop() if len(directions) == 1 else "unknown"
@@ -155,14 +156,12 @@ def _asks(equation: Equation) -> bool:
 def _paths(flow: JaxprFlow, place: EquationPlace) -> Iterator[str]:
     """The names of an equation, with the scopes around each way to it."""
     waiting: list[tuple[EquationPlace, str]] = [(place, place.equation.primitive)]
-    found = 0
-    while waiting and found < MAX_PATHS:
+    while waiting:
         inner, path = waiting.pop()
         path = "/".join(filter(None, (inner.equation.name_stack, path)))
         callers = flow.callers.get(inner.jaxpr, []) if len(path) < 10_000 else []
         waiting += [(caller, path) for caller in callers]
         if not callers:
-            found += 1
             yield f"jit()/{path}"
 
 

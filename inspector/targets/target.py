@@ -156,8 +156,8 @@ def topology_of(target: Target) -> dict[str, Any] | None:
 
 def wraps(chip: Chip, shape: tuple[int, ...]) -> tuple[bool, bool, bool]:
     """Return whether each axis of a slice's torus closes to a ring; libtpu leaves it to the caller."""
-    first, step = chip.integer("wraps_from"), chip.integer("wraps_by")
-    closed = [size >= first and size % step == 0 for size in shape] + [False] * 3
+    step = chip.integer("wraps_by")
+    closed = [size % step == 0 for size in shape] + [False] * 3
     return closed[0], closed[1], closed[2]
 
 

@@ -10,6 +10,7 @@ from shardscope.inspector.findings.rules import ss23_implicit_communication
 from shardscope.inspector.pipeline import inspect
 
 from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
+from tests.findings.well_formed import assert_well_formed
 
 EXPECTED = {
     "missing_reduce_scatter:faulty": [("SS01", "warning", "proved", ("x",), 23)],
@@ -83,6 +84,7 @@ def test_findings(sample: SampleCapture, function: str) -> None:
         axes = tuple(map(str, each.axes))
         found.append((each.rule, each.severity, each.confidence, axes, None if frame is None else frame.line))
     assert found == EXPECTED.get(function, [])
+    assert_well_formed(report)
     inserted = {c.kind for c in report.collectives if c.stage == "hlo" and c.origin == "partitioner"}
     listed = list(ss23_implicit_communication.check(replace(report, lists_implicit=True)))
     assert bool(inserted) == bool(listed)

@@ -18,6 +18,7 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Finding
 
 from tests.findings.rewording import reword
+from tests.findings.well_formed import assert_well_formed
 
 pytestmark = pytest.mark.skipif(
     jax.__version_info__ < (0, 10), reason="with older JAX some spellings are not found: their jaxprs are others"
@@ -89,7 +90,9 @@ def test_variants(file: str, target: str) -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_messages_stand_alone(file: str) -> None:
     """In at most 100 characters, none of which had to be cut off: no reference to other lines, no two sentences."""
-    for each in inspect(captured(file, "program")).findings:
+    report = inspect(captured(file, "program"))
+    assert_well_formed(report)
+    for each in report.findings:
         assert len(each.message) <= MAX_MESSAGE_CHARACTERS
         assert not each.message.endswith(("…", "."))
         assert not re.search(r"\b(cut|cuts|whole|told|stands|nobody|for ever)\b", each.message), each.message

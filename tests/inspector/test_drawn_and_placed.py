@@ -25,9 +25,12 @@ from shardscope.inspector.render.html.mesh import _places, _ways
 from shardscope.inspector.render.text.opening import subject_lines
 from shardscope.inspector.report import Report
 from shardscope.inspector.selection.selection import StagePlace, collectives_in, linked
+from shardscope.inspector.shardings.dataflow import dataflow_of
 from shardscope.inspector.targets.chips import chips_of
 from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
 from shardscope.parsers.source import Source
+
+from tests.findings.well_formed import assert_well_formed
 
 KEPT = Path(__file__).parents[1] / "command" / "approved"
 SIDE, GAP = 20, 4
@@ -108,6 +111,24 @@ def test_a_collective_has_its_lines_wherever_it_is_selected(name: str) -> None:
                 found = linked(report, StagePlace(stage.name, offset), stage)
                 assert found.collective == each
                 assert found.stack == each.source.stack == linked(report, each, stage).stack
+
+
+@pytest.mark.parametrize("name", ["embedded", "rare", "rounds", "target"])
+def test_the_row_at_a_place_is_the_smallest_around_it(name: str) -> None:
+    stage = load_kept(name).program.stage("stablehlo")
+    assert stage is not None
+    flow = dataflow_of(stage)
+    assert flow is not None
+    ends = [(row.start, max(span.end for span in row.own)) for row in flow.rows]
+    for offset in sorted({place + step for each in ends for place in each for step in (-1, 0, 1)}):
+        around = [number for number, (start, end) in enumerate(ends) if start <= offset < end]
+        found = flow.row_at(offset)
+        assert found == min(around, key=lambda number: ends[number][1] - ends[number][0], default=None)
+
+
+@pytest.mark.parametrize("name", ["embedded", "exchange", "gathered_twice", "manual", "rare", "rounds", "target"])
+def test_findings_of_kept_captures_are_well_formed(name: str) -> None:
+    assert_well_formed(load_kept(name))
 
 
 def test_first_lines_are_sentences() -> None:

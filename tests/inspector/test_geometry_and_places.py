@@ -20,13 +20,13 @@ from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.catalog.spellings import KIND_OF, primitives_of
 from shardscope.inspector.diff.matching import match
 from shardscope.inspector.diff.outline import CollectiveSignature, Operand, Place, Transfer
-from shardscope.inspector.findings.fixes.edits import extent
+from shardscope.inspector.findings.fixes.edits import extent, keyword_changes
 from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.ir.meshes import partitions_of
 from shardscope.inspector.ir.stage import ParsedStage
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.html.mesh import _places
-from shardscope.inspector.report import Finding
+from shardscope.inspector.report import Finding, Report
 from shardscope.inspector.selection.selection import StagePlace, counterparts, linked
 from shardscope.parsers import parse
 from shardscope.parsers.errors import ParseError
@@ -142,17 +142,32 @@ EQUAL = """
         b = jax.lax.pmax(x + 2, "x")
         c = jax.lax.pmean(x + 3, "x")
         return a, b, c, jax.lax.psum(x + 4, "x") / 4
+    @jax.shard_map(mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
+    def never_called(x):
+        return x
     inputs = (jnp.arange(8.0),)
 """
 
 
 @pytest.fixture(scope="module")
-def reductions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finding, ...]:
-    """What is found about reductions of equal values, by their lines."""
+def equal(tmp_path_factory: pytest.TempPathFactory) -> Report:
     script = tmp_path_factory.mktemp("equal") / "script.py"
     script.write_text(textwrap.dedent(EQUAL))
-    report = inspect(last_capture(Request(f"{script}:fn", live=False)))
-    return tuple(sorted((each for each in report.findings if each.rule == "SS04"), key=line_of))
+    return inspect(last_capture(Request(f"{script}:fn", live=False)))
+
+
+@pytest.fixture(scope="module")
+def reductions(equal: Report) -> tuple[Finding, ...]:
+    """What is found about reductions of equal values, by their lines."""
+    return tuple(sorted((each for each in equal.findings if each.rule == "SS04"), key=line_of))
+
+
+def test_only_functions_that_ran_are_changed(equal: Report) -> None:
+    lines = textwrap.dedent(EQUAL).splitlines()
+    assert equal.script is not None
+    [[changed]] = keyword_changes(equal.program, [equal.script], ["check_vma"], "True")
+    assert (changed.text, lines[changed.end_line]) == ("True", "def fn(x):")
+    assert not list(keyword_changes(equal.program, [equal.script], ["check_vma"], "False"))
 
 
 def line_of(found: Finding) -> int:

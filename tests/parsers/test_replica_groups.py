@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.parsers.errors import ParseError
+from shardscope.parsers.mlir.collectives import parse_groups, parse_integers
 from shardscope.parsers.sharding_syntax.mesh import MAX_DEVICES, AxisRef, MeshSyntax
 from shardscope.parsers.sharding_syntax.replica_groups import (
     Groups,
     IotaGroups,
+    ListGroups,
     MeshGroups,
     parse_pairs,
     parse_replica_groups,
@@ -155,3 +157,16 @@ def test_no_more_devices_than_there_can_be() -> None:
     with pytest.raises(ParseError, match="devices"):
         parse_replica_groups(f"mesh['x'={MAX_DEVICES + 1}] {{'x'}}")
     assert len(parse_replica_groups("[1024,1024]<=[1048576]").devices(0)) == 1024
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("shape", [(2, 3), (1, 4), (0, 2), (3, 1)])
+def test_literals_of_bytes_as_numpy_writes_them(dtype: str, shape: tuple[int, int]) -> None:
+    """In groups of different sizes the shorter ones are filled up with -1."""
+    array = np.random.default_rng(len(dtype)).integers(-1, 100, shape, dtype)
+    element = f"i{array.dtype.itemsize * 8}"
+    text = f'dense<"0x{array.tobytes().hex().upper()}"> : tensor<{shape[0]}x{shape[1]}x{element}>'
+    assert parse_integers(text) == parse_integers(f"dense<{array.tolist()}> : tensor<{shape[0]}x{shape[1]}x{element}>")
+    assert parse_integers(text).rows == tuple(map(tuple, array.tolist()))
+    groups = parse_groups(text, lambda name: None)
+    assert groups == ListGroups(tuple(tuple(device for device in row if device >= 0) for row in array.tolist()))

@@ -97,6 +97,7 @@ def test_every_figure_has_a_source() -> None:
 def test_rings_close_as_the_machines_are_built() -> None:
     v5p, v5e = chips_of("tpu")["v5p"], chips_of("tpu")["v5e"]
     assert wraps(v5p, (4, 2, 12)) == (True, False, True)
+    assert wraps(v5p, (6, 1, 8)) == (False, False, True)
     assert wraps(v5e, (8, 16)) == (False, True, False)
 
 
