@@ -10,7 +10,7 @@ from ...parsers.mlir.sdy import DimensionSharding
 from ...parsers.sharding_syntax.jax_arrays import parse_array_type, parse_spec
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Message, Value
-from ..ir.array_sharding import ArraySharding
+from ..ir.array_sharding import ArraySharding, merged
 from ..ir.program import Program
 from ..ir.types import held_text
 from ..report import PlacedMessage, ShardedValue
@@ -59,13 +59,16 @@ def agrees(requested: ArraySharding, actual: ArraySharding) -> bool:
     """Return whether a value has the requested sharding; an open dimension may have further axes."""
     if len(requested.dims) != len(actual.dims):
         return False
-    filled = tuple(map(_filled, requested.dims, actual.dims))
-    return same(
-        replace(requested, dims=filled).closed() if requested.mesh == actual.mesh else requested.closed(),
-        actual.closed(),
-    )
+    if requested.mesh == actual.mesh:
+        filled = tuple(_filled(*dims, requested.mesh) for dims in zip(requested.dims, actual.dims, strict=True))
+        try:
+            requested = replace(requested, dims=filled)
+        except ValueError:  # a further axis is requested of another dimension
+            return False
+    return same(requested.closed(), actual.closed())
 
 
-def _filled(requested: DimensionSharding, actual: DimensionSharding) -> DimensionSharding:
-    starts_so = actual.axes[: len(requested.axes)] == requested.axes
+def _filled(requested: DimensionSharding, actual: DimensionSharding, mesh: MeshSyntax) -> DimensionSharding:
+    wanted = merged(requested.axes, mesh)
+    starts_so = merged(actual.axes, mesh)[: len(wanted)] == wanted
     return DimensionSharding(actual.axes) if requested.is_open and starts_so else DimensionSharding(requested.axes)

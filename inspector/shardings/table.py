@@ -29,7 +29,7 @@ from .gspmd_table import gspmd_borders, gspmd_values
 from .layout import Layout, layout_of
 from .partitioner_input import differing
 from .recorded import ASKING, Places, array_sharding, sharding_at, shardings_at, shardings_of
-from .requested import requested_sharding
+from .requested import agrees, requested_sharding
 
 STAGE = "sdy"
 PARTITIONER_INPUT = "hlo-before"
@@ -184,9 +184,13 @@ class _Maker:
             except ParseError:
                 continue
             row = flow.row_at(operation.span.start) if (flow := self.flow).differing else None
-            actual = next(iter(shardings_of(operation) if row is None else shardings_at(flow, row)), None)
+            own = next(iter(shardings_of(operation)), None)
+            actual = own if row is None else next(iter(shardings_at(flow, row)), None)
             name, place = self.places.at(location)
-            requested = array_sharding(self.flow, target or actual, manual, len(actual.dims) if actual else 0)
+            propagated, requested = (array_sharding(flow, each, manual, _rank(each)) for each in (own, target or own))
+            # A constraint has what it asks for: what has not is another one, which XLA made one with its neighbour.
+            if requested is not None and propagated is not None and not agrees(requested, propagated):
+                requested = propagated
             # JAX puts constraints that leave everything open behind each operation in a partly automatic shard_map.
             if requested is None or any(dim.axes or not dim.is_open for dim in requested.dims):
                 yield self._row(
@@ -250,6 +254,10 @@ class _Maker:
                 array, None if rank is None else array_sharding(self.flow, sharding, manual, rank)
             )
         return self._layouts[key].row(STAGE, role, value, name, span, place, requested, manual)
+
+
+def _rank(sharding: Sharding | None) -> int:
+    return 0 if sharding is None else len(sharding.dims)
 
 
 def _targets(before: ParsedStage | None) -> dict[int, Sharding | None]:

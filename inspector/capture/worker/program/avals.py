@@ -31,6 +31,14 @@ def type_text(aval: Any) -> str:
     return re.sub(r"\{([\w,]+)\}$", lambda match: "{" + ",".join(sorted(match[1].split(","))) + "}", text)
 
 
+def result_text(aval: Any, sharding: Any) -> str:
+    """The type of a result that is put where a requested sharding has it: `f32<host>[8]` in the host's memory."""
+    is_on_host = getattr(sharding, "memory_kind", None) == "pinned_host"
+    if is_on_host and hasattr(aval, "memory_space") and hasattr(jax, "memory"):
+        aval = aval.update(memory_space=jax.memory.Space.Host)
+    return type_text(aval)
+
+
 def variance(aval: Any) -> dict[str, list[str]]:
     """The mesh axes over which a value varies, is unreduced, or is reduced; empty for values that have no such type."""
     manual = getattr(aval, "manual_axis_type", None)

@@ -12,7 +12,7 @@ from ...protocol.events import Value
 from ..inputs import wrappers
 from ..inputs.callables import Traceable
 from ..inputs.paths import argument_path, has_bare_names, result_path
-from .avals import spec_text, type_text
+from .avals import result_text, spec_text, type_text
 from .compiled import leaves_of
 
 
@@ -77,7 +77,7 @@ def describe_results(call: Traceable) -> tuple[Value, ...]:
     return tuple(
         Value(
             path,
-            type_text(aval),
+            result_text(aval, specs[index] if index < len(specs) else None),
             spec_text(specs[index] if index < len(specs) else None),
             layout=_layout_text(layouts[index] if index < len(layouts) else None),
         )

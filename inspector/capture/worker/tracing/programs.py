@@ -21,7 +21,7 @@ from ...protocol.request import Request
 from ...protocol.trace import Backend, CompiledProgram, TraceOptions
 from .. import failures, patches
 from ..channel import Channel
-from ..program.avals import spec_text, type_text
+from ..program.avals import result_text, spec_text, type_text
 from ..program.compiled import TracedProgram, memory_of, send_actual
 from ..program.devices import devices_of, partition_devices
 from ..subject import KnownSubject, meshes_in_shardings
@@ -226,7 +226,7 @@ def _traced(lowering: Lowering) -> TracedProgram:
             for name, aval, sharding, given in zip(names, jaxpr.in_avals, shardings, donated, strict=True)
         ),
         tuple(
-            Value(path, type_text(aval), spec_text(sharding))
+            Value(path, result_text(aval, sharding), spec_text(sharding))
             for path, aval, sharding in zip(paths, jaxpr.out_avals, arguments["out_shardings"], strict=True)
         ),
         [*shardings, *arguments["out_shardings"], *context_meshes(arguments)],
