@@ -84,6 +84,9 @@ class CollectiveContext:
             summed = [each for each in cut if each.is_operand and self._is_reduced(each.factors)]
             if summed:
                 return self._cause("sum", summed[0], against=(), origins=summed)
+        reordered = self._in_another_order(cut)
+        if reordered and self.collective.kind == "collective-permute" and _are_same(*reordered):
+            return self._reordered(*reordered)
         for each in sorted(cut, key=self._distance):
             others = [
                 other
@@ -98,10 +101,8 @@ class CollectiveContext:
             if others:
                 elsewhere = [other for other in cut if other is not each and not set(other.factors) & set(each.factors)]
                 return self._cause("reshard", each, against=elsewhere or others, origins=[each])
-        for each in sorted(cut, key=self._distance):
-            reordered = [other for other in cut if set(other.factors) & set(each.factors) and other.axes != each.axes]
-            if each.is_operand and reordered:
-                return self._reordered(each, reordered[0])
+        if reordered:
+            return self._reordered(*reordered)
         across = sorted((each for each in cut if self._is_crossed(each)), key=self._distance)
         if across:
             return self._cause("move", across[0], against=(), origins=[across[0]])
@@ -209,6 +210,14 @@ class CollectiveContext:
         requested = placed_at(self.flow, self.flow.results(asking)[0])
         return requested is not None and not self._along(requested.dims[cut.dim].axes)
 
+    def _in_another_order(self, cut: Sequence[ShardedDimension]) -> tuple[ShardedDimension, ShardedDimension] | None:
+        """Return the nearest operand's dimension that other axes cut elsewhere, or in another order, with that."""
+        for each in sorted(cut, key=self._distance):
+            others = [other for other in cut if set(other.factors) & set(each.factors) and other.axes != each.axes]
+            if each.is_operand and others:
+                return each, others[0]
+        return None
+
     def _reordered(self, cut: ShardedDimension, other: ShardedDimension) -> CollectiveCause:
         """The same axes in another order, or dimension, than another value of the operation has."""
         found = self._cause("reshard", cut, against=(other,), origins=(cut,))
@@ -313,3 +322,8 @@ class CollectiveContext:
 
     def _is_reduced(self, factors: tuple[str, ...]) -> bool:
         return self.rule is not None and not set(factors).isdisjoint(self.rule.reduction)
+
+
+def _are_same(one: ShardedDimension, other: ShardedDimension) -> bool:
+    """Return whether two dimensions are cut by the same axes: a permutation goes from one order to the other."""
+    return sorted(map(str, one.axes)) == sorted(map(str, other.axes))

@@ -8,8 +8,11 @@ import jax
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.fixes.apply import captured_with, diff_of
+from shardscope.inspector.findings.fixes.verify import verified
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Fix
+
+from tests.findings.test_variants import libtpu
 
 PROGRAM = """\
 import functools
@@ -126,3 +129,89 @@ def test_what_is_offered_keeps_the_numbers(
         assert one.type == other.type
         assert one.projections == pytest.approx(other.projections, rel=1e-5)
     assert not [each for each in inspect(after).findings if each.rule in rules]
+
+
+RESHARDED = """\
+import functools
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+mesh = Mesh(np.array(jax.devices()[:8]).reshape(4, 2), ("x", "y"))
+whole, other_order = NamedSharding(mesh, P()), P(("y", "x"))
+
+def exactly(v, spec):
+    return lax.with_sharding_constraint(v, NamedSharding(mesh, spec))
+
+@functools.partial(jax.jit, out_shardings={"all": whole, "some": NamedSharding(mesh, P())})
+def gathered(a):
+    return {"all": jnp.sin(a), "some": jnp.float32(2)}
+
+@jax.jit
+def reordered(a):
+    there = lax.with_sharding_constraint(a * 2, NamedSharding(mesh, P(("x", "y"))))
+    return lax.with_sharding_constraint(there + 1, NamedSharding(mesh, other_order))
+
+@jax.jit
+def by_helper(a):
+    return exactly(jnp.sin(a), P(("y", "x")))
+
+@jax.jit
+def gradients(params, a):
+    return jax.value_and_grad(lambda params: jnp.mean((jnp.tanh(a @ params["w"]) @ params["v"]) ** 2))(params)
+
+def by_rows(*shape):
+    return jax.device_put(jnp.ones(shape), NamedSharding(mesh, P("x")))
+
+gathered_inputs = (by_rows(64, 32),)
+over_both = jax.device_put(jnp.arange(64.0 * 8).reshape(64, 8), NamedSharding(mesh, P(("x", "y"))))
+reordered_inputs = by_helper_inputs = (over_both,)
+gradients_inputs = ({"w": by_rows(256, 512), "v": by_rows(512, 128)}, by_rows(1024, 256))
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        (
+            "gathered",
+            """+@functools.partial(jax.jit, out_shardings={"all": NamedSharding(whole.mesh, P('x', None)), "some":"""
+            " NamedSharding(mesh, P())})",
+        ),
+        (
+            "reordered",
+            "+    return lax.with_sharding_constraint(there + 1, NamedSharding(mesh, P(('x', 'y'), None)))",
+        ),
+        ("by_helper", ""),  # of each of its calls another spec
+    ],
+)
+def test_specs_that_reshard(tmp_path: Path, function: str, line: str) -> None:
+    """The only collective is gone in the program that is compiled with the fix, and the results are as before."""
+    path = tmp_path / "program.py"
+    path.write_text(RESHARDED)
+    request = Request(f"{path}:{function}", probe="none", fingerprints=True)
+    report = inspect(last_capture(request))
+    (found,) = [each for each in report.findings if each.rule == "SS23"]
+    assert bool(found.fixes[0].edits) == bool(line)
+    if line:
+        (found,) = [each for each in verified(report, request, inspect).findings if each.rule == "SS23"]
+        assert found.trial is not None
+        assert (found.trial.verified, found.trial.values) == (True, "equal"), found.trial
+        assert (sum(dict(found.trial.before).values()), found.trial.after) == (1, ())
+        assert line in diff_of(report.program, found.proposal)
+
+
+@libtpu
+def test_gradients_that_are_returned_whole_become_reduce_scatters(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(RESHARDED)
+    request = Request(f"{path}:gradients", probe="none", target="tpu:v5p:2x2x2", live=False)
+    report = verified(inspect(last_capture(request)), request, inspect)
+    (found,) = [each for each in report.findings if each.rule == "SS01"]
+    assert found.trial is not None
+    assert found.trial.verified, found.trial
+    before, after = dict(found.trial.before), dict(found.trial.after)
+    assert ("reduce-scatter x" in before, "reduce-scatter x" in after) == (False, True)
+    assert found.trial.bytes_before - found.trial.bytes_after == pytest.approx(found.saved_bytes, rel=0.02)
+    specs = "{'v': NamedSharding(mesh, P('x', None)), 'w': NamedSharding(mesh, P('x', None))}"
+    assert f"+@jax.jit(out_shardings=(None, {specs}))" in diff_of(report.program, found.proposal)

@@ -83,7 +83,7 @@ def without_calls(program: Program, places: Iterable[SourcePosition], functions:
 
 def with_keyword(call: Call | None, name: str, value: str) -> Edits:
     """`f(x, …)` as `f(x, …, name=value)`, unless it has that keyword."""
-    if call is None or not call[1].args or name in {keyword.arg for keyword in call[1].keywords}:
+    if call is None or not (call[1].args or call[1].keywords) or name in {keyword.arg for keyword in call[1].keywords}:
         return ()
     end = max(extent(each)[2:] for each in (*call[1].args, *(each.value for each in call[1].keywords)))
     return (Edit(call[0], *end, *end, f", {name}={value}"),)

@@ -9,9 +9,11 @@ from ...collectives.spelled import over_text
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import ArrayType
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
+from ...units import plural
 from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
-from ..fixes.compiler_options import with_compiler_options
 from ..fixes.edits import axes_text, rewritten
+from ..fixes.jits import with_compiler_options
+from ..fixes.specs import has_whole_axes, with_out_specs
 from ..rule import Rule, Saving, advice, finding, in_all
 from ..support.compiled import (
     SUMS,
@@ -27,6 +29,7 @@ from ..support.compiled_from import compiled_as
 from ..support.device_values import axis_sizes
 from ..support.jaxpr_flow import Flow, equations_of
 from ..support.own_block import OwnBlock, own_block, without_slices
+from ..support.returned import ReturnedSum, returned_sums
 from ..support.unformed import Unformed, listed, place_of, since, unformed_scatters
 
 REDUCTIONS = ("psum", "pmean")
@@ -57,6 +60,46 @@ def check(report: Report) -> Iterator[Finding]:
             saving = in_all(each.saving(report) for each in group)
             if saving.seconds is None or saving.seconds > 0:
                 yield _unformed(report, group, source, saving)
+    returned: dict[object, list[ReturnedSum]] = {}
+    for one in returned_sums(report):
+        returned.setdefault(one.collective.axes, []).append(one)
+    for several in returned.values():
+        yield _returned(report, several)
+
+
+def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
+    """Gradients that are given to all devices whole, of parameters that are sharded."""
+    first, platform = returned[0].collective, platform_of(report)
+    over, specs = over_text(first), {each.output.name: each.argument.spec or "" for each in returned}
+    collectives = dict.fromkeys(each.collective for each in returned)
+    named = ", ".join(f"{spec} for {name}" for name, spec in list(specs.items())[:3])
+    more = f", and {plural(len(specs) - 3, 'more')}" if len(specs) > 3 else ""
+    what = "result is" if len(specs) == 1 else "results are"
+    sizes = [each.output.type.bytes for each in returned]
+    group = max(map(len, first.groups), default=2)
+    saved = None if None in sizes else sum((size or 0) * (group - 1) // group for size in sizes)
+    return finding(
+        RULE,
+        FindingPlace(", ".join(each.name for each in collectives), first.source, first.stage, first.span),
+        f"{len(specs)} {what} all-reduced over {over} and returned whole; the arguments like them are sharded",
+        confidence="likely",
+        axes=first.axes or (),
+        severity="info" if platform == "cpu" else None,
+        evidence=(
+            *(
+                (each.output.name, f"{each.output.spec}, {each.argument.name} is {each.argument.spec}")
+                for each in returned[:6]
+            ),
+            *on_another_target(report, "the CPU's compiler forms no reduce-scatter; see tpu:v5e or gpu:h100"),
+        ),
+        fixes=(
+            Fix(
+                f"jax.jit(…, out_shardings=…) with {named}{more}, if what uses them can take them so",
+                with_out_specs(report, specs) if has_whole_axes("".join(specs.values())) else (),
+            ),
+        ),
+        saves=Saving(saved),
+    )
 
 
 def _unformed(report: Report, group: tuple[Unformed, ...], source: SourcePosition, saves: Saving) -> Finding:
@@ -168,5 +211,6 @@ rows = total.shape[0] // lax.axis_size("x")
 return lax.dynamic_slice_in_dim(total, lax.axis_index("x") * rows, rows)""",
     repaired='return lax.psum_scatter(a @ b, "x", scatter_dimension=0, tiled=True)',
     check=check,
-    tries="psum_scatter in place of psum, and no slice; on TPUs, the compiler's options for reduce-scatters",
+    tries="psum_scatter in place of psum, and no slice; on TPUs, the compiler's options for reduce-scatters;"
+    " out_shardings with the parameters' shardings for their gradients",
 )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...collectives.spelled import over_text
-from ...report import Collective, CollectiveCause, Effect, Finding, Report
+from ...report import Collective, CollectiveCause, Effect, Finding, Fix, Report
 from ...units import format_bytes, plural
 from ..fixes.constraints import inserted_detours
+from ..fixes.edits import together
+from ..fixes.specs import agreeing
 from ..rule import Rule, advice, finding
 from ..support.compiled import place_in_hlo, saving
 from ..support.inserted import inserted_collectives
@@ -58,7 +60,7 @@ def check(report: Report) -> Iterator[Finding]:
         key = (collective.kind, collective.axes, (place.file, place.line) if apart else None)
         groups.setdefault(key, []).append((collective, causes[0] if causes else None))
     for group in groups.values():
-        yield _found(sorted(group, key=_size, reverse=True))
+        yield _found(report, sorted(group, key=_size, reverse=True))
 
 
 def _size(inserted: Inserted) -> int:
@@ -72,7 +74,7 @@ def _explicit_axes(report: Report) -> set[str]:
     return {name for name, type in types if type == "explicit"} - {name for name, type in types if type == "auto"}
 
 
-def _found(group: list[Inserted]) -> Finding:
+def _found(report: Report, group: list[Inserted]) -> Finding:
     first, cause = group[0]
     known = dict.fromkeys(each for _, each in group if each is not None)
     total = saving(*(each for each, _ in group), times=None).bytes
@@ -87,7 +89,21 @@ def _found(group: list[Inserted]) -> Finding:
         evidence=tuple((str(each.operation), f"{DOES[each.effect]}: {each.moved or ''}") for each in list(known)[:6])
         or (("operation", "not known"),),
         related=[place_in_hlo(each) for each, _ in group[1:] if each.source.frame != first.source.frame],
-        fixes=advice(
+        fixes=_fixes(report, list(known), group),
+    )
+
+
+def _fixes(report: Report, causes: list[CollectiveCause], group: list[Inserted]) -> tuple[Fix, ...]:
+    """Return another spec where that is all that it takes, for all of several collectives; then advice."""
+    cause = next(iter(causes), None)
+    written = [list(agreeing(report, each)) for each in causes]
+    if len(causes) > 1 or len(group) > len(causes):
+        firsts = [each[0] for each in written if each]
+        edits = together(*(fix.edits for fix in firsts)) if len(firsts) == len(causes) == len(group) else ()
+        written = [[Fix("; ".join(dict.fromkeys(fix.title for fix in firsts)), edits)]] if edits else []
+    return (
+        *(fix for each in written for fix in each),
+        *advice(
             (f"{INSTEAD[cause.effect]}, or " if cause is not None and _is_avoidable(group) else "")
             + "suppress with # shardscope: ignore[SS23] on the line"
         ),
@@ -121,5 +137,6 @@ RULE = Rule(
     repaired='lax.psum(jnp.sum(x, axis=0), "x") / rows  # in a shard_map over "x": it is written',
     check=check,
     fails_strict=True,
-    by_hand="it is a note: suppress what is intended",
+    tries="another spec in out_shardings for a result that is resharded only because of it; the same order of axes in"
+    " two specs",
 )

@@ -1,0 +1,58 @@
+"""The jit of the captured function in the user's source, and keywords that it may be given."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from ...report import Report
+from .calls import name_of, nodes_of, own_files
+from .edits import Edits, Placed, instead, with_keyword
+
+
+def with_compiler_options(report: Report, options: Mapping[str, object]) -> Edits:
+    """Return the jit with these options of the compiler; nothing where there is not just one jit, or it has some."""
+    return with_jit_keyword(jit_of(report), "compiler_options", repr(dict(options)))
+
+
+def with_jit_keyword(jit: Placed | None, name: str, value: str) -> Edits:
+    """Return a jit with one more keyword; nothing where it has that, or there is no jit."""
+    match jit:
+        case (file, ast.Call() as call):
+            return with_keyword((file, call), name, value)
+        case (_, decorator):
+            return instead((jit[0], decorator), f"{ast.unparse(decorator)}({name}={value})")
+    return ()
+
+
+def jit_of(report: Report) -> Placed | None:
+    """Return the jit of the captured function: a call, or a bare decorator; None where there is not just one."""
+    subject = report.capture.subject
+    if subject is None or report.script is None:
+        return None
+    name = subject.function.rpartition(".")[2].rpartition(":")[2]
+    files = dict.fromkeys((report.script, *own_files(report.program)))  # a script may only import what it hands on
+    found = [(file, jit) for file in files for jit in _jits(report, file, name)]
+    return found[0] if len(found) == 1 else None
+
+
+def _jits(report: Report, file: str, function: str) -> Iterator[ast.expr]:
+    for node in nodes_of(report.program, file):
+        match node:
+            case ast.FunctionDef(name=name, decorator_list=decorators) if name == function:
+                yield from filter(_is_jit, decorators)
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if name == function and _is_jit(
+                call
+            ):
+                yield call
+            case ast.Return(value=ast.Call(args=[ast.Name(id=name), *_]) as call) if name == function and _is_jit(call):
+                yield call
+
+
+def _is_jit(node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=function, args=[first, *_]) if name_of(function) == "partial":
+            return name_of(first) == "jit"
+        case ast.Call(func=function):
+            return name_of(function) == "jit"
+    return name_of(node) == "jit"

@@ -1,0 +1,67 @@
+"""Sums over devices that a program returns whole, where an argument of the same path and type is sharded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....parsers.hlo import HloModule
+from ....parsers.sharding_syntax.mesh import AxisRef
+from ...report import Collective, Report, ShardedValue
+from .compiled import in_hlo
+
+HANDED_ON = frozenset(("copy", "bitcast", "transpose", "convert", "get-tuple-element", "all-reduce-done"))
+"""Opcodes between a sum and the result that it becomes."""
+
+MAX_HANDED_ON = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedSum:
+    """A result that an all-reduce gives to all devices whole, and the argument that is sharded over its axes."""
+
+    collective: Collective
+    output: ShardedValue
+    argument: ShardedValue
+
+
+def returned_sums(report: Report) -> Iterator[ReturnedSum]:
+    """Yield the results of the compiled program that are an all-reduce over axes that shard their argument."""
+    stage = report.program.stage("hlo")
+    module = None if stage is None else stage.hlo
+    sums = {each.name: each for each in in_hlo(report, "all-reduce")}
+    outputs = [value for value in report.shardings if value.role == "output"]
+    makers = [] if module is None or not sums else list(_makers(module, len(outputs)))
+    for output, name in zip(outputs, makers, strict=True) if len(outputs) == len(makers) else ():
+        collective = sums.get(name)
+        alike = _alike(report, output)
+        if collective is None or output.sharding is None or len(alike) != 1 or alike[0].sharding is None:
+            continue
+        summed = set(collective.axes or ())
+        if summed and summed <= _axes(alike[0]) and not summed & _axes(output):
+            yield ReturnedSum(collective, output, alike[0])
+
+
+def _alike(report: Report, output: ShardedValue) -> list[ShardedValue]:
+    """Return the arguments of a result's type with the longest path that its own ends with."""
+    same = [v for v in report.shardings if v.role == "argument" and v.type == output.type]
+    found = [value for value in same if output.leaf.endswith(value.leaf)]
+    return [value for value in found if len(value.leaf) == max(len(each.leaf) for each in found)]
+
+
+def _axes(value: ShardedValue) -> set[AxisRef]:
+    return set() if value.sharding is None else set(value.sharding.sharded)
+
+
+def _makers(module: HloModule, count: int) -> Iterator[str]:
+    """Yield the instruction that each of so many results of the entry comes from."""
+    root = None if module.entry is None else module.entry.root
+    if module.entry is None or root is None:
+        return
+    for name in root.operands if root.opcode == "tuple" else (root.name,) * count:
+        for _ in range(MAX_HANDED_ON):
+            instruction = module.entry.instruction(name)
+            if instruction is None or instruction.opcode not in HANDED_ON or not instruction.operands:
+                break
+            name = instruction.operands[0]
+        yield name
