@@ -35,7 +35,7 @@ IDLE_WAIT_S = 0.5
 class View:
     """One stage as it is to be shown: its text, the collectives in it, and what is linked to the selected place.
 
-    `line` is what stands there, of a place in a stage; `source` the user's file in which its innermost frame lies.
+    `line` is what stands there, of a place in a stage; `source` the file of its innermost frame in the user's program.
     """
 
     stage: str
@@ -187,7 +187,7 @@ def view_of(report: Report, stage: str, place: Place | None) -> View:
     if found is None:
         raise KeyError(stage)
     links = None if place is None else linked(report, place, found)
-    frame = links.stack[0] if links is not None and links.stack else None
+    frame = links.stack[links.own_frame] if links is not None and links.stack else None
     return View(
         stage=stage,
         place=place,

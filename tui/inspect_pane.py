@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -45,17 +45,15 @@ HOW: dict[Confidence, str] = {
 }
 
 
-def place_details(linked: Selection, text: str, width: int, variance: Sequence[Content] = ()) -> Iterator[Content]:
-    """Return the content of a place that is no collective; `text` is its line."""
+def place_details(linked: Selection, text: str, width: int, origin: Iterable[Content]) -> Iterator[Content]:
+    """Return the content of a place that is no collective; `text` is its line, `origin` where it comes from."""
     match linked.place:
         case SourceLine(file, line):
             yield data(file_and_line(file, line), "bold")
         case StagePlace(stage):
             yield from folded(data(f"{_name(text)} · {label_of(stage)}", "bold"), width)
     yield from line_text(text, width)
-    if isinstance(linked.place, StagePlace):
-        yield from _stack(linked.stack, "exact" if linked.stack else "none", width)
-    yield from variance
+    yield from origin
     if linked.collectives:
         yield Content("")
         yield title("collectives of this line")
@@ -78,15 +76,16 @@ def line_text(text: str, width: int) -> Iterator[Content]:
     yield from folded(data(f"{shown}{'…' if len(text.strip()) > MAX_CHARACTERS else ''}", "$text-muted"), width)
 
 
-def frames(stack: Sequence[Frame], confidence: Confidence, width: int) -> Iterator[Content]:
-    """The stack, innermost first; a click on a frame shows its file."""
+def _stack(stack: Sequence[Frame], confidence: Confidence, width: int, shown: int) -> Iterator[Content]:
+    """The stack, innermost first, with a mark at the frame that is shown; a click on another shows that."""
     how = f"  {HOW[confidence]}" if HOW[confidence] else ""
+    yield Content("")
     yield Content.assemble(("source", "bold $text-muted"), (how, "$warning"))
     for number, frame in enumerate(stack[:MAX_FRAMES]):
         link = Style.from_meta({"@click": f"screen.show_frame({number})"})
         place = data(file_and_line(frame.file, frame.line)).stylize(link)
-        line = Content.assemble((" " if number else "▸", "$primary"), " ", place, " ", data(frame.function, "$aside"))
-        yield line.truncate(width, ellipsis=True)
+        mark = ("▸" if number == shown else " ", "$primary")
+        yield Content.assemble(mark, " ", place, " ", data(frame.function, "$aside")).truncate(width, ellipsis=True)
     if len(stack) > MAX_FRAMES:
         yield Content.styled(f"  {len(stack) - MAX_FRAMES} more", "$aside")
 
@@ -103,11 +102,6 @@ def _variance(report: Report | None, selected: Selected, width: int) -> Iterator
         yield title("variance")
     for line in lines:
         yield from folded(data(line, "$aside" if line.startswith(" ") else ""), width)
-
-
-def _stack(stack: Sequence[Frame], confidence: Confidence, width: int) -> Iterator[Content]:
-    yield Content("")
-    yield from frames(stack, confidence, width)
 
 
 def _collective(collective: Collective) -> Content:
@@ -134,6 +128,7 @@ class InspectPane(VerticalScroll, can_focus=True):
     report: reactive[Report | None] = reactive(None)
     selected: reactive[Selected | None] = reactive(None)
     linked: reactive[Selection | None] = reactive(None)
+    frame_number: reactive[int] = reactive(0)
     waiting: reactive[str] = reactive("")
     line: reactive[str] = reactive("")
 
@@ -165,36 +160,39 @@ class InspectPane(VerticalScroll, can_focus=True):
         width = max(self.scrollable_content_region.width, NARROWEST)
         self.query_one("#inspect-text", Static).update(Content("\n").join(self._lines(width)))
 
-    watch_linked = watch_line = watch_report = watch_waiting = on_resize = draw
+    watch_linked = watch_line = watch_report = watch_waiting = watch_frame_number = on_resize = draw
 
     def _lines(self, width: int) -> Iterator[Content]:
         report, selected = self.report, self.selected
         linked = self.linked if self.linked is not None and self.linked.place == selected else None
-        stack = () if linked is None else linked.stack
+        stack, shown = () if linked is None else linked.stack, self.frame_number
         match selected:
             case None:
                 words = f"{self.waiting} …" if self.waiting else "Nothing is selected."
                 yield Content.styled(words, "$aside")
             case Collective() | SourceLine() | StagePlace():
                 if linked is not None and linked.collective is None:
-                    yield from place_details(linked, self.line, width, [*_variance(report, selected, width)])
+                    origin = [*_variance(report, selected, width)]
+                    if isinstance(selected, StagePlace):
+                        origin[:0] = _stack(stack, "exact" if stack else "none", width, shown)
+                    yield from place_details(linked, self.line, width, origin)
                 elif linked is not None and linked.collective is not None and report is not None:
                     height = max(self.size.height // 2, 12)
                     yield from collective_details(report, linked.collective, linked.causes, width, height, self._group)
                     yield from _variance(report, selected, width)
-                    yield from _stack(stack, linked.collective.source.confidence, width)
+                    yield from _stack(stack, linked.collective.source.confidence, width, shown)
                     yield from line_text(self.line, width)
             case ProbePlace(number):
                 if report is not None and number < len(report.probes):
                     yield from device_details(report, number, self._window, width)
                     if linked is not None:
-                        yield from _stack(stack, "exact" if stack else "none", width)
+                        yield from _stack(stack, "exact" if stack else "none", width, shown)
             case ShardedValue() if report is not None:
                 yield from sharding_details(report, selected, linked, width)
-                yield from _stack(stack, "exact", width) if stack else ()
+                yield from _stack(stack, "exact", width, shown) if stack else ()
             case Finding() if report is not None:
                 yield from entry_details(report, selected, width)
-                yield from _stack(stack, selected.place.source.confidence, width) if stack else ()
+                yield from _stack(stack, selected.place.source.confidence, width, shown) if stack else ()
             case Failure() if report is not None:
                 yield from explanation_details(report, width)
                 yield from entry_details(report, selected, width)

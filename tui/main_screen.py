@@ -88,6 +88,7 @@ class MainScreen(NavigationScreen):
                 report=EditScreen.report,
                 selected=EditScreen.selected,
                 linked=EditScreen.linked,
+                frame_number=NavigationScreen.frame_number,
             )
         with Container(id="lower"):
             yield SourcePane()
@@ -157,8 +158,7 @@ class MainScreen(NavigationScreen):
             if view.place == self.selected or view.place is None:
                 if isinstance(view.place, StagePlace):
                     self.query_one(InspectPane).line = view.line
-                self.linked = view.linked
-                self._show_source(view)
+                self._link(view)
                 if view.place is not None and view.place == self.place_to_show and view.place.stage == self.stage:
                     pane.view.go_to(pane.view.index.line_at(view.place.offset))
 
@@ -224,7 +224,6 @@ class MainScreen(NavigationScreen):
             self.action_stage(event.tab)
 
     def watch_selected(self, selected: Selected | None) -> None:
-        self.frame_number = 0
         self.query_one(InspectPane).line = self._line_of(selected)
 
     def watch_stage(self, stage: str) -> None:
@@ -271,9 +270,14 @@ class MainScreen(NavigationScreen):
         strip, tables = self.query_one("#tabs", TabStrip), self.query_one(TablesPane)
         strip.tabs, strip.chosen = tables.tabs, tables.chosen
 
-    def _show_source(self, view: View) -> None:
-        if view.linked is None:
+    def _link(self, view: View) -> None:
+        """Show what belongs to the selection; the source stays at the frame that one went to."""
+        before, self.linked = self.linked, view.linked
+        if view.linked is None or (
+            before is not None and (before.place, before.stack) == (view.linked.place, view.linked.stack)
+        ):
             return
+        self.frame_number = view.linked.own_frame
         pane = self.query_one(SourcePane)
         if view.source is not None and view.source is not pane.view.source:
             pane.show(view.source, captured=view.source.captured)

@@ -19,8 +19,8 @@ from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.render.finding_facts import where
 from ..inspector.render.printable import printable
 from ..inspector.render.tables.value_sites import neighbour
-from ..inspector.report import Finding
-from ..inspector.selection.selection import ProbePlace, StagePlace
+from ..inspector.report import Collective, Finding
+from ..inspector.selection.selection import ProbePlace, StagePlace, collectives_of_line
 from .collectives_pane import CollectivesPane
 from .edit_loop import EditLoop
 from .edit_screen import EditScreen
@@ -64,14 +64,16 @@ class NavigationScreen(EditScreen):
 
     capture: reactive[Capture] = reactive(Capture())
     stage = reactive("")
+    frame_number = reactive(0)
+    """Of the stack of what is selected, the frame that the source pane shows."""
 
     def __init__(self, feed: Feed, policy: Policy = EVERYTHING, loop: EditLoop | None = None) -> None:
         super().__init__(feed, policy, loop)
         self.program = feed.latest
         self.stage_chosen = False
         self.place_to_show: StagePlace | None = None
-        self.frame_number = 0
         self.jumps = Jumps()
+        self._of_one_line: tuple[Collective, ...] = ()
 
     def select(self, what: Selected) -> None:
         """Select an entry."""
@@ -172,18 +174,18 @@ class NavigationScreen(EditScreen):
         """Show the line that called, or that was called."""
         stack = self.linked.stack if self.linked is not None else ()
         if stack:
-            self.frame_number = min(max(self.frame_number + direction, 0), len(stack) - 1)
-            self.action_show_frame(self.frame_number)
+            self.action_show_frame(min(max(self.frame_number + direction, 0), len(stack) - 1))
 
     def action_show_frame(self, number: int) -> None:
         """Show the file and the line of one frame of the selected stack."""
-        stack = self.linked.stack if self.linked is not None else ()
+        stack, self.frame_number = self.linked.stack if self.linked is not None else (), number
         if number < len(stack) and (source := self.program.file(stack[number].file)) is not None:
             pane = self.query_one(SourcePane)
             pane.show(source, captured=source.captured)
             pane.link(frozenset({stack[number].line}), stack[number].line)
         else:
-            self.notify("The file is not there.", severity="warning")
+            name = os.path.basename(stack[number].file) if number < len(stack) else "the file"
+            self.notify(f"{name} is neither in the capture nor on disk here.", severity="warning", markup=False)
 
     def action_next_linked(self) -> None:
         """Go to the next of the lines that belong to what is selected, in the text that has the focus or the stage."""
@@ -203,12 +205,17 @@ class NavigationScreen(EditScreen):
 
     def action_next_collective(self) -> None:
         """Select the next of the collectives that share the line of what is selected."""
-        linked = self.linked
-        if linked is None or not linked.collectives:
-            self.notify("No collective is linked to this line.")
+        linked, report = self.linked, self.report
+        if linked is None or report is None:
             return
-        found = linked.collectives
-        here = found.index(linked.collective) if linked.collective in found else -1
+        if self.selected not in self._of_one_line:
+            shown = linked.stack[self.frame_number : self.frame_number + 1]
+            self._of_one_line = collectives_of_line(report, shown[0]) if shown else linked.collectives
+        found = self._of_one_line
+        if not found or found == (self.selected,):
+            self.notify("No other collective comes from this line." if found else "No collective comes from this line.")
+            return
+        here = found.index(self.selected) if self.selected in found else -1
         self.jumps.leave(self.here)
         self.select(found[(here + 1) % len(found)])
 

@@ -35,6 +35,9 @@ class TextView(DrawnText):
         Binding("space", "fold_here", "fold here", show=False, tooltip="fold, or unfold, this line alone"),
     ]
 
+    _searched_to = 0
+    """The column to which a search has scrolled, for as long as one searches."""
+
     @dataclass
     class Moved(Message):
         """The user moved the cursor to another line."""
@@ -92,7 +95,8 @@ class TextView(DrawnText):
         if not self.wrapped and not left <= column < left + width:
             self._widen_to(line)
             self.scroll_to(x=max(0, column - width // 3), animate=False, immediate=True, force=True)
-        self.move_to(line)
+            self._searched_to = self.scroll_offset.x
+        self._move_to(line, self.scroll_offset.x)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
@@ -111,7 +115,7 @@ class TextView(DrawnText):
 
     def action_edge(self, end: int) -> None:
         """Move the cursor to the first or the last line."""
-        self.move_to(0 if end < 0 else self.lines.folding.line(self.lines.folding.count - 1))
+        self._move_to(0 if end < 0 else self.lines.folding.line(self.lines.folding.count - 1), 0)
 
     def action_page(self, pages: float) -> None:
         """Move the cursor by views, or parts of one, and the view with it."""
@@ -153,9 +157,14 @@ class TextView(DrawnText):
         self.scroll_to(x=self.scroll_offset.x + half * direction, animate=False, immediate=True, force=True)
 
     def move_to(self, position: int) -> None:
-        before, left = self.cursor, self.scroll_offset.x
+        left = self.scroll_offset.x  # who has scrolled a text to the side reads on there, where there is text
+        has_text = self.lines.width_of(self.validate_cursor(position)) > left
+        self._move_to(position, left if has_text and left != self._searched_to else 0)
+
+    def _move_to(self, position: int, left: int) -> None:
+        before = self.cursor
         self.go_to(position)
-        if left:  # who has scrolled a text to the side reads on there
+        if left:
             self.scroll_to(x=left, animate=False, immediate=True, force=True)
         if self.cursor != before or not self.linked:
             self.post_message(self.Moved(self, self.cursor))

@@ -128,7 +128,7 @@ def _phrase(change: Change) -> _Phrase:
     assert only is not None
     axes = axes_words(only.work)
     if not change.befores or not change.afters:
-        rest = "in a loop" if only.in_loop else ""
+        rest = "in dead code" if only.work.executions == 0 else "in a loop" if only.in_loop else ""
         return _Phrase(SIGNS[change.kind], only.work.kind, axes, Became(), rest)
     noun = only.work.kind if len(kinds(change.befores)) == 1 else "collective"
     return _Phrase("", noun, axes, became_of(change), ", ".join(otherwise(change)))

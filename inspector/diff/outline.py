@@ -201,7 +201,7 @@ def _transfer(collective: Collective, report: Report, lines: Lines) -> Transfer:
         direction=collective.direction,
     )
     where = collective.source.function_text(report.script) or called
-    in_loop = bool(collective.loops) or collective.executions not in (None, 1)
+    in_loop = bool(collective.loops) or collective.executions not in (None, 0, 1)
     return Transfer(
         work,
         place,

@@ -54,11 +54,10 @@ def resources_text(report: Report) -> str:
     """The resources of a step, as far as known: time to compile, memory, bytes sent, estimated time."""
     compiled = next((each.seconds for each in report.stages if each.name == "hlo" and each.seconds is not None), None)
     parts = [] if compiled is None else [f"compiled in {format_seconds(compiled)}"]
-    memory, peak, cost = report.capture.memory, report.peak, report.cost
-    most = peak.bytes if peak is not None else None if memory is None else memory.peak
-    if most:
-        of = "" if peak is None or peak.capacity is None else f" of {format_bytes(peak.capacity)}"
-        parts.append(f"memory {format_bytes(most)}{of} per device")
+    peak, cost = report.peak, report.cost
+    if peak is not None and peak.bytes:
+        of = "" if peak.capacity is None else f" of {format_bytes(peak.capacity)}"
+        parts.append(f"memory {format_bytes(peak.bytes)}{of} per device")
     if report.communication:
         complete = all(report.could_be_read(stage) for stage in programs(report))
         complete = complete and not any(each.does in ("copy", "unknown") for each in report.uncounted)

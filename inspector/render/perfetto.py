@@ -21,6 +21,9 @@ from .printable import printable
 MAX_EVENTS = 200_000
 """Activities that are written; of a longer step, its beginning."""
 
+DIGITS = 3
+"""Of a microsecond: viewers count nanoseconds."""
+
 NO_TIMELINE = "no time line: there are no figures for this device; compile for a target, as in --target tpu:v5p:2x2x2"
 
 COMPUTE, WAITING, COPIES, LINKS = range(1, 5)
@@ -71,24 +74,35 @@ def _events(found: Timeline, report: Report) -> Iterator[dict[str, Any]]:
             case "links":
                 thread = LINKS + moment.beside
                 threads.setdefault(thread, "transfers")
-        yield _complete(_title(activity), thread, moment.start, end - moment.start, _facts(activity, report))
+        yield _complete(_title(activity), thread, moment.start, end, _facts(activity, report))
         if activity.exposed:
-            yield _complete("waits", WAITING, end - activity.exposed, activity.exposed, {"for": _title(activity)})
+            yield _complete("waits", WAITING, end - activity.exposed, end, {"for": _title(activity)})
     for second, size in found.memory:
-        counted = {"bytes": size}
-        yield {"ph": "C", "name": "live values", "ts": round(second * 1e6, 4), "args": counted}
+        times, counted = {"ts": _microseconds(second)}, {"bytes": size}
+        yield {"ph": "C", "cat": "memory", "name": "live values", "tid": 0, **times, "args": counted}
     for thread, name in threads.items():
         yield _named("thread_name", name, thread)
-        yield {"ph": "M", "name": "thread_sort_index", "tid": thread, "args": {"sort_index": thread}}
+        yield _said("thread_sort_index", {"sort_index": thread}, thread)
 
 
-def _complete(name: str, thread: int, start: float, seconds: float, facts: dict[str, Any]) -> dict[str, Any]:
-    times = {"ts": round(start * 1e6, 4), "dur": round(seconds * 1e6, 4)}
-    return {"ph": "X", "name": name, "tid": thread, **times, "args": facts}
+def _complete(name: str, thread: int, start: float, end: float, facts: dict[str, Any]) -> dict[str, Any]:
+    """An event whose ends are rounded alike: where one ends and the next begins, they do not overlap."""
+    first, last = _microseconds(start), _microseconds(end)
+    times = {"ts": first, "dur": round(last - first, DIGITS)}
+    category = "communication" if thread == WAITING or thread >= LINKS else "device"
+    return {"ph": "X", "cat": category, "name": name, "tid": thread, **times, "args": facts}
+
+
+def _microseconds(seconds: float) -> float:
+    return round(seconds * 1e6, DIGITS)
 
 
 def _named(kind: str, name: str, thread: int = 0) -> dict[str, Any]:
-    return {"ph": "M", "name": kind, "tid": thread, "args": {"name": name}}
+    return _said(kind, {"name": name}, thread)
+
+
+def _said(kind: str, facts: dict[str, Any], thread: int) -> dict[str, Any]:
+    return {"ph": "M", "cat": "__metadata", "name": kind, "tid": thread, "ts": 0, "args": facts}
 
 
 def _title(activity: Activity) -> str:

@@ -73,6 +73,12 @@ class Selection:
     conflicts: tuple[Conflict, ...] = ()
     causes: tuple[CollectiveCause, ...] = ()
 
+    @property
+    def own_frame(self) -> int:
+        """The number in the stack of the innermost frame of the user's program; 0 where there is none."""
+        own = own_frame(self.stack)
+        return 0 if own is None else self.stack.index(own)
+
 
 def linked(report: Report, place: Place, stage: ParsedStage) -> Selection:
     """Everything that belongs to a place, with its places in the text of one stage."""
@@ -91,7 +97,7 @@ def _placed(report: Report, place: Place, stage: ParsedStage) -> Selection:
             frame = Frame(file, "", line)
             first = [c.span for c in collectives_in(report, stage) if _starts_at(c.source.stack, frame)]
             spans = tuple(dict.fromkeys((*first, *spans_of(stage, file, line))))
-            return Selection(place, (frame,), None, _of_line(report, frame), spans)
+            return Selection(place, (frame,), None, collectives_of_line(report, frame), spans)
         case StagePlace(name, offset):
             origin = report.program.stage(name)
             here = () if origin is None else collectives_in(report, origin)
@@ -103,7 +109,7 @@ def _placed(report: Report, place: Place, stage: ParsedStage) -> Selection:
             exact = spans_of_operations(report.program, stage, known)
             spans = exact or (() if origin is stage else _first_known(stage, stack))
             own = own_frame(stack)
-            around = () if own is None else _of_line(report, own)
+            around = () if own is None else collectives_of_line(report, own)
             return Selection(place, stack, None, around, spans, "exact" if exact else "name" if spans else "none")
         case ProbePlace():
             return _of_probe(report, place, stage)
@@ -218,7 +224,7 @@ def _first_known(stage: ParsedStage, stack: Iterable[Frame]) -> tuple[Span, ...]
     return next(filter(None, (spans_of(stage, frame.file, frame.line) for frame in stack)), ())
 
 
-def _of_line(report: Report, frame: Frame) -> tuple[Collective, ...]:
+def collectives_of_line(report: Report, frame: Frame) -> tuple[Collective, ...]:
     """The listed collectives from a line; those from lines that it calls come last."""
     inside = [c for c in report.collectives if any(_starts_at((one,), frame) for one in c.source.stack)]
     return tuple(sorted(inside, key=lambda c: not _starts_at(c.source.stack, frame)))

@@ -109,18 +109,19 @@ def computes_or_waits(found: Timeline) -> None:
 
 
 def slices_are_inside_of_each_other_or_apart(events: list[dict[str, Any]]) -> None:
-    """What trace viewers ask of the slices of one thread; in microseconds."""
-    threads: dict[int, list[tuple[float, float]]] = {}
+    """What trace viewers ask of the slices of one thread, in whole nanoseconds."""
+    threads: dict[int, list[tuple[int, int]]] = {}
     for event in events:
+        assert event["cat"]
         if event["ph"] == "X":
-            threads.setdefault(event["tid"], []).append((event["ts"], -event["dur"]))
+            threads.setdefault(event["tid"], []).append((round(event["ts"] * 1e3), -round(event["dur"] * 1e3)))
     assert len(threads) >= 2
     for slices in threads.values():
-        around: list[float] = []
+        around: list[int] = []
         for start, length in sorted(slices):
-            while around and around[-1] <= start + 1e-3:
+            while around and around[-1] <= start:
                 around.pop()
-            assert not around or start - length <= around[-1] + 1e-3
+            assert not around or start - length <= around[-1]
             around.append(start - length)
 
 

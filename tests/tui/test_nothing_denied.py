@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,6 +35,8 @@ DENIALS = (
     "Nothing is selected",
 )
 
+MEMORY = re.compile(r"memory (.*?) per device")
+
 
 def arrivals() -> list[Capture]:
     """The states through which the kept capture went, before its end."""
@@ -64,11 +67,12 @@ async def test_nothing_is_denied_before_it_is_known(
         yield replace(load(KEPT), complete=True)
 
     async with opened(slowly(), size=(120, 40)) as driver:
-        counts = []
+        counts, memory = [], set[str]()
         for state, gate in zip(states, gates, strict=True):
             await driver.until(lambda state=state: driver.screen.capture is state)
             for key in "1234567891":
                 await driver.press(key)
+                memory |= set(MEMORY.findall(driver.text))
                 assert not [words for words in DENIALS if words in driver.text], driver.text
             reported = analysed(state)
             await driver.until(
@@ -76,11 +80,13 @@ async def test_nothing_is_denied_before_it_is_known(
                     driver.screen._reported is not None and analysed(driver.screen._reported) == reported
                 )
             )
+            memory |= set(MEMORY.findall(driver.text))
             counts.append(len(driver.screen.report.collectives) if driver.screen.report is not None else 0)
             assert not [words for words in DENIALS if words in driver.text], driver.text
             gate.set()
         await driver.until(lambda: not driver.screen.waiting)
         await driver.until(lambda: "requested shardings hold" in driver.text)
+        assert memory <= set(MEMORY.findall(driver.text))
     # What was known once is never taken back.
     assert list(map(bool, counts)) == [False, False, True, True, True]
 
