@@ -94,7 +94,7 @@ WIDTH = 100
 
 def rule_text(rule: Rule) -> str:
     """One rule, in full."""
-    parts = [("finds", rule.finds), ("why", rule.why), ("proof", rule.proof), ("--verify", _trial(rule))]
+    parts = [("finds", rule.finds), ("why", rule.why), ("evidence", rule.proof), ("--verify", _trial(rule))]
     if rule.threshold is not None:
         parts.append(("settings", _threshold(rule)))
     words = "".join(f"{fill(f'  {name:<9}{text}', WIDTH, subsequent_indent=' ' * 11)}\n" for name, text in parts)
@@ -108,7 +108,7 @@ def _threshold(rule: Rule) -> str:
 
 
 def _trial(rule: Rule) -> str:
-    return f"tries {rule.tries}" if rule.tries else f"tries nothing: {rule.by_hand}"
+    return f"tries {rule.tries}" if rule.tries else f"tries no fix: {rule.by_hand}"
 
 
 def rules_text(rules: Iterable[Rule]) -> str:
@@ -118,8 +118,9 @@ def rules_text(rules: Iterable[Rule]) -> str:
 
 def rules_page(rules: Iterable[Rule]) -> str:
     """All of them in full, as Markdown."""
-    return "# Rules\n\nWhat `shardscope run` looks for; `shardscope explain SS01` prints one of them.\n" + "".join(
-        map(_page, rules)
+    return (
+        "# Rules\n\nThe problems that `shardscope run` reports. `shardscope explain SS01` prints one rule.\n"
+        + "".join(map(_page, rules))
     )
 
 
@@ -127,7 +128,7 @@ def _page(rule: Rule) -> str:
     settings = "" if rule.threshold is None else f"**Settings.** `{_threshold(rule)}`\n\n"
     return (
         f"\n## {rule.id} {rule.slug}\n\n{fill(rule.finds, 120)}\n\n**Severity:** {rule.severity}\n\n"
-        f"{fill(f'**Why.** {rule.why}', 120)}\n\n{fill(f'**What proves it.** {rule.proof}', 120)}\n\n"
+        f"{fill(f'**Why.** {rule.why}', 120)}\n\n{fill(f'**Evidence.** {rule.proof}', 120)}\n\n"
         f"{fill(f'`--verify` {_trial(rule)}.', 120)}\n\n{settings}"
         f"```python\n# faulty\n{rule.faulty}\n\n# repaired\n{rule.repaired}\n```\n"
     )

@@ -28,13 +28,13 @@ RULE = Rule(
     slug="useless-suppression",
     severity="warning",
     finds="A comment `# shardscope: ignore[…]` that suppresses nothing.",
-    why="What it was written for is gone, or was never found by that name; left there, it will hide the next fault on"
-    " this line.",
-    proof="It names no rule, or one that there is not; or, under --strict, the captured function goes through this"
-    " line, the rule was looked for, and found nothing there.",
+    why="The finding that it suppressed is gone, or the comment never named it correctly. If it stays, it will hide"
+    " the next finding on this line.",
+    proof="The comment names no rule, or an unknown one; with --strict, also: the captured function includes this line,"
+    " the rule was checked, and it found nothing there.",
     faulty='total = lax.psum(a, "x")  # shardscope: ignore',
     repaired='total = lax.psum(a, "x")  # shardscope: ignore[SS04] the weights are meant to count once per device',
     check=check,
-    by_hand="it is a comment: the program does not change",
+    by_hand="a comment does not change the program",
     reads="suppressions",
 )

@@ -197,15 +197,15 @@ RULE = Rule(
     id="SS01",
     slug="missing-reduce-scatter",
     severity="warning",
-    finds="A sum over devices of which each one uses only its own block: a reduce-scatter that was not written, or that"
-    " the compiler did not form.",
-    why="An all-reduce sends twice the bytes of a reduce-scatter, and holds the whole sum in memory. Not every"
-    " compiler sees that the slice makes the other half unnecessary.",
-    proof="The places where the slices begin are evaluated for every device, and each is that of the device's own"
-    " block; nothing else uses the sum, element by element operations aside. Looked for in the jaxpr and in the"
-    " compiled program: of each result of an all-reduce, through fusions, tuples and loops. Silent when the compiler"
-    " made a reduce-scatter of it, or where that would save no time on the target. The CPU's compiler forms none: there"
-    " the finding is for information.",
+    finds="A sum over devices of which each device uses only its own block: a reduce-scatter that was not written, or"
+    " that the compiler did not form.",
+    why="An all-reduce sends twice the bytes of a reduce-scatter and keeps the full sum in memory. Not every compiler"
+    " recognizes that the slice makes the other half unnecessary.",
+    proof="The start indices of the slices are evaluated for every device, and each selects the device's own block;"
+    " apart from elementwise operations, nothing else uses the sum. Checked in the jaxpr and in the compiled"
+    " program, for each result of an all-reduce, through fusions, tuples and loops. Not reported if the compiler"
+    " made a reduce-scatter of it, or if one would save no time on the target. The CPU compiler forms none: on"
+    " CPUs the severity is `info`.",
     faulty="""total = lax.psum(a @ b, "x")
 rows = total.shape[0] // lax.axis_size("x")
 return lax.dynamic_slice_in_dim(total, lax.axis_index("x") * rows, rows)""",

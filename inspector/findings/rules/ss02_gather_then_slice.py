@@ -160,14 +160,14 @@ RULE = Rule(
     slug="gather-then-slice",
     severity="warning",
     finds="An all-gather of which every device uses only one block.",
-    why="Everything travels to everyone, and all but one part of it is thrown away. Mostly a constraint in between asks"
-    " for whole copies that nothing needs.",
-    proof="Written out: the slices begin, on every device, at the device's own block, and nothing else uses what was"
-    " gathered. By the partitioner: after propagation a value is sharded over an axis, what is made of it dimension by"
-    " dimension is not, and all of that is sharded over the axis again. In the compiled program: every use of the"
-    " result, through element by element operations, lookups, reshapes, tuples and loops, is a slice at an offset that"
-    " is computed for each device. `proved` when the compiled program has the all-gather; silent when the compiler did"
-    " without it.",
+    why="Every device receives the full value and discards all but one block. The usual cause is a constraint in"
+    " between that requests a replicated value nobody needs.",
+    proof="For gathers in your code: on every device the slices start at the device's own block, and nothing else uses"
+    " the gathered value. For the partitioner's gathers: after propagation a value is sharded over an axis, the"
+    " values computed from it dimension by dimension are not, and all of these are sharded over the axis again. In"
+    " the compiled program: every use of the result, through elementwise operations, lookups, reshapes, tuples and"
+    " loops, is a slice at an offset that is computed per device. `proved` if the compiled program has the"
+    " all-gather; not reported if the compiler avoided it.",
     faulty="""whole = lax.with_sharding_constraint(2 * x, P())  # x is P("x")
 return lax.with_sharding_constraint(jnp.sin(whole), P("x"))""",
     repaired='return lax.with_sharding_constraint(jnp.sin(2 * x), P("x"))',

@@ -69,16 +69,17 @@ RULE = Rule(
     id="SS03",
     slug="extra-backward-psum",
     severity="warning",
-    finds="A psum or psum_scatter in the backward pass, under check_vma=False, of what all devices along the axis hold"
-    " already.",
-    why="With the check off, JAX does not know which cotangents are shared, and must transpose psum to psum, and"
-    " all_gather to psum_scatter. Where it divides beforehand what it sums again, the traffic is for nothing; where"
-    " nothing does, the gradient is too large: --check-gradients compares it with differences of values.",
-    proof="The sum stands in the transpose of a shard_map with its check off, and its operand is followed back to the"
-    " in_specs, through the residuals of the forward pass: along the axis nothing that differs gets into it. `proved`"
-    " when the compiled program has it as well.",
+    finds="A psum or psum_scatter in the backward pass, under check_vma=False, of a value that is already equal on all"
+    " devices along the axis.",
+    why="With the check off, JAX does not know which cotangents are replicated, and has to transpose psum to psum and"
+    " all_gather to psum_scatter. If the backward pass divides first and sums again, the communication is wasted;"
+    " if it does not divide, the gradient is too large, which --check-gradients shows by comparing it with finite"
+    " differences.",
+    proof="The sum is in the transpose of a shard_map with its check off. Its operand is traced back to the in_specs,"
+    " through the residuals of the forward pass: nothing that varies over the axis enters it. `proved` if the"
+    " compiled program has the sum too.",
     faulty="jax.grad(jax.shard_map(loss, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False))",
     repaired="jax.grad(jax.shard_map(loss, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=True))",
     check=check,
-    tries="the check on, of one shard_map after the other; all_gather to='invarying'",
+    tries="check_vma=True, one shard_map at a time; all_gather with to='invarying'",
 )

@@ -175,12 +175,11 @@ RULE = Rule(
     id="SS04",
     slug="psum-of-invariant",
     severity="error",
-    finds="A reduction, or a gather, over an axis along which all devices hold the same value.",
-    why="The sum of n equal values is n times the value, which is seldom what is meant, and no check complains: a"
-    " shared value may be summed. A mean or maximum of equal values is right, and its traffic wasted, as is that of a"
-    " gather, which gives copies.",
-    proof="The operand is followed back to the in_specs and to axis_index: along the axis nothing that differs gets"
-    " into it. Sums of constants are left alone: that is how devices are counted.",
+    finds="A reduction or a gather over an axis along which all devices hold the same value.",
+    why="The sum of n equal values is n times the value, which is seldom intended, and no check rejects it. A mean or"
+    " maximum of equal values is correct but wastes its communication, and so does a gather, which yields copies.",
+    proof="The operand is traced back to the in_specs and to axis_index: nothing that varies over the axis enters it."
+    " Sums of constants are not reported: they count devices.",
     faulty='return lax.psum(error, "batch") + lax.psum(jnp.sum(weights**2), "batch")',
     repaired='return lax.psum(error, "batch") + jnp.sum(weights**2)',
     check=check,

@@ -89,14 +89,14 @@ RULE = Rule(
     id="SS05",
     slug="unsound-invariance",
     severity="error",
-    finds="A value whose type says that all devices along an axis share it, and which differs, or may.",
-    why="It may leave through an out_spec without the axis: the caller holds one array whose copies differ, and which"
-    " copy is read is chance. JAX types what comes out of a cond or while by its branches and carries alone, not by"
-    " the predicate.",
-    proof="`proved` by a run: the bits differ between two devices. `likely` where a predicate or a bound varies over"
-    " the axis, and the result's type does not have it.",
+    finds="A value whose type says that it is equal on all devices along an axis, although it differs, or may differ.",
+    why="It can leave the shard_map through an out_spec without the axis. The caller then has one array whose copies"
+    " differ, and which copy is read is arbitrary. JAX derives the type of a cond or while from its branches and"
+    " carries, not from the predicate.",
+    proof="`proved` by a run: two devices hold different bits. `likely` if a predicate or a loop bound varies over the"
+    " axis, and the type of the result does not.",
     faulty="rate = lax.cond(jnp.sum(block) > 10, lambda r: r / 2, lambda r: r, rate)  # out_specs=P()",
     repaired='rate = lax.pmean(jnp.where(jnp.sum(block) > 10, rate / 2, rate), "x")',
     check=check,
-    by_hand="whether a mean, a sum or one device's value is meant, the program does not say",
+    by_hand="only the author knows whether a mean, a sum or one device's value is intended",
 )

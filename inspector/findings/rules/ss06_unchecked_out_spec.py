@@ -110,15 +110,15 @@ RULE = Rule(
     id="SS06",
     slug="unchecked-out-spec",
     severity="error",
-    finds="A value that leaves a shard_map with check_vma=False through an out_spec without an axis along which it"
-    " differs.",
-    why="The caller holds one array whose copies differ, and which copy is read is chance.",
-    proof="A run: the bits differ between two devices along the axis. Of an input that is returned as it is, its"
-    " in_spec; without a run, that each device computes the value of its own block, and nothing of another device gets"
-    " into it. Both are `likely`, as blocks may hold the same by chance.",
+    finds="A value that leaves a shard_map with check_vma=False through an out_spec without an axis over which it"
+    " varies.",
+    why="The caller has one array whose copies differ, and which copy is read is arbitrary.",
+    proof="A run: two devices along the axis hold different bits. For an input that is returned unchanged, its in_spec."
+    " Without a run: each device computes the value from its own block, and nothing from another device enters it."
+    " The last two are `likely`, as blocks can be equal by chance.",
     faulty='jax.shard_map(lambda x: jnp.sum(x), mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)',
     repaired='jax.shard_map(lambda x: lax.psum(jnp.sum(x), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())',
     check=check,
-    by_hand="whether to reduce or to name the axis is meant, the program does not say; with the check on, it does not"
-    " trace, and `shardscope run` tries these edits",
+    by_hand="whether to reduce the value or to name the axis is the author's choice; with the check on, the function"
+    " does not trace, and `shardscope run` tries both edits",
 )

@@ -65,11 +65,12 @@ RULE = Rule(
     id="SS07",
     slug="reduction-in-accumulation-loop",
     severity="warning",
-    finds="A sum over devices in every iteration of a loop that only adds up the results.",
-    why="Sums commute: one sum after the loop, of what each device has added up, gives the same with a fraction of the"
-    " traffic. Microbatches are the usual case. Types may ask for it: what all devices share has a shared gradient.",
-    proof="In the program out of the partitioner all that is done with the sum, up to constant factors, is to add it to"
-    " an element that the loop carries, of which nothing else is used; and the target's compiler left it in the loop.",
+    finds="A sum over devices in every iteration of a loop that only accumulates the results.",
+    why="Sums commute: one sum after the loop, of what each device accumulated, gives the same result with a fraction"
+    " of the communication. Gradient accumulation over microbatches is the usual case, and variance types can"
+    " cause it: the gradient of an invariant value is invariant.",
+    proof="In the partitioner's output, the only use of the sum, up to constant factors, is an addition to a loop carry"
+    " that has no other use; and the target's compiler left the sum in the loop.",
     faulty="""def add(total, x):  # params are shared: so is their gradient
     return jax.tree.map(jnp.add, total, jax.grad(loss)(params, x)), None
 total, _ = lax.scan(add, zeros, microbatches)""",
@@ -79,5 +80,5 @@ def add(total, x):
 total, _ = lax.scan(add, zeros, microbatches)
 total = lax.psum(total, "batch")""",
     check=check,
-    by_hand="where the loop ends, and what is to be cast before it, takes a person to see",
+    by_hand="where the loop ends, and what to cast before it, needs a person's judgement",
 )

@@ -83,15 +83,15 @@ RULE = Rule(
     slug="loop-invariant-collective",
     severity="warning",
     finds="A collective in a loop whose operand is the same in every iteration.",
-    why="The same bytes travel in each iteration. Where the compiler moves it before the loop, the gathered copy is"
-    " held until the loop ends, which is the price.",
-    proof="In the program out of the partitioner the operand is made of elements that the loop carries unchanged. A"
-    " `warning` where the compiled program has the collective in the loop, `info` where it was moved before it.",
+    why="The same bytes are sent in each iteration. Moving the collective out of the loop costs memory: the result is"
+    " alive until the loop ends.",
+    proof="In the partitioner's output, the operand is computed from loop carries that do not change. `warning` if the"
+    " compiled program has the collective in the loop, `info` if the compiler moved it out.",
     faulty="""def step(h, _):
     return jnp.tanh(h @ lax.all_gather(w, "x", tiled=True)), None
 h, _ = lax.scan(step, h, None, 10)""",
     repaired="""whole = lax.all_gather(w, "x", tiled=True)
 h, _ = lax.scan(lambda h, _: (jnp.tanh(h @ whole), None), h, None, 10)""",
     check=check,
-    tries="the call before the statement that holds the loop's body",
+    tries="the call before the statement that contains the loop's body",
 )

@@ -71,12 +71,12 @@ RULE = Rule(
     id="SS09",
     slug="full-rematerialization",
     severity="warning",
-    finds="A change of sharding for which the partitioner has no path: all of the value is gathered on every device.",
-    why="Every device holds, for a moment, the whole value, and all of it travels; most is thrown away at once.",
-    proof="The partitioner says so itself. `proved` when the compiled program has just one such gather.",
+    finds="A change of sharding that the partitioner can only make by gathering the full value on every device.",
+    why="Every device receives and briefly holds the full value, and discards most of it at once.",
+    proof="The partitioner's own warning. `proved` if the compiled program has exactly one such gather.",
     faulty='y = 2 * lax.with_sharding_constraint(x, P("data", None))  # x is P(None, "model")',
     repaired="""x = lax.with_sharding_constraint(x, P("data", "model"))
 y = 2 * lax.with_sharding_constraint(x, P("data", None))""",
     check=check,
-    tries="one more constraint on the way, to the axes of both shardings",
+    tries="an additional constraint to the axes of both shardings",
 )

@@ -112,12 +112,12 @@ RULE = Rule(
     id="SS10",
     slug="wide-dtype-collective",
     severity="warning",
-    finds="A gather, exchange or permutation of a wide type, of which a narrower one is needed.",
-    why="It moves elements as they are: cast before it, they take half of the bytes, or less.",
-    proof="All that is done with the result is to narrow it, or the operand was widened right before; and the target's"
-    " compiler sends the wide type. Not reported on CPUs, which widen narrow floats by themselves.",
+    finds="A gather, exchange or permutation in a wide type although its result is used in a narrower one.",
+    why="These collectives move elements unchanged: casting before the collective halves the bytes, or better.",
+    proof="The only use of the result is a cast to a narrower type, or the operand was widened just before; and the"
+    " target's compiler sends the wide type. Not reported on CPUs, whose compiler widens narrow floats.",
     faulty='w = lax.all_gather(weights, "x", tiled=True).astype(jnp.bfloat16)',
     repaired='w = lax.all_gather(weights.astype(jnp.bfloat16), "x", tiled=True)',
     check=check,
-    tries="the cast before the collective, and back behind it where the operand was widened",
+    tries="the cast before the collective, and a cast back after it if the operand was widened",
 )

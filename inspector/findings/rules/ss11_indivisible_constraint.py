@@ -45,13 +45,13 @@ RULE = Rule(
     id="SS11",
     slug="indivisible-constraint",
     severity="warning",
-    finds="A sharding that is asked for and does not divide the dimension.",
-    why="Nothing complains inside jit. The parts are padded, work is done on the padding, and at the function's border,"
-    " where padding cannot be, the array comes back whole on every device.",
-    proof="The size of the dimension and the number of its parts after propagation.",
+    finds="A requested sharding that does not divide the dimension.",
+    why="Inside jit nothing rejects it. The parts are padded and the padding is computed on; at the boundary of the"
+    " function, where padding is not possible, every device gets the full array.",
+    proof="The size of the dimension, and the number of its parts after propagation.",
     faulty='x = lax.with_sharding_constraint(x, P("x"))  # 17 rows over 8 devices',
     repaired="""padded = jnp.pad(x, ((0, -len(x) % 8), (0, 0)))
 x = lax.with_sharding_constraint(padded, P("x"))""",
     check=check,
-    by_hand="whether to pad or to cut another dimension is a choice",
+    by_hand="padding and sharding another dimension are both possible",
 )

@@ -88,15 +88,14 @@ RULE = Rule(
     id="SS12",
     slug="replicated-large-value",
     severity="warning",
-    finds="A large argument or output that is not cut along some axis of the mesh that divides it.",
-    why="Each device holds a copy of what one would be enough of. Often a spec that was forgotten: an optimizer's"
-    " state, an embedding.",
-    proof="The sharding after propagation. Large is what takes 64 MiB, or a 128th of a device's memory, in copies."
-    " `possible`, because copies may be meant: data parallelism is nothing else.",
+    finds="A large argument or output that is replicated over a mesh axis that could shard it.",
+    why="Each device stores a copy. Often a spec was forgotten, for optimizer state or an embedding.",
+    proof="The sharding after propagation. Large means copies of 64 MiB, or of 1/128 of a device's memory. `possible`,"
+    " because copies can be intended: data parallelism consists of them.",
     faulty="table = jax.device_put(table, NamedSharding(mesh, P()))  # f32[32768,1024] on each device",
     repaired='table = jax.device_put(table, NamedSharding(mesh, P("x")))',
     check=check,
-    by_hand="where the array is made is often not in the script; whether there is room is a choice",
+    by_hand="the array is often made outside of the script, and whether there is room for copies is a choice",
     threshold=MIN_COPIED_BYTES,
-    threshold_is="bytes of a device that are copies",
+    threshold_is="bytes per device in copies",
 )

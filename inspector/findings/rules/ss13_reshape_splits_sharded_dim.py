@@ -88,13 +88,13 @@ RULE = Rule(
     id="SS13",
     slug="reshape-splits-sharded-dim",
     severity="warning",
-    finds="A reshape that splits or merges a sharded dimension so that the cuts do not fall between its parts.",
-    why="The blocks that the devices hold are no blocks of the result: the partitioner gathers, or exchanges pieces"
+    finds="A reshape that splits or merges a sharded dimension across the boundaries of its shards.",
+    why="The devices' blocks are not blocks of the result: the partitioner gathers the operand, or exchanges pieces"
     " along parts of the axis.",
-    proof="A collective of the compiled program belongs to the reshape, whose operand is cut along its axes,"
-    " or to the use of a result that is cut along parts of an axis.",
-    faulty='heads = x.reshape(tokens, 2, 16)  # the last dimension of x, 32, is cut along "x" of 4',
+    proof="A collective of the compiled program belongs to the reshape, whose operand is sharded over the collective's"
+    " axes, or to the use of a result that is sharded over parts of an axis.",
+    faulty='heads = x.reshape(tokens, 2, 16)  # the last dimension of x, 32, is sharded over "x" of 4',
     repaired="heads = x.reshape(tokens, 4, 8)",
     check=check,
-    by_hand="what else depends on the order of the dimensions takes a person to see",
+    by_hand="other code may depend on the order of the dimensions",
 )

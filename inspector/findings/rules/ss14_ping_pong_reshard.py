@@ -74,12 +74,12 @@ RULE = Rule(
     id="SS14",
     slug="ping-pong-reshard",
     severity="warning",
-    finds="A value that is cut along another dimension and, with only element by element work in between, as before.",
-    why="Two all-to-alls, each of which moves nearly all of the value. XLA does not cancel them.",
-    proof="After propagation an axis cuts one dimension of a value, another one of what is made of it element by"
-    " element, and the first one again of all that is made of that; or an all_to_all is followed by its inverse, with"
-    " nothing but numbers in between. `proved` when the compiled program has the"
-    " all-to-all; silent when the compiler did without it.",
+    finds="A value that is resharded to another dimension and back, with only elementwise operations in between.",
+    why="Two all-to-alls, each of which moves nearly the full value. XLA does not cancel them.",
+    proof="After propagation an axis shards one dimension of a value, another dimension of what is computed from it"
+    " elementwise, and the first one again of everything computed from that; or an all_to_all is followed by its"
+    " inverse, with only scalars in between. `proved` if the compiled program has the all-to-all; not reported if"
+    " the compiler avoided it.",
     faulty="""y = lax.with_sharding_constraint(2 * x, P(None, "x"))  # x is P("x", None)
 return lax.with_sharding_constraint(jnp.sin(y), P("x", None))""",
     repaired='return lax.with_sharding_constraint(jnp.sin(2 * x), P("x", None))',

@@ -90,11 +90,11 @@ RULE = Rule(
     id="SS15",
     slug="op-gathers-operand",
     severity="warning",
-    finds="An operation along a sharded dimension for which the partitioner gathers the whole operand.",
-    why="Every device receives everything, and mostly does all of the work as well.",
+    finds="An operation along a sharded dimension for which the partitioner gathers the full operand.",
+    why="Every device receives the full operand, and usually repeats all of the work.",
     proof="A gather of the compiled program, inserted by the partitioner, belongs to the operation. Which operations"
-    " gather on which targets was tried with each supported compiler (findings/support/gathering.toml); what only CPUs"
-    " gather is `info` there.",
+    " gather on which targets was tried with each supported compiler (findings/support/gathering.toml); `info`"
+    " where only CPUs gather.",
     faulty='jnp.cumsum(x, axis=0)  # x is P("x")',
     repaired="""def own(x):  # in a shard_map over "x": each part, and what the parts before it add up to
     sums = jnp.cumsum(x, axis=0)
@@ -102,5 +102,5 @@ RULE = Rule(
     before = jnp.arange(len(totals)) < lax.axis_index("x")
     return sums + jnp.sum(jnp.where(before[:, None], totals, 0), axis=0)""",
     check=check,
-    by_hand="the idiom is another algorithm",
+    by_hand="the alternative is another algorithm",
 )

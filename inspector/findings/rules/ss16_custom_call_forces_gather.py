@@ -70,14 +70,14 @@ RULE = Rule(
     id="SS16",
     slug="custom-call-forces-gather",
     severity="warning",
-    finds="A custom call or kernel without a sharding rule, for which a sharded operand is gathered.",
-    why="The partitioner cannot know that it works on each part alone. Every device receives the whole operand and does"
-    " all of the work.",
-    proof="The call has no rule in the propagated program, its operand is sharded over an axis, and the compiled"
-    " program gathers what has the shape of the operand's parts along that axis; the partitioned one does, where the"
-    " backend does not know the call.",
+    finds="A custom call or kernel without a sharding rule, for which the partitioner gathers a sharded operand.",
+    why="The partitioner does not know that the call can work on each shard separately. Every device receives the"
+    " full operand and does all of the work.",
+    proof="In the propagated program the call has no sharding rule, and its operand is sharded over an axis; the"
+    " compiled program gathers a value of the shape of the operand's shards along that axis, or the partitioned"
+    " program does, if the backend does not know the call.",
     faulty='jnp.linalg.eigh(matrices)  # matrices is P("x"); on TPU',
     repaired='jax.shard_map(jnp.linalg.eigh, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(matrices)',
     check=check,
-    by_hand="what a kernel computes of a part, is known to who wrote it",
+    by_hand="only the author of a kernel knows what it computes from a shard",
 )

@@ -122,15 +122,15 @@ RULE = Rule(
     id="SS17",
     slug="slow-link-collective",
     severity="warning",
-    finds="Collectives between nodes or slices that would stay inside them with another order of the mesh's axes.",
-    why="The network between nodes is many times slower than the links inside. The last axes of a mesh lie next to each"
-    " other: there belongs what sends most.",
-    proof="The cost model, for the program as it is and for every order of the axes: reported when the best one saves"
-    " more than a tenth of the time of all communication.",
+    finds="Collectives between nodes or slices that would stay inside them with another order of the mesh axes.",
+    why="The network between nodes is many times slower than the links inside. The devices along the last mesh axes"
+    " are closest to each other: the axes that communicate most belong there.",
+    proof="The cost model, for the program as it is and for every order of the axes: reported if the best order saves"
+    " more than a tenth of all communication time.",
     faulty='mesh = jax.make_mesh((4, 8), ("data", "model"))  # four nodes of 8, and gradients are most of what is sent',
     repaired='mesh = jax.make_mesh((8, 4), ("model", "data"))',
     check=check,
-    by_hand="where the mesh is laid out, other programs may depend on it; `shardscope diff --with mesh=…` tries it",
+    by_hand="other programs may depend on the mesh; `shardscope diff --with mesh=…` tries another one",
     threshold=MIN_SAVED_SHARE,
-    threshold_is="part of the time of all communication that another order saves",
+    threshold_is="share of all communication time that another order saves",
 )

@@ -72,17 +72,18 @@ RULE = Rule(
     id="SS18",
     slug="exposed-collective",
     severity="info",
-    finds="A program that waits for transfers for a quarter of its time, or more.",
-    why="What nothing is computed beside is paid in full. A synchronous collective hides nothing; an asynchronous one"
-    " only what stands between its start and its done.",
-    proof="The cost model goes through the target's own schedule; reported from 100 µs in one run that other work would"
-    " fill; where there is none, there is nothing to fix. There are no figures for CPUs, which are not judged.",
+    finds="A program that waits for communication for a quarter of its time or more.",
+    why="Communication without concurrent computation adds its full time to the step. A synchronous collective"
+    " overlaps with nothing; an asynchronous one overlaps with what is scheduled between its start and its done.",
+    proof="The cost model follows the target's own schedule. Reported from 100 µs of waiting per run that other work"
+    " could fill; without such work there is nothing to fix. There are no figures for CPUs, so they are not"
+    " judged.",
     faulty='return a @ lax.all_gather(b, "x", tiled=True)  # nothing to do until all of b is there',
     repaired="""for step in range(parts):  # each part of b travels on beside the product with it
     total += part_of(a, step) @ b
     b = lax.ppermute(b, "x", ring)""",
     check=check,
-    by_hand="to overlap is another algorithm",
+    by_hand="overlapping needs another algorithm",
     threshold=MIN_WAITING_S,
-    threshold_is="seconds of waiting in one run for which there is other work",
+    threshold_is="seconds of waiting per run that other work could fill",
 )

@@ -103,12 +103,14 @@ RULE = Rule(
     id="SS19",
     slug="partial-ppermute",
     severity="info",
-    finds="A ppermute that leaves some device without a sender, and its zeros are used; or with more than one.",
-    why="Who is no destination receives zeros, silently. In a chain that is often meant, in a ring it is not.",
-    proof="The pairs, against the size of the axis. Silent where a select takes another value on those devices, as a"
-    " pipeline's first stage does.",
+    finds="A ppermute that leaves some device without a source while its zeros are used; or gives one more than one"
+    " source.",
+    why="A device that is no destination receives zeros, without an error. In a chain that is often intended, in a"
+    " ring it is not.",
+    proof="The pairs, compared with the size of the axis. Not reported if a select replaces the value on those devices,"
+    " as in the first stage of a pipeline.",
     faulty='lax.ppermute(block, "i", [(0, 1), (1, 2), (2, 3)])',
     repaired='lax.ppermute(block, "i", [(0, 1), (1, 2), (2, 3), (3, 0)])',
     check=check,
-    by_hand="which devices are meant to receive, the program does not say",
+    by_hand="only the author knows which devices should receive",
 )

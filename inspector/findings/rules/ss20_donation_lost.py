@@ -91,13 +91,13 @@ RULE = Rule(
     id="SS20",
     slug="donation-lost",
     severity="warning",
-    finds="A donated argument whose memory no result takes.",
-    why="It is deleted for nothing: argument and result are both held, often the difference between fitting and not."
-    " JAX warns when the function is called, but not when it is compiled ahead of time.",
-    proof="The compiled program's own list of aliases, which has no entry for the argument.",
+    finds="A donated argument whose memory no result reuses.",
+    why="The argument is deleted without a benefit: argument and result are both allocated, which often decides"
+    " whether a program fits. JAX warns when the function is called, but not when it is compiled ahead of time.",
+    proof="The compiled program's own list of aliases has no entry for the argument.",
     faulty="step = jax.jit(lambda x: (2 * x).astype(jnp.bfloat16), donate_argnums=0)  # x is float32",
     repaired="step = jax.jit(lambda x: 2 * x, donate_argnums=0)",
     check=check,
-    tries="one donated argument less",
+    tries="one fewer donated argument",
     saves="memory",
 )

@@ -132,15 +132,15 @@ RULE = Rule(
     id="SS21",
     slug="collective-order-divergence",
     severity="error",
-    finds="Branches, or a loop, in which devices that need each other do not run the same collectives.",
-    why="A collective waits for all devices of its group. Where some of them have taken another branch, or have left"
-    " the loop, it waits for ever, or meets another collective.",
-    proof="The predicate, followed back to the in_specs and to axis_index, varies over an axis, and the branches'"
-    " collectives over that axis are not the same. `proved` where it is computed from axis_index alone: it is evaluated"
-    " for each device along the axis; or where a run on CPUs waited until XLA gave up. Where data decides it, all may"
-    " happen to agree: `likely`.",
+    finds="Branches or a loop in which devices that communicate with each other do not execute the same collectives.",
+    why="A collective waits for all devices of its group. If some of them took another branch or have left the loop,"
+    " it waits forever, or pairs with a different collective.",
+    proof="The predicate, traced back to the in_specs and to axis_index, varies over an axis, and the branches'"
+    " collectives over that axis differ. `proved` if the predicate depends on axis_index only, as it is evaluated"
+    " for each device along the axis; or if a run on CPUs waited until XLA gave up. `likely` if data decides it,"
+    " as the data may agree on all devices.",
     faulty='lax.cond(jnp.sum(block) > 0, lambda b: lax.psum(b, "x"), lambda b: b, block)',
     repaired='lax.psum(jnp.where(jnp.sum(block) > 0, block, 0), "x")',
     check=check,
-    by_hand="what all devices are to do, the program does not say",
+    by_hand="only the author knows what all devices should do",
 )

@@ -149,11 +149,11 @@ RULE = Rule(
     id="SS22",
     slug="gather-then-reduce",
     severity="warning",
-    finds="An all-gather whose gathered dimension is at once summed away.",
-    why="Every device receives all blocks, to compute what a psum of its own block's sum gives as well, with a fraction"
-    " of the bytes and of the work.",
-    proof="All uses of what was gathered are followed: each ends in a reduction over the gathered dimension, of the"
-    " same values on all devices. `proved` when the compiled program has the all-gather as well.",
+    finds="An all-gather whose gathered dimension is summed right away.",
+    why="Every device receives all blocks to compute what a psum of per-device sums gives with a fraction of the"
+    " bytes and of the work.",
+    proof="All uses of the gathered value are followed: each ends in a reduction over the gathered dimension, with the"
+    " same values on all devices. `proved` if the compiled program has the all-gather too.",
     faulty='jnp.sum(lax.all_gather(x, "x", tiled=True), axis=0)',
     repaired='lax.psum(jnp.sum(x, axis=0), "x")',
     check=check,

@@ -127,12 +127,12 @@ RULE = Rule(
     slug="implicit-communication",
     severity="info",
     finds="A collective that the partitioner inserted, and that belongs to no known strategy.",
-    why="What belongs to a strategy, such as gathers of weights, gradient sync or tensor parallelism, is in the table"
-    " of the program's communication. Other implicit communication is rarely meant. With --strict, or --select SS23,"
-    " all of it is listed, and with --strict it is an error unless it is suppressed.",
-    proof="It is in what came out of the partitioner, and not in what went in. The operations that it is there for are"
-    " found by their sharding rules. Those of one kind over the same axes are one finding, with --strict one for each"
-    " line. Over axes of type Explicit, where the program says all shardings itself, that of strategies is listed too.",
+    why="Collectives of a strategy, such as weight gathers, gradient sync or tensor parallelism, are in the table of"
+    " communication. Other implicit communication is rarely intended. With --strict, or --select SS23, all of it"
+    " is listed; with --strict it is an error unless it is suppressed.",
+    proof="The collective is in the partitioner's output but not in its input. Sharding rules identify the operations"
+    " that need it. Collectives of one kind over the same axes are one finding, with --strict one per line. Over"
+    " Explicit axes, where the program states all shardings, those of strategies are listed too.",
     faulty='jnp.mean(x, axis=0)  # x is P("x"): an all-reduce',
     repaired='lax.psum(jnp.sum(x, axis=0), "x") / rows  # in a shard_map over "x": it is written',
     check=check,

@@ -102,13 +102,12 @@ RULE = Rule(
     id="SS24",
     slug="wrong-gradient",
     severity="error",
-    finds="A gradient that is not the derivative of the values, as compared with --check-gradients.",
-    why="A psum that is transposed to another psum, one too many in a custom_vjp, or one that is missing, makes"
-    " gradients wrong by the number of devices along an axis. Training goes on, with another learning rate for some"
-    " parameters.",
-    proof="Each derivative that the function takes, in inner jits too, is compared, for each argument along a"
-    " random direction, with a central difference of the values, in float64 on CPU devices. Differences that vary with"
-    " the size of the step prove nothing.",
+    finds="A gradient that is not the derivative of the values, according to --check-gradients.",
+    why="A psum that is transposed to another psum, a surplus one in a custom_vjp, or a missing one scales gradients"
+    " by the number of devices along an axis. Training continues, with another learning rate for some parameters.",
+    proof="Each derivative that the function takes, also in inner jits, is compared for each argument along a random"
+    " direction with a central difference of the values, in float64 on CPU devices. Differences that vary with the"
+    " step size prove nothing.",
     faulty="""def bwd(residuals, g):
     x, w = residuals
     return lax.psum(g @ w.T, "model"), x.T @ g  # shard_map sums over "model" once more""",
@@ -116,5 +115,5 @@ RULE = Rule(
     x, w = residuals
     return g @ w.T, x.T @ g""",
     check=check,
-    tries="no psum in the backward pass, one after the other; the check of shard_map on",
+    tries="the backward pass without a psum, one at a time; check_vma=True",
 )

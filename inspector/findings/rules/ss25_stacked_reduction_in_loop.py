@@ -71,11 +71,11 @@ RULE = Rule(
     slug="stacked-reduction-in-loop",
     severity="warning",
     finds="A reduction over devices in every iteration of a loop that only stacks the results.",
-    why="Every iteration waits for a small all-reduce. One all-reduce of the stacked values, after the loop, sends the"
-    " same bytes and waits once. Statistics that are logged for each layer are the usual case.",
-    proof="In the program out of the partitioner all that is done with the result, one element at a time, is to put it"
-    " into an array that nothing in the loop reads; and the target's compiler left it in the loop. Gradients of a"
-    " backward pass are left out.",
+    why="Every iteration waits for a small all-reduce. One all-reduce of the stacked values, after the loop, sends"
+    " the same bytes and waits once. Statistics that are logged for each layer are the usual case.",
+    proof="In the partitioner's output, the only use of the result, elementwise, is to be written into an array that"
+    " nothing in the loop reads; and the target's compiler left the reduction in the loop. Gradients of a backward"
+    " pass are not reported.",
     faulty="""def layer(x, w):  # x is P("batch")
     return jnp.tanh(x @ w), jnp.mean(x)
 x, means = lax.scan(layer, x, ws)""",
@@ -85,6 +85,6 @@ x, means = lax.scan(layer, x, ws)
 means = lax.pmean(means, "batch")""",
     check=check,
     threshold=MAX_BYTES,
-    threshold_is="bytes of one all-reduce, at most",
-    by_hand="what each device stacks before the reduction, takes a person to see",
+    threshold_is="maximum bytes of one all-reduce",
+    by_hand="what each device should stack before the reduction needs a person's judgement",
 )

@@ -52,9 +52,9 @@ RULE = Rule(
     slug="vmapped-while-predicate",
     severity="warning",
     finds="A vmapped while loop over a sharded batch: its predicate is reduced over all devices in each iteration.",
-    why="vmap makes one loop of all: it goes on until the last element is done. With the batch sharded, each iteration"
-    " waits for all devices, although the elements have nothing to do with each other.",
-    proof="In the program out of the partitioner the loop's condition is an all-reduce of what JAX's rule for vmap"
+    why="vmap makes one loop of all: it runs until the last element is done. With a sharded batch, each iteration"
+    " waits for all devices, although the elements are independent.",
+    proof="In the partitioner's output, the loop's condition is an all-reduce of the value that JAX's batching rule"
     " reduces, and the compiled program has it.",
     faulty="jax.vmap(solve)(x)  # solve has a while_loop; x is P('batch')",
     repaired="""each_its_own = jax.shard_map(jax.vmap(solve), mesh=mesh, in_specs=P("batch"), out_specs=P("batch"))

@@ -57,11 +57,11 @@ RULE = Rule(
     id="SS27",
     slug="discarded-permute",
     severity="warning",
-    finds="A ring in a loop with one permutation too many: what the last one moves, nothing uses.",
+    finds="A ring in a loop with one permutation too many: nothing uses what the last one moves.",
     why="A ring over n devices needs n - 1 permutations. A loop of n iterations makes n, and the last one takes as"
     " long as the others.",
-    proof="In the program out of the partitioner the loop carries a value that each iteration permutes, and nothing"
-    " uses it after the loop; the compiled program permutes in each iteration. Loops of at most 64 iterations.",
+    proof="In the partitioner's output, the loop carries a value that each iteration permutes, and nothing uses it"
+    " after the loop; the compiled program permutes in each iteration. For loops of at most 64 iterations.",
     faulty="""def step(i, carry):
     total, x = carry
     return total + f(x), lax.ppermute(x, "x", ring)
@@ -72,5 +72,5 @@ total, _ = lax.fori_loop(0, n, step, (zeros, x))""",
 total, last = lax.fori_loop(0, n - 1, step, (zeros, x))
 total = total + f(last)""",
     check=check,
-    by_hand="what the last iteration does, has to be written once more",
+    by_hand="the work of the last iteration has to be written a second time",
 )

@@ -169,13 +169,13 @@ RULE = Rule(
     id="SS28",
     slug="mergeable-sums",
     severity="warning",
-    finds="Several sums over devices of which the program needs only one.",
-    why="Sums commute. Two sums that are added to each other send twice what the sum of both does, and a sum over one"
-    " axis and then another sends almost twice what one over both axes does.",
-    proof="In the compiled program nothing but the addition, or the second sum, uses the first one's result. On CPUs,"
-    " whose compiler does not add first, two added sums are for information.",
+    finds="Several sums over devices where one is enough.",
+    why="Sums commute. Two sums that are added send twice the bytes of one sum of both, and a sum over one axis and"
+    " then another sends almost twice the bytes of one over both axes.",
+    proof="In the compiled program only the addition, or the second sum, uses the result of the first. On CPUs, whose"
+    " compiler does not add first, the severity of two added sums is `info`.",
     faulty='total = lax.psum(lax.psum(x, "data"), "model")',
     repaired='total = lax.psum(x, ("data", "model"))',
     check=check,
-    by_hand="what lies between the sums, takes a person to see",
+    by_hand="the operations between the sums need a person's judgement",
 )

@@ -135,17 +135,18 @@ RULE = Rule(
     slug="repeated-compute",
     severity="warning",
     finds="Matrix products that all devices along a mesh axis compute from the same values.",
-    why="The axis makes nothing faster there: with a dimension of an operand sharded over it, each device would do its"
-    " part. Mostly the batch is not sharded over an axis that was meant for it, or a constraint says `P()`.",
-    proof="In the program out of the partitioner, each operand is followed back to arguments and their shardings,"
-    " through collectives, loops and branches: devices of one class hold the same operands. Silent below 10 % of the"
-    " operations of all products of a run, and where anything in between is unknown, such as a custom call.",
+    why="The axis does not speed up this part: with a dimension of an operand sharded over it, each device would"
+    " compute its share. Usually the batch is not sharded over an axis that was meant for it, or a constraint says"
+    " `P()`.",
+    proof="In the partitioner's output, each operand is traced back to arguments and their shardings, through"
+    " collectives, loops and branches: the devices of one class hold the same operands. Not reported below 10 % of"
+    " the operations of all products in a run, or if anything in between is unknown, such as a custom call.",
     faulty="""x = jax.device_put(x, NamedSharding(mesh, P("data")))  # the mesh has data and model
 y = x @ w  # w is P(): all devices along model compute the same""",
     repaired="""x = jax.device_put(x, NamedSharding(mesh, P(("data", "model"))))
 y = x @ w""",
     check=check,
-    by_hand="which dimension to shard depends on what the result is used for, and on what it costs to send",
+    by_hand="which dimension to shard depends on the uses of the result, and on the communication that it costs",
     threshold=MIN_REPEATED_FLOPS,
-    threshold_is="floating-point operations that a device repeats in a run",
+    threshold_is="floating-point operations that a device repeats per run",
 )
