@@ -116,7 +116,7 @@ def assert_collectives(
 
 
 def assert_no_implicit_communication(function: Callable[..., Any] | Report, /, *args: Any, **kwargs: Any) -> Report:
-    """Fail if the compiled program of a call has a collective that its source does not ask for.
+    """Fail if the compiled program of a call has a collective that its source does not request.
 
     Gives the report; a report that there is already may stand in place of function and arguments.
 

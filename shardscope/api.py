@@ -67,7 +67,7 @@ def check_no_implicit(subject: Subject, args: Sequence[Any], kwargs: Mapping[str
     report = _report(subject, args, kwargs)
     these = [each for each in _compiled(report) if each.origin not in REQUESTED]
     if these:
-        heading = f"{plural(len(these), 'collective')} that the source does not ask for:"
+        heading = f"{plural(len(these), 'collective')} that the source does not request:"
         raise AssertionError("\n".join((heading, *_listed(these, report))))
     return report
 

@@ -78,7 +78,7 @@ def _idle(unused: Iterable[Suppression], policy: Policy, lines: set[tuple[str, i
         elif unknown:
             yield replace(each, problem=f"there is no rule {', '.join(unknown)}")
         elif policy.strict and here and all(map(policy.wants, ids)):
-            yield replace(each, problem=f"nothing that {', '.join(each.rules)} finds is here")
+            yield replace(each, problem=f"{', '.join(each.rules)}: no finding here")
 
 
 def _lines(program: Program) -> set[tuple[str, int]]:

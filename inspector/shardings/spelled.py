@@ -130,7 +130,7 @@ def _uniform(kind: str, mesh: MeshSyntax, rank: int, reduction: str | None = Non
             return ArraySharding(mesh, dims, manual=every)
         case "unreduced":
             return ArraySharding(mesh, dims, unreduced=every, reduction=reduction or "sum")
-    raise ValueError(f"a sharding that is {kind} does not tell where anything is")
+    raise ValueError(f"a sharding that is {kind} does not say where anything is")
 
 
 def _check_rank(found: int, rank: int) -> None:

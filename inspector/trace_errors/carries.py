@@ -33,9 +33,9 @@ def explain_carry(failed: Failed, said: re.Match[str]) -> Explanation:
     name, before, after = said.groups()
     axes = tuple(axis for axis in axes_in(after) if axis not in axes_in(before))
     steps = [step for axis in axes for step in failed.story_at(("scan", "while"), axis)]
-    begins = StoryStep(f"{name} begins as {before}, and after one round it is {after}", failed.place)
+    begins = StoryStep(f"{name} starts as {before}, and is {after} after one iteration", failed.place)
     return Explanation(
-        f"{name} is carried by the loop, begins without {', '.join(axes)}, and comes to vary over it",
+        f"{name} is a loop carry that starts without {', '.join(axes)} in its type and comes to vary over it",
         (*steps, begins),
         tuple(_fixes(failed, name, axes)),
     )
@@ -48,11 +48,11 @@ def explain_branches(failed: Failed, said: re.Match[str]) -> Explanation:
     less = tuple(axis for axis in axes_in(other_type) if axis not in axes_in(type))
     lacking, axes = (other, more) if more else (one, less)
     steps = (
-        StoryStep(f"{one} gives {type}"),
-        StoryStep(f"{other} gives {other_type}", failed.place),
+        StoryStep(f"{one} returns {type}"),
+        StoryStep(f"{other} returns {other_type}", failed.place),
     )
     return Explanation(
-        f"{lacking} gives a value without {', '.join(axes)}, over which that of the other branch varies",
+        f"{lacking} returns a value without {', '.join(axes)}, over which the other branch's varies",
         steps,
         tuple(_cast_branch(failed, lacking, axes)),
     )
@@ -79,7 +79,7 @@ def _fixes(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Fix]:
             initial = _assigned(failed, file, initial) or initial
         value = element(initial, path)
         if value is not None and not (path and value is initial):
-            yield from _casts(failed, prefix_of(call), (file, value), axes, "what the loop begins with")
+            yield from _casts(failed, prefix_of(call), (file, value), axes, "the initial carry")
         return
 
 

@@ -41,7 +41,7 @@ def explain_cast(failed: Failed, said: re.Match[str]) -> Explanation:
     """A cast of what is so already."""
     step = StoryStep(f"the value is {said[1]} already", failed.place)
     fixes = tuple(
-        Fix("leave out the cast", instead((file, call), ast.unparse(call.args[0])))
+        Fix("remove the cast", instead((file, call), ast.unparse(call.args[0])))
         for file, call in failed.calls(("pcast", "pvary"))
         if call.args
     )
@@ -59,16 +59,16 @@ def explain_unbound(failed: Failed, said: re.Match[str]) -> Explanation | None:
     where = failed.place
     if wanted in names:
         title = (
-            f"have jax.shard_map map the function that calls it, over {wanted!r}; or leave it out: outside of shard_map"
-            " a value is whole, and what has to be communicated is found by the partitioner"
+            f"call it in a function under jax.shard_map over {wanted!r}; or remove it: outside of shard_map values are"
+            " global, and the partitioner inserts the communication"
         )
         step = StoryStep(f"no shard_map around this call maps over {wanted}", where)
-        return Explanation(f"{wanted} is an axis of the mesh, and not a manual one here", (step,), (Fix(title),))
+        return Explanation(f"{wanted} is an axis of the mesh, but not manual here", (step,), (Fix(title),))
     near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
     words = f"the meshes have {', '.join(dict.fromkeys(names))}" if names else "no mesh is known here"
     title = f"did you mean {near[0]!r}?" if near else "name one of these, or call it inside a shard_map over a mesh"
     edits = instead(written, repr(near[0])) if near and written is not None and written[1].value == wanted else ()
-    return Explanation(f"{wanted} is no axis of the mesh here", (StoryStep(words, where),), (Fix(title, edits),))
+    return Explanation(f"{wanted} is not an axis of the mesh here", (StoryStep(words, where),), (Fix(title, edits),))
 
 
 def _unknown_axis(failed: Failed, names: Collection[str]) -> tuple[str, ast.Constant] | None:
@@ -89,14 +89,14 @@ def _fixes(failed: Failed, entered: tuple[str, ...], missing: tuple[str, ...]) -
             yield Fix(f"reduce over {', '.join(entered)} only", instead((file, axis), axes_text(entered)))
         if call.args:
             edits = wrapped((file, call.args[0]), f"{prefix_of(call)}pcast(", f", {missing!r}, to='varying')")
-            yield Fix(f"count the value once for each device along {', '.join(missing)}, if that is meant", edits)
+            yield Fix(f"count the value once for each device along {', '.join(missing)}, if that is intended", edits)
 
 
 def explain_explicit(failed: Failed, said: re.Match[str]) -> Explanation:
     """A product of explicit types of which the sharding of the result is not said."""
-    step = StoryStep(f"both operands are sharded over {said[1]} in the dimension that is summed", failed.place)
+    step = StoryStep(f"both operands are sharded over {said[1]} in the contracting dimension", failed.place)
     return Explanation(
-        "the sharding of the product is left open: it may be summed everywhere, or scattered",
+        "the sharding of the product is ambiguous: the sum may be on every device, or scattered",
         (step,),
         tuple(with_out_sharding(failed)),
     )
@@ -104,7 +104,7 @@ def explain_explicit(failed: Failed, said: re.Match[str]) -> Explanation:
 
 def with_out_sharding(failed: Failed) -> Iterator[Fix]:
     """The product that failed with the sharding of its result: everything on every device."""
-    what = "say that the sum is to be on every device (an axis in the spec scatters it instead)"
+    what = "request the sum on every device (an axis in the spec scatters it instead)"
     for file, call in failed.calls(("dot", "matmul", "einsum", "dot_general", "tensordot")):
         for sharding in _everywhere(call.args[0] if call.args else None):
             yield Fix(what, instead((file, call), f"{ast.unparse(call)[:-1]}, out_sharding={sharding})"))

@@ -59,7 +59,10 @@ def explain_too_long(failed: Failed, said: re.Match[str]) -> Explanation | None:
     path, spec, length, shape, rank = said.groups()
     new = int(length) - int(rank)
     fixes = [
-        Fix(f"give it {new} dimension{'s' if new > 1 else ''} more, along which devices lie side by side", edits)
+        Fix(
+            f"give it {new} dimension{'s' if new > 1 else ''} more, along which the devices' results are concatenated",
+            edits,
+        )
         for file, found in functions_named(failed, function[1])
         for placed in results_of(file, found, path)
         if (edits := as_operand(placed, f"[{', '.join(['None'] * new)}{', ...' if int(rank) else ''}]"))
@@ -76,11 +79,11 @@ def explain_indivisible(failed: Failed, said: re.Match[str]) -> Explanation:
     padded = -(-int(size) // int(parts)) * int(parts)
     step = StoryStep(f"{parameter} is {shape}, and its in_spec is {spec}", failed.place)
     words = (
-        f"pad dimension {dim} of {parameter} to {padded} before the call, and cut the result",
-        f"leave dimension {dim} whole: an in_spec without {axes}, if every device can have all of it",
+        f"pad dimension {dim} of {parameter} to {padded} before the call, and slice the result",
+        f"keep dimension {dim} unsharded: an in_spec without {axes}, if every device can hold all of it",
     )
     return Explanation(
-        f"{axes} cuts dimension {dim} of {parameter} of {function} into {parts} parts, which do not divide {size}",
+        f"{axes} splits dimension {dim} of {parameter} of {function} into {parts} parts, which do not divide {size}",
         (step,),
         tuple(map(Fix, words)),
     )
@@ -108,10 +111,10 @@ def _fixes(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Itera
         spec = _out_spec(failed, file, function, path)
         if spec is not None:
             edits = instead(spec, _with_axes(spec[1], axes))
-            yield Fix(f"name {named} in the out_spec, if the results are to lie side by side", edits)
+            yield Fix(f"name {named} in the out_spec, to concatenate the devices' results", edits)
         for placed in results_of(file, function, path):
             edits = wrapped(placed, f"{lax}all_gather(", f", {named}, tiled=True, to='invarying')")
-            yield Fix(f"gather it over {named}, if every device is to have all of it", edits)
+            yield Fix(f"gather it over {named}, to give every device the full value", edits)
 
 
 def _out_spec(failed: Failed, file: str, function: Function, path: str) -> Placed | None:

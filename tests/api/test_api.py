@@ -76,7 +76,7 @@ def test_a_program_that_inspects_itself(python: Python, tmp_path: Path) -> None:
         f'    {tmp_path}/program.py:12, in matmul: return lax.psum(a @ b, "y")',
     ]
     implicit = told["implicit"].splitlines()
-    assert implicit[0] == "1 collective that the source does not ask for:"
+    assert implicit[0] == "1 collective that the source does not request:"
     assert implicit[1].endswith("inserted by the partitioner")
     assert "program.py:16, in columns_whole" in implicit[2]
     assert implicit[3].strip().startswith("because ")

@@ -73,7 +73,7 @@ FIXED = {
         "+    return a + lax.psum(a, 'x')",
     ),
     "misnamed": (
-        "xx is no axis of the mesh here",
+        "xx is not an axis of the mesh here",
         [("the meshes have x, y", 'lax.psum(a, "xx")')],
         "+    return lax.psum(a, 'x')",
     ),
@@ -89,7 +89,7 @@ FIXED = {
     ),
     "left_open": (
         "the sharding of the product is left open",
-        [("in the dimension that is summed", "return a @ b")],
+        [("in the contracting dimension", "return a @ b")],
         "+    return jax.numpy.matmul(a, b, out_sharding=jax.NamedSharding(jax.typeof(a).sharding.mesh, jax.P()))",
     ),
     "other_sums": (
@@ -190,8 +190,8 @@ def test_nothing_is_said_of_numbers_that_were_not_compared() -> None:
 @pytest.mark.parametrize(
     ("function", "title", "fix"),
     [
-        ("unmapped", "x is an axis of the mesh, and not a manual one here", "have jax.shard_map map the function"),
-        ("not_manual", "y is an axis of the mesh, and not a manual one here", "have jax.shard_map map the function"),
+        ("unmapped", "x is an axis of the mesh, but not manual here", "have jax.shard_map map the function"),
+        ("not_manual", "y is an axis of the mesh, but not manual here", "have jax.shard_map map the function"),
         ("indivisible", "'x' cuts dimension 0 of a of indivisible into 4 parts, which do not divide 9", "to 12 before"),
     ],
 )

@@ -67,7 +67,7 @@ def _before(report: Report, request: Request, tell: Callable[[str], None]) -> Re
     run = report.capture.execution
     if run is None or any(output.digest for output in run.outputs) or not run.outputs:
         return report
-    tell("running it as it is")
+    tell("running the unchanged program")
     again = last_capture(for_numbers(request))
     changed = replace(report.capture, execution=again.execution or run)
     return replace(report, program=report.program.grown(changed))
@@ -86,7 +86,7 @@ def _tried(
         known[edits] = captured_with(before.program, for_numbers(request), edits)
     changed = known[edits]
     if changed is None:
-        return Trial(False, "the source is not there, or is not what was captured")
+        return Trial(False, "the source is missing, or differs from what was captured")
     if changed.failure is not None:
         said = changed.failure.message.partition("\n")[0]
         return Trial(False, f"the changed program stops while {PHASES[changed.failure.phase]}: {said}")
@@ -156,7 +156,7 @@ def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str
     is_less = sizes[0] is not None and sizes[1] is not None and sizes[1] < sizes[0]
     worse = sorted(rule for rule in are if are[rule] > were[rule] and (rule in wrong or not is_less))
     if worse:
-        return f"the finding is gone, and {', '.join(worse)} comes up"
+        return f"the finding is gone, and {', '.join(worse)} appears"
     if [value.type for value in before.capture.outputs] != [value.type for value in after.capture.outputs]:
         return "the results have other types"
     if found.severity == "error":
@@ -167,8 +167,8 @@ def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str
         return None
     rule = rule_named(found.rule)
     if rule is not None and rule.saves == "memory":
-        return "more is sent" if trial.bytes_after > trial.bytes_before else None
-    return "no less is sent" if trial.bytes_after >= trial.bytes_before else None
+        return "more bytes are sent" if trial.bytes_after > trial.bytes_before else None
+    return "no fewer bytes are sent" if trial.bytes_after >= trial.bytes_before else None
 
 
 def _by_rule(report: Report) -> Counter[str]:

@@ -19,7 +19,7 @@ def check(report: Report) -> Iterator[Finding]:
             FindingPlace(f"ignore{named}", place),
             f"ignore{named} in {file_and_line(each.file, each.line)} suppresses nothing: {each.problem}",
             confidence="proved",
-            fixes=advice("remove the comment" if each.rules else "name the rule, as the finding names it"),
+            fixes=advice("remove the comment" if each.rules else "use the rule's id or name as shown in the finding"),
         )
 
 

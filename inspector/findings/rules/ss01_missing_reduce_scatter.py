@@ -120,7 +120,9 @@ def _unformed(report: Report, group: tuple[Unformed, ...], source: SourcePositio
         evidence=(
             *listed(report, group),
             *(() if began is None else (began,)),
-            *on_another_target(report, "the CPU's compiler forms no reduce-scatter; see tpu:v5e or gpu:h100"),
+            *on_another_target(
+                report, "the CPU compiler forms no reduce-scatters; compare --target tpu:v5e or gpu:h100"
+            ),
         ),
         fixes=_unformed_fixes(report),
         saves=saves,
@@ -138,12 +140,12 @@ def _unformed_fixes(report: Report) -> tuple[Fix, ...]:
             return advice("compile for the target that it runs on, with --target")
         case "tpu":
             options = ", ".join(f"{name}={value}" for name, value in OFFLOADED.items())
-            split = "or split the axis of the mesh: over two dimensions of the torus reduce-scatters form"
+            split = "or split the mesh axis: over two torus dimensions reduce-scatters form"
             return (
                 Fix(f"jax.jit(…, compiler_options={{{options}}})", with_compiler_options(report, OFFLOADED)),
                 *advice(split),
             )
-    return advice("constrain what is summed to the sharding in which it is used, where it is made")
+    return advice("constrain the summed value, where it is computed, to the sharding in which it is used")
 
 
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Iterator[Finding]:
@@ -153,7 +155,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
     if is_compiled(report) and (compiled is None or compiled.fused_form is not None):
         return  # the compiler made a reduce-scatter of it, or needs nothing of it
     parts = math.prod(axis_sizes(report, flow, place)[axis] for axis in block.axes)
-    target = "CPU never makes a reduce-scatter of this by itself; compile for the real target to see what it does"
+    target = "the CPU compiler never forms a reduce-scatter here; compile for the real target to see what it does"
     whole = compiled if _is_alone(compiled, block, axes) else None
     yield finding(
         RULE,

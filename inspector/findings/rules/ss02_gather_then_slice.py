@@ -98,7 +98,7 @@ def _inserted(report: Report, detours: list[InsertedDetour], in_blocks: Mapping[
             RULE,
             f"{each.name(each.detour.source)} is sharded over {over}, gathered, and sharded"
             f"{f' over {over}' if len(axes[each.blamed]) == 1 else ''} again for nothing",
-            ("uncut", "cut again at"),
+            ("uncut", "sharded again at"),
             ", then slices",
         )
         for each in map(places.__getitem__, axes)
@@ -152,7 +152,7 @@ def _compiled_fixes(report: Report, collective: Collective) -> tuple[Fix, ...]:
         call = call_to_leave_out(report.program, place, CONSTRAINTS)
         if call is not None:
             return (Fix(f"leave out {ast.unparse(call[1])}", without_call(report.program, call)),)
-    return advice("constrain what is gathered to the sharding in which its blocks are used")
+    return advice("constrain the gathered value to the sharding in which its blocks are used")
 
 
 RULE = Rule(

@@ -15,9 +15,9 @@ from ..support.device_values import equal_along, is_unchecked
 from ..support.jaxpr_flow import Flow, equations_of
 
 ADVICE = {
-    "psum": "shard_map(…, check_vma=True): then psum transposes to nothing where its cotangent is shared",
-    "reduce_scatter": "name the axis in out_specs instead of the all_gather; or shard_map(…, check_vma=True) and"
-    " lax.all_gather(…, to='invarying'), which transposes to each device's own block",
+    "psum": "use shard_map(…, check_vma=True): a psum of an invariant cotangent then transposes to no collective",
+    "reduce_scatter": "name the axis in out_specs instead of the all_gather; or use check_vma=True with"
+    " lax.all_gather(…, to='invarying'), which transposes to a slice",
 }
 """Advice by what psum and all_gather transpose to with the check off."""
 
@@ -47,7 +47,10 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
         axes=axes,
         related=() if mapped is None else (flow.place(mapped),),
         evidence=(
-            ("operand", f"{equation.inputs[number]} does not vary over {along}, by in_specs and the equations"),
+            (
+                "operand",
+                f"{equation.inputs[number]} does not vary over {along}, according to in_specs and the equations",
+            ),
             compiled_to(compiled),
         ),
         fixes=alternatives(ADVICE[equation.primitive], _changes(report, flow, place)),

@@ -72,10 +72,13 @@ def _gathered(
         confidence=certainty(compiled),
         axes=axes,
         evidence=(
-            ("operand", f"{equation.inputs[number]} does not vary over {along}, by in_specs and the equations"),
+            (
+                "operand",
+                f"{equation.inputs[number]} does not vary over {along}, according to in_specs and the equations",
+            ),
             compiled_to(compiled),
         ),
-        fixes=advice(f"use {operand} itself, repeated by jnp.broadcast_to or jnp.tile where its copies are meant"),
+        fixes=advice(f"use {operand} itself, repeated by jnp.broadcast_to or jnp.tile where its copies are intended"),
         saves=saving(compiled if is_whole else None, combined=False),
     )
 
@@ -109,7 +112,7 @@ def _found(
     elif len(equation.outputs) == 1:
         left_out = call_to_leave_out(report.program, flow.source(place), functions)
         if has_others and left_out == call:  # of a tree, or of what several places give to a helper
-            title = f"take this one out of what the line reduces, of which others differ along {along}"
+            title = f"remove this operand from the line's reduction, as others vary over {along}"
         elif is_written:
             title = f"{title}, without the division by {count}"
             edits = Edits() if mean is None else instead(mean, parenthesized(operand))
@@ -123,7 +126,12 @@ def _found(
         severity="error" if is_sum else "warning",
         confidence="proved",
         axes=axes,
-        evidence=(("operand", f"{equation.inputs[number]} does not vary over {along}, by in_specs and the equations"),),
+        evidence=(
+            (
+                "operand",
+                f"{equation.inputs[number]} does not vary over {along}, according to in_specs and the equations",
+            ),
+        ),
         fixes=tuple(_fixes(report, flow, place, number, Fix(title, edits), count if is_sum else "")),
         saves=saving(spared, combined=False),
     )
@@ -168,7 +176,7 @@ def _fixes(report: Report, flow: Flow, place: EquationPlace, number: int, fix: F
     titles, edits = [each for each, _ in changes], [each for _, each in changes]
     if titles:
         yield Fix(", and ".join((fix.title, *titles)), together(fix.edits, *edits))
-    yield Fix(fix.title + (f", or multiply it by {count} if that is meant" if count else ""), fix.edits)
+    yield Fix(fix.title + (f", or multiply it by {count} if that is intended" if count else ""), fix.edits)
 
 
 RULE = Rule(

@@ -77,12 +77,12 @@ def _fix(primitive: str, axis: str) -> str:
     match primitive:
         case "cond":
             return (
-                f"choose by jnp.where, whose type takes the predicate in, and reduce the result over {axis!r}; or"
-                f" reduce what the predicate is made of over {axis!r}, so that all devices take the same branch"
+                "select with jnp.where, whose type includes the predicate's variance, and reduce the result over"
+                f" {axis!r}; or reduce the predicate's operands over {axis!r}, so that all devices take the same branch"
             )
         case "while":
-            return f"let all devices stop together: reduce what the condition tests over {axis!r}"
-    return f"reduce the value over {axis!r}, or let {axis!r} be in its type: lax.pcast(…, {axis!r}, to='varying')"
+            return f"make all devices stop together: reduce the tested value over {axis!r}"
+    return f"reduce the value over {axis!r}, or make its type vary over {axis!r}: lax.pcast(…, {axis!r}, to='varying')"
 
 
 RULE = Rule(

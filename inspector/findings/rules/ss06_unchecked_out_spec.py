@@ -38,7 +38,7 @@ def _of_own_blocks(flow: Flow, place: EquationPlace, mapped: ShardMap) -> Iterat
             yield finding(
                 RULE,
                 flow.place(made),
-                f"each device along {along} computes this of its own block; its out_spec leaves {along} out",
+                f"each device along {along} computes this from its own block, but its out_spec omits {along}",
                 confidence="likely",
                 axes=missing,
                 related=(flow.place(place),),
@@ -70,15 +70,15 @@ def _returned(flow: Flow, place: EquationPlace, operand: str, axes: tuple[str, .
         f"an input sharded over {along} is returned under an out_spec without {along}",
         confidence="likely",
         axes=axes,
-        evidence=(("input", f"{operand}: each device along {along} has another block of it"),),
+        evidence=(("input", f"{operand}: each device along {along} has a different block of it"),),
         fixes=_advice(along),
     )
 
 
 def _advice(axes: str) -> tuple[Fix, ...]:
     return advice(
-        f"name {axes!r} in the out_spec, or reduce the value over {axes!r} before it leaves;"
-        " check_vma=True finds such specs when it traces"
+        f"name {axes!r} in the out_spec, or reduce the value over {axes!r} before it is returned;"
+        " with check_vma=True such specs fail to trace"
     )
 
 
@@ -89,7 +89,7 @@ def _found(flow: Flow, differs: Divergence) -> Finding:
     return finding(
         RULE,
         FindingPlace(f"{differs.value} = {differs.primitive}", differs.source, "jaxpr", place.span),
-        f"{_result(flow, mapped, differs)} differs along {differs.axis}, but its out_spec leaves {differs.axis} out",
+        f"{_result(flow, mapped, differs)} differs along {differs.axis}, but its out_spec omits {differs.axis}",
         confidence="proved",
         axes=(differs.axis,),
         related=() if mapped is None else (flow.place(mapped),),

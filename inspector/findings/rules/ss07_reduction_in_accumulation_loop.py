@@ -34,13 +34,16 @@ def _found(report: Report, group: list[Collective]) -> Finding:
     return finding(
         RULE,
         place_in_hlo(first),
-        f"a loop only adds up what each iteration sums over {along}: sum once, after the loop",
+        f"each iteration sums over {along} only to accumulate: sum once, after the loop",
         confidence="proved",
         axes=axes,
         evidence=(
             ("in the loop", ", ".join(f"{each.name} {types_text(each.result_types)}" for each in group[:6])),
-            ("runs", "unknown" if trips is None else f"{plural(trips, 'time')}, {format_bytes(once)} sent each time"),
-            *on_another_target(report, "a TPU's compiler may move it behind the loop; compile for the target to see"),
+            (
+                "runs",
+                "unknown" if trips is None else f"{plural(trips, 'time')}, {format_bytes(once)} sent per iteration",
+            ),
+            *on_another_target(report, "a TPU compiler may move it after the loop; compile for the target to check"),
         ),
         fixes=advice(_fix(first)),
         saves=Saving() if trips is None else saving(*group, times=trips - 1),
@@ -55,10 +58,10 @@ def _fix(collective: Collective) -> str:
     axis = (repr(names[0]) if len(names) == 1 else repr(names)) if names else "axis"
     after = f"lax.psum(total, {axis}) once after the loop"
     if collective.origin == "autodiff":
-        return f"let each device call the parameters its own, lax.pcast(params, {axis}, to='varying'), and {after}"
+        return f"make the parameters varying, lax.pcast(params, {axis}, to='varying'), and {after}"
     if collective.origin == "user":
-        return f"add up without reducing, and {after}"
-    return f"put the loop in a shard_map over {axis}, in which each device adds up its own, and {after}"
+        return f"accumulate without reducing, and {after}"
+    return f"put the loop in a shard_map over {axis}, in which each device accumulates its own part, and {after}"
 
 
 RULE = Rule(

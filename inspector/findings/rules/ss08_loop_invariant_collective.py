@@ -45,7 +45,7 @@ def _repeated(report: Report, found: Collective) -> Finding:
     here = f"the {found.kind}" if call is None else ast.unparse(call[1])
     fix = Fix("constrain the operand, before the loop, to the sharding that the loop needs")
     if found.origin in WRITTEN:
-        fix = Fix(f"do {here} before the loop, and hand in what it gives", before_the_loop(report.program, call))
+        fix = Fix(f"call {here} before the loop, and pass in its result", before_the_loop(report.program, call))
     return finding(
         RULE,
         place_in_hlo(found),
@@ -53,9 +53,11 @@ def _repeated(report: Report, found: Collective) -> Finding:
         confidence="proved",
         axes=found.axes or (),
         evidence=(
-            ("operand", "made of what the loop carries and does not change"),
+            ("operand", "computed from loop carries that do not change"),
             ("runs", "unknown" if trips is None else f"{plural(trips, 'time')}, {format_bytes(found.wire_bytes)} each"),
-            *on_another_target(report, "another target's compiler may move it out of the loop; compile for it to see"),
+            *on_another_target(
+                report, "another target's compiler may move it out of the loop; compile for it to check"
+            ),
         ),
         fixes=(fix,),
         saves=Saving() if trips is None else saving(found, times=trips - 1),
@@ -72,9 +74,7 @@ def _hoisted(found: Collective) -> Finding:
         confidence="proved",
         axes=found.axes or (),
         evidence=(("held", f"{types_text(found.result_types)} through the loop"),),
-        fixes=advice(
-            "if memory is short: gather in each iteration what that iteration needs, a layer's part and not all of it"
-        ),
+        fixes=advice("if memory is short, gather in each iteration only what it needs, such as one layer's part"),
     )
 
 

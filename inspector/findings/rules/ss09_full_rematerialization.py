@@ -50,8 +50,8 @@ def _found(report: Report, text: str) -> Finding:
         evidence=evidence,
         fixes=(
             Fix(
-                "change the sharding in two constraints: first cut further along the axes that are wanted, which moves"
-                " nothing, then gather along those that are not",
+                "reshard in two constraints: first shard further over the requested axes, which moves nothing, then"
+                " gather over the others",
                 () if shardings is None else through_both(report, place.source, shardings[1], shardings[2]),
             ),
         ),

@@ -99,7 +99,7 @@ def _fix(call: Call | None, name: str, wide: str, narrow: _Narrow) -> Fix:
     if not narrow.widened:
         return Fix(f"send ({operand}){cast}", sent)
     widened = () if call is None else as_operand(call, _cast(wide))
-    return Fix(f"send {operand} before it is widened, and widen what arrives", together(sent, widened))
+    return Fix(f"send {operand} before it is widened, and widen the result", together(sent, widened))
 
 
 def _cast(dtype: str) -> str:

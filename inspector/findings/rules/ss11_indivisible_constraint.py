@@ -35,9 +35,7 @@ def _found(value: ShardedValue, dim: int, size: int, parts: int) -> Finding:
             ("requested", value.requested or ""),
             ("per device", f"{value.local_type}: {padded - size} of {padded} along dimension {dim} are padding"),
         ),
-        fixes=advice(
-            f"pad dimension {dim} to {padded} before it is sharded, or shard a dimension that {parts} divides"
-        ),
+        fixes=advice(f"pad dimension {dim} to {padded} before sharding it, or shard a dimension divisible by {parts}"),
     )
 
 

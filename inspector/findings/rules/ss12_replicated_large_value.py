@@ -78,8 +78,8 @@ def _found(value: ShardedValue, cuts: tuple[tuple[AxisRef, int, ArraySharding], 
         axes=names,
         evidence=evidence,
         fixes=advice(
-            f"shard {value.name} as {as_spec(best[2])}, and gather it where it is used; if it is read all the time and"
-            " there is room, leave it"
+            f"shard {value.name} as {as_spec(best[2])}, and gather it where it is used; keep the copies if memory"
+            " allows and it is used throughout"
         ),
     )
 

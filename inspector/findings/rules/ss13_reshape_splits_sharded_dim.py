@@ -73,12 +73,12 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
         axes=axes,
         evidence=(
             ("rule", cause.rule or "none"),
-            ("cut as", cause.before or "?"),
+            ("sharded as", cause.before or "?"),
             ("compiled to", ", ".join(kinds)),
         ),
         fixes=advice(
-            f"in {here}, put the part that is sharded over {along} first, with a size that {along} divides, and swap"
-            " dimensions before or after it for the order that is needed"
+            f"in {here}, put the dimension sharded over {along} first, with a size divisible by {along}, and"
+            " transpose before or after it for the needed order"
         ),
         saves=saving(*(each for each, _ in group), times=None, combined=False),
     )

@@ -60,7 +60,7 @@ def _written(report: Report, flow: Flow, place: EquationPlace, found: Reached) -
     yield finding(
         RULE,
         flow.place(place),
-        f"{type} is exchanged over {along}, and back with only element by element work in between",
+        f"{type} is exchanged over {along} and back, with only elementwise operations in between",
         confidence=certainty(compiled),
         axes=axes,
         related=map(flow.place, back),

@@ -18,19 +18,19 @@ from ..support.inserted import dimension_of, moved_by_the_partitioner
 LOOKUPS = ("gather", "scatter", "scatter-add")
 
 IDIOMS = {
-    "reduce_window_sum": "in a shard_map: jnp.cumsum of each part, then add what the parts before it sum up to, from an"
-    " all_gather of the parts' last rows",
-    "reduce_window": "in a shard_map: accumulate each part, then combine it with what the parts before it come to, from"
-    " an all_gather of the parts' last rows",
-    "dynamic_slice": "take rows by a product with a one-hot matrix, or in a shard_map: each device takes what it has of"
-    " the slice, and a psum puts it together",
-    "dynamic_update_slice": "write with jnp.where on an iota, which each device does on its own part",
-    "slice": "slice before the dimension is sharded, or along one that is not",
-    "top_k": "in a shard_map: lax.top_k of each part, all_gather those few, and lax.top_k again",
-    "sort": "sort along a dimension that is whole; or keep the few that are needed with lax.top_k of each part first",
-    "reduce": "in a shard_map: reduce each part, then all_gather one value of each",
-    "fft": "transform along a dimension that is whole: exchange the cut one for it by lax.all_to_all before and after",
-    "gather": "look rows up in a shard_map: each device those that it has, zeros for others, and a psum",
+    "reduce_window_sum": "in a shard_map, jnp.cumsum each shard, then add the totals of the shards before it, from an"
+    " all_gather of the last rows",
+    "reduce_window": "in a shard_map, accumulate each shard, then combine it with the totals of the shards before it,"
+    " from an all_gather of the last rows",
+    "dynamic_slice": "select rows by a product with a one-hot matrix; or in a shard_map each device takes its part of"
+    " the slice, and a psum combines them",
+    "dynamic_update_slice": "write with jnp.where on an iota, which works on each shard",
+    "slice": "slice before the dimension is sharded, or along an unsharded one",
+    "top_k": "in a shard_map, lax.top_k of each shard, all_gather the results, and lax.top_k again",
+    "sort": "sort along an unsharded dimension; or first keep the needed elements with lax.top_k of each shard",
+    "reduce": "in a shard_map, reduce each shard, then all_gather one value per shard",
+    "fft": "transform along an unsharded dimension: swap it with the sharded one by lax.all_to_all before and after",
+    "gather": "look rows up in a shard_map: each device its own rows, zeros for the others, then a psum",
 }
 """Code to write instead, by JAX's name of the operation."""
 
@@ -57,7 +57,7 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
     axes = collective.axes or ()
     gathers = [(target, jax) for target, jax, operations in _gathering() if cause.primitive in operations]
     evidence = [
-        ("it is", f"{cause.moved}, cut as {cause.before}"),
+        ("it is", f"{cause.moved}, sharded as {cause.before}"),
         compiled_to(collective, f", {types_text(collective.result_types)}"),
     ]
     if gathers:
@@ -73,7 +73,7 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
         confidence="proved",
         axes=axes,
         evidence=evidence,
-        fixes=advice(IDIOMS.get(cause.primitive, "let another dimension be cut, or work on each part in a shard_map")),
+        fixes=advice(IDIOMS.get(cause.primitive, "shard another dimension, or work on each shard in a shard_map")),
         saves=saving(collective, times=None, combined=False),
     )
 

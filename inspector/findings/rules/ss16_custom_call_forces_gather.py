@@ -58,8 +58,8 @@ def _at(report: Report, flow: Dataflow, row: int) -> Iterator[Finding]:
             axes=tuple(dict.fromkeys(axis.name for axis in axes)),
             evidence=(compiled_to(gather, f", {types_text(gather.result_types)}"),),
             fixes=advice(
-                f"call it in a shard_map over {', '.join(repr(axis.name) for axis in axes)}, on each device's own part;"
-                " or give it a rule: jax.experimental.custom_partitioning"
+                f"call it in a shard_map over {', '.join(repr(axis.name) for axis in axes)}, on each shard;"
+                " or give it a sharding rule: jax.experimental.custom_partitioning"
             ),
             saves=saving(gather),
         )

@@ -105,14 +105,14 @@ def _found(
         axes=axes,
         evidence=(
             *(
-                (f"over {join_axes(each) or '?'}", f"{format_bytes(count)} from each device through the network")
+                (f"over {join_axes(each) or '?'}", f"{format_bytes(count)} per device through the network")
                 for each, count in sorted(sent.items(), key=lambda item: -item[1])
             ),
             (f"inside a {island}", ", ".join(fast) or "none"),
         ),
         fixes=advice(
-            f"lay the axes out in the order {', '.join(names)}, the last one on the fast links:"
-            f" jax.make_mesh({tuple(sizes)}, {tuple(names)}); specs name axes, and stay as they are"
+            f"order the mesh axes {', '.join(names)}, the last one on the fast links:"
+            f" jax.make_mesh({tuple(sizes)}, {tuple(names)}); specs stay unchanged"
         ),
         saves=Saving(None, now - then),
     )

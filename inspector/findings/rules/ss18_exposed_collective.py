@@ -44,7 +44,7 @@ def _found(cost: FunctionCost, timed: list[Collective]) -> Finding:
     worst = timed[0]
     axes = tuple(dict.fromkeys(axis.name for axis in worst.axes or ()))
     at_least = "at least " if cost.at_least else ""
-    how = "begins and ends at once" if not worst.is_async else "has too little beside it"
+    how = "overlaps with nothing" if not worst.is_async else "overlaps with too little"
     return finding(
         RULE,
         place_in_hlo(worst),
@@ -61,8 +61,8 @@ def _found(cost: FunctionCost, timed: list[Collective]) -> Finding:
             ),
         ),
         fixes=advice(
-            "give it something to go on beside: communicate in pieces while others are computed (the sample"
-            " matmul_all_gather:overlapped), or begin what does not depend on it first; or make it smaller"
+            "overlap it: communicate in pieces while others are computed (sample matmul_all_gather:overlapped),"
+            " start independent work first, or send less"
         ),
         saves=Saving(None, _spared(cost)),
     )

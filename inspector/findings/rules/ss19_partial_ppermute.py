@@ -63,9 +63,9 @@ def _found(
             ("neither sends nor receives", ", ".join(map(str, silent)) or "none"),
         ),
         fixes=advice(
-            f"let each device be the target of one pair in {here}"
+            f"make each device the destination of one pair in {here}"
             if twice
-            else f"add {added} to {here}; if zeros are meant, say what stands there:"
+            else f"add {added} to {here}; if zeros are intended, replace them explicitly:"
             f" jnp.where(lax.axis_index({axes[0]!r}) == {without[0]}, …, …)"
         ),
     )

@@ -36,7 +36,7 @@ def _found(report: Report, argument: Value, place: FindingPlace) -> Finding:
     script = report.capture.script_text
     files = () if script is None else (script.name,)
     why, fix, is_lost = _why(report, argument, own, sharded)
-    kept = "held beside that of the result" if is_lost else "donating it saves none of it"
+    kept = "allocated beside the result" if is_lost else "donating it saves none"
     return finding(
         RULE,
         place,
@@ -70,8 +70,8 @@ def _why(
             )
         competing = [value for value in report.capture.arguments if value.donated and value.type == argument.type]
         return (
-            f"{same[0].path} has its type, but another argument's memory, or one of its own",
-            f"donate as many arguments of type {argument.type} as there are results of it",
+            f"{same[0].path} has its type, but reuses another argument's memory, or has its own",
+            f"donate only as many arguments of type {argument.type} as there are results of that type",
             len(competing) <= len(same),
         )
     if alike:

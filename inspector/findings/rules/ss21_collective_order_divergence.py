@@ -52,8 +52,8 @@ def _cond(report: Report, flow: Flow, place: EquationPlace, varying: set[str], b
         axes=axes,
         evidence=(*listed, *run),
         fixes=advice(
-            "take the collectives out of the branches: compute what they need in each, and reduce once behind the"
-            f" cond; or reduce the predicate over {', '.join(map(repr, axes))}, so that all take the same branch"
+            "move the collectives out of the branches: compute their operands in each, and reduce once after the cond;"
+            f" or reduce the predicate over {', '.join(map(repr, axes))}, so that all devices take the same branch"
         ),
     )
 
@@ -96,9 +96,7 @@ def _while(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Finding
         confidence="proved" if (run := _stuck(report)) else "likely",
         axes=axes,
         evidence=(("in the loop", _words(found)), ("condition", f"{tested[0]} varies over {', '.join(axes)}"), *run),
-        fixes=advice(
-            f"let all devices stop together: reduce what the condition tests over {', '.join(map(repr, axes))}"
-        ),
+        fixes=advice(f"make all devices stop together: reduce the tested value over {', '.join(map(repr, axes))}"),
     )
 
 

@@ -53,7 +53,7 @@ def _found(report: Report, wrong: WrongGradient) -> Finding:
         evidence=(
             ("along a random direction", f"gradient {derivative.slope:.6g}, differences {derivative.difference:.6g}"),
             ("differences vary by", f"{derivative.spread:.2g} with the size of the step"),
-            *(("sums in question", ", ".join(place.what for place in places[:6])) for _ in places[:1]),
+            *(("candidate sums", ", ".join(place.what for place in places[:6])) for _ in places[:1]),
         ),
         fixes=_fixes(report, sums),
     )
@@ -93,7 +93,7 @@ def _fixes(report: Report, sums: list[tuple[Flow, EquationPlace]]) -> tuple[Fix,
             found.setdefault(edits, f"leave out {ast.unparse(call[1].func)} in {ast.unparse(call[1])}")
     files = [frame.file for flow, place in sums for frame in flow.source(place).stack]
     for edits in keyword_changes(report.program, files or [report.script or ""], CHECKS, "True"):
-        found.setdefault(edits, "let shard_map check types: check_vma=True")
+        found.setdefault(edits, "turn on the check of shard_map: check_vma=True")
     written = tuple(Fix(title, edits) for edits, title in list(found.items())[:MAX_ALTERNATIVES])
     return written or advice("compare the sums of the backward pass with the types that check_vma=True gives")
 

@@ -42,8 +42,10 @@ def _found(there: Collective) -> Finding:
         f"each iteration of a vmapped while loop waits for an all-reduce of its predicate over {over}",
         confidence="proved",
         axes=there.axes or (),
-        evidence=(("condition", f"{there.name}: true while any element of the batch, on any device, goes on"),),
-        fixes=advice(f"call the vmapped function in a shard_map over {axes}: each device stops when its own are done"),
+        evidence=(("condition", f"{there.name}: true while any element of the batch, on any device, is unfinished"),),
+        fixes=advice(
+            f"call the vmapped function in a shard_map over {axes}: each device stops when its own elements are done"
+        ),
     )
 
 

@@ -125,9 +125,9 @@ def _of_two(report: Report, first: _Sum, second: _Sum) -> Finding:
         evidence=(
             ("sums", ", ".join(each.name for each in places)),
             ("added by", second.use.instruction.name),
-            *on_another_target(report, "the compilers for TPUs and GPUs add first, where nothing stands in between"),
+            *on_another_target(report, "TPU and GPU compilers add first if nothing is in between"),
         ),
-        fixes=advice("add what each device has, then sum that over devices"),
+        fixes=advice("add the per-device values, then sum over devices"),
         saves=_saved(collective, second.type.bytes),
     )
 
@@ -137,8 +137,7 @@ def _of_sums(report: Report, first: _Sum, again: Collective) -> Finding:
     return finding(
         RULE,
         place_in_hlo(again),
-        f"a sum over {over_text(first.collective)} is summed over {over_text(again)}:"
-        " one sum over all of them is enough",
+        f"a sum over {over_text(first.collective)} is summed over {over_text(again)}: one sum over all axes is enough",
         confidence="proved",
         axes=axes,
         related=(first.place,),
