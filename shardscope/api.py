@@ -25,7 +25,7 @@ Allowed = int | Mapping[str | tuple[str, ...], int]
 def inspect_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Report:
     """The report of a call, captured in this process."""
     if not callable(function):
-        raise TypeError(f"{function!r} is no function: give shardscope the function, and then its arguments")
+        raise TypeError(f"{function!r} is not a function: pass the function, then its arguments")
     return inspect(capture_here(function, args, kwargs))
 
 

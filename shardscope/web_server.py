@@ -73,7 +73,7 @@ class LoopbackServer(Server):  # type: ignore[misc]
         """Answer pages of this address alone, and let what is answered ask for nothing elsewhere."""
         origin = request.headers.get("Origin")
         if request.host not in self._hosts or (origin and origin not in [f"http://{host}" for host in self._hosts]):
-            raise web.HTTPForbidden(text="not for other sites")
+            raise web.HTTPForbidden(text="requests from other sites are rejected")
         response = await handler(request)
         if not response.prepared:
             sockets = " ".join(f"ws://{host}" for host in self._hosts)

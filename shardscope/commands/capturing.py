@@ -60,12 +60,12 @@ def add_capture_options(parser: argparse.ArgumentParser, *, one_target: bool = T
         action="append",
         default=[],
         metavar="TYPE",
-        help="type and PartitionSpec of an argument, for example f32[8,16]@x,y; or JSON of such",
+        help="type and PartitionSpec of an argument, for example f32[8,16]@x,y; or a pytree of these, as JSON",
     )
     parser.add_argument(
         "--inputs",
         metavar="NAME",
-        help="the name, in the script, of the arguments or of what makes them; other.py:NAME in another file",
+        help="name of the arguments in the script, or of a function that returns them; other.py:NAME for another file",
     )
     parser.add_argument(
         "--mesh", type=_mesh, default=(), metavar="x=4,y=2", help="run under jax.set_mesh with a mesh of these axes"

@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--around", type=int, default=0, metavar="N", help="show the program text around the N largest changes"
     )
     parser.add_argument(
-        "--pass", dest="pass_name", metavar="PASS", help="what a pass of XLA's changes in A: its name, or its number"
+        "--pass", dest="pass_name", metavar="PASS", help="show what this XLA pass changes in A: its name or number"
     )
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 when communication differs")
     add_output_options(parser, "diff")

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     entries = entries_named(options.name)
     if not entries:
         similar = similar_names(options.name)
-        hint = f"did you mean {' or '.join(similar)}?" if similar else "`shardscope explain` lists what there is"
-        raise ShardscopeError(f"nothing is known by the name {options.name!r}; {hint}")
+        hint = f"did you mean {' or '.join(similar)}?" if similar else "`shardscope explain` lists all names"
+        raise ShardscopeError(f"unknown name {options.name!r}; {hint}")
     show("\n".join(map(entry_text, entries)))
     return ExitCode.DONE

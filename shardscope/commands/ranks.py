@@ -30,14 +30,14 @@ SKEW_S = 3607.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("--processes", type=int, default=None, metavar="N", help="how many processes (default: 4)")
-    parser.add_argument("--devices", type=int, metavar="N", help="how many fake CPU devices all of them have")
-    parser.add_argument("--match", metavar="PROGRAM", help="the program that --steps and --no-run are about")
+    parser.add_argument("--processes", type=int, default=None, metavar="N", help="number of processes (default: 4)")
+    parser.add_argument("--devices", type=int, metavar="N", help="number of fake CPU devices, in all processes together")
+    parser.add_argument("--match", metavar="PROGRAM", help="the program for --steps and --no-run")
     parser.add_argument("--steps", type=int, metavar="N", help="end the script after N calls of it")
     parser.add_argument("--no-run", action="store_true", help="end the script before its first call")
-    parser.add_argument("--timeout", type=float, metavar="S", help="compare what was recorded after S seconds")
+    parser.add_argument("--timeout", type=float, metavar="S", help="stop after S seconds, and compare what was recorded")
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
-    parser.add_argument("--save", dest="folder", metavar="FOLDER", help="keep what is recorded, for `shardscope open`")
+    parser.add_argument("--save", dest="folder", metavar="FOLDER", help="save the trace, for `shardscope open`")
     add_output_options(parser, "ranks", screen=False)
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="a module, as python -m")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py [ARGS]", help="or -- a command")
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     _take_processes(options)
     command = command_of(options)
     if options.match is None and (options.steps is not None or options.no_run):
-        raise CaptureError("--steps and --no-run are about one program: name it with --match")
+        raise CaptureError("--steps and --no-run need one program: name it with --match")
     recorded = TraceOptions(options.match, options.steps, not options.no_run, "cpu", shallow=True)
     format = chosen_format(options)
     stdout = sys.stderr.buffer if format != "text" and options.output in (None, "-") else None

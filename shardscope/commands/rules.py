@@ -15,7 +15,7 @@ from shardscope.terminal import show
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("--markdown", action="store_true", help="all of them in full, as a page")
+    parser.add_argument("--markdown", action="store_true", help="print all rules in full, as Markdown")
 
 
 def run(options: argparse.Namespace) -> ExitCode:

@@ -80,14 +80,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check-gradients",
         action="store_true",
-        help="compare the gradients that the function takes with differences of values, in float64",
+        help="compare the gradients that the function takes with finite differences, in float64",
     )
     parser.add_argument(
         "--passes",
         action="store_const",
         const="communication",
         default="",
-        help="record which of XLA's passes change communication, and what they change",
+        help="record the XLA passes that change communication, and their changes",
     )
     parser.add_argument(
         "--all-passes",

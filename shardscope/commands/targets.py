@@ -22,8 +22,8 @@ from shardscope.terminal import show
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("--python", metavar="PATH", help="another interpreter to look at")
-    parser.add_argument("--chips", action="store_true", help="every figure of every chip, with its source")
+    parser.add_argument("--python", metavar="PATH", help="check this interpreter instead")
+    parser.add_argument("--chips", action="store_true", help="print every figure of every chip, with its source")
 
 
 def run(options: argparse.Namespace) -> ExitCode:

@@ -39,14 +39,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--match", metavar="PROGRAM", help="report this program in full: an id of the list, or step*")
     parser.add_argument("--steps", type=int, metavar="N", help="end the script after N calls of it")
     parser.add_argument("--no-run", action="store_true", help="end the script before its first call")
-    parser.add_argument("--devices", type=int, metavar="N", help="run on so many fake CPU devices, of all processes")
-    parser.add_argument("--processes", type=int, metavar="N", help="run as so many processes of jax.distributed")
-    parser.add_argument("--target", metavar="TARGET", help="compile it for this; the script runs on fake devices")
+    parser.add_argument("--devices", type=int, metavar="N", help="run on N fake CPU devices, in all processes together")
+    parser.add_argument("--processes", type=int, metavar="N", help="run as N processes of jax.distributed")
+    parser.add_argument("--target", metavar="TARGET", help="compile the program for this target; the script runs on fake devices")
     parser.add_argument(
-        "--abstract", action="store_true", help="allocate no large arrays, and do not compute with them"
+        "--abstract", action="store_true", help="do not allocate large arrays, nor compute with them"
     )
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
-    parser.add_argument("--save", dest="folder", metavar="FOLDER", help="keep what is recorded, for `shardscope open`")
+    parser.add_argument("--save", dest="folder", metavar="FOLDER", help="save the trace, for `shardscope open`")
     add_output_options(parser, "report", "reports", "trace")
     add_finding_options(parser)
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="a module, as python -m")
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the script, and show what was recorded."""
     command = command_of(options)
     if options.match is None and (options.steps is not None or options.no_run or options.target is not None):
-        raise CaptureError("--steps, --no-run and --target are about one program: name it with --match")
+        raise CaptureError("--steps, --no-run and --target need one program: name it with --match")
     is_local = options.devices is None and options.processes is None and not options.abstract
     target = options.target or ("local" if is_local else "cpu")
     recorded = TraceOptions(options.match, options.steps, not options.no_run, target, abstract=options.abstract)

@@ -52,7 +52,7 @@ def show(
         return ExitCode.DONE
     if wanted is None:
         if options.stage is not None:
-            raise CaptureError("a stage is one program's: name the program")
+            raise CaptureError("--stage needs one program: name it")
         if format not in formats("trace"):
             raise CaptureError(f"a list of programs is shown as {' or '.join(formats('trace'))}; or name one program")
         write_rendered(renderer(format, "trace")[1], trace, options)
@@ -60,7 +60,7 @@ def show(
     shown, *others = _matching(trace, wanted)
     if others:
         names = ", ".join(trace.id_of(program) for program in others)
-        print(printable(f"shardscope: shown is {trace.id_of(shown)}; there are also {names}"), file=sys.stderr)
+        print(printable(f"shardscope: showing {trace.id_of(shown)}; others: {names}"), file=sys.stderr)
     capture = replace(capture_of(shown, python), foreign=foreign)
     if options.stage is not None:
         return write_stage(capture, options)
@@ -95,7 +95,7 @@ class Captures:
             if full:
                 yield replace(capture_of(full[0], self.python), foreign=self.foreign)
             elif not self._cancelled.is_set():
-                text = "stages are missing: the script ran once more, and did not compile this program again"
+                text = "stages are missing: the script ran again, but did not compile this program"
                 yield replace(recorded, messages=(*recorded.messages, Message("warning", text, "run")))
 
     def cancel(self) -> None:
@@ -114,7 +114,7 @@ def _matching(trace: Trace, wanted: str) -> Sequence[Program]:
     if not found:
         names = list(dict.fromkeys(program.compiled.name for program in trace.programs if not program.is_helper))
         near = get_close_matches(wanted, names, n=3) or names[:8]
-        known = f"; compiled were {', '.join(near)}" if near else "; JAX compiled no program of the script's"
+        known = f"; compiled programs: {', '.join(near)}" if near else "; JAX compiled no program for the script"
         raise CaptureError(f"no program matches {wanted!r}{known}")
     return sorted(found, key=lambda program: program.compiled.captured != "full")
 

@@ -35,7 +35,7 @@ def traced_with_enough_devices(
         trace = _traced(command, folder, recorded, options.devices, stdout)
     if (wanted := _wanted_devices(trace, options)) is None:
         return trace
-    print(f"shardscope: the script needs {wanted} devices: once more, on fake ones", file=sys.stderr)
+    print(f"shardscope: the script needs {wanted} devices: running it again on fake ones", file=sys.stderr)
     for process in folder.glob(f"*/{EVENTS_FILE}"):
         shutil.rmtree(process.parent)
     with live_list(folder, command, quiet=options.quiet):
@@ -72,7 +72,7 @@ def traced_as_processes(
     for rank, status in enumerate(ended.statuses):
         if rank and status:
             lines = output_file(folder, rank).read_text(errors="replace").splitlines()[-MAX_LINES:]
-            print(printable("\n".join((f"shardscope: process {rank} printed at last", *lines))), file=sys.stderr)
+            print(printable("\n".join((f"shardscope: last output of process {rank}", *lines))), file=sys.stderr)
     return replace(read_trace(folder, command, ended.status, ended.seconds), ended=ended.why)
 
 
