@@ -61,10 +61,10 @@ class EditLoop:
         """
         fix = finding.proposal
         if fix is None:
-            raise CannotApplyError("this finding has no fix that is an edit")
+            raise CannotApplyError("the fix of this finding is not an edit")
         capture = captured_with(report.program, self.request, fix.edits)
         if capture is None:
-            raise CannotApplyError("the source is not there, or is not what was captured")
+            raise CannotApplyError("the source is missing, or differs from what was captured")
         if capture.failure is not None:
             raise CannotApplyError(f"with the fix, the program stops: {capture.failure.message}")
         return diff(report, inspect(capture, policy))

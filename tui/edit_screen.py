@@ -35,7 +35,7 @@ class EditScreen(PromptedScreen):
     """A screen over a capture that may be made again."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "rerun", "rerun", tooltip="capture again; what is shown stays until that has ended"),
+        Binding("r", "rerun", "rerun", tooltip="capture again; the current report stays until it ends"),
         Binding("d", "compare", "diff", tooltip="what differs from the run before, or between targets"),
         Binding("y", "copy", "copy", tooltip="copy what is selected"),
         Binding("A", "apply", "apply fix", show=False, tooltip="apply the fix in a copy, and show what it changes"),
@@ -140,7 +140,7 @@ class EditScreen(PromptedScreen):
             whole = self.focused.source.text()
             found = [("the line", self.focused.text_of(self.focused.cursor)), *found[1:], ("the whole text", whole)]
         if not found:
-            self.notify("Nothing is selected that could be copied.")
+            self.notify("The selection has nothing to copy.")
             return
 
         def chosen(number: int | None) -> None:
@@ -178,7 +178,7 @@ class EditScreen(PromptedScreen):
         if isinstance(self.selected, Finding) and self.report is not None:
             self._apply(self.report, self.selected)
         else:
-            self.notify("Select a finding, whose fix is to be applied.")
+            self.notify("Select a finding to apply its fix.")
 
     def _apply(self, report: Report, finding: Finding) -> None:
         if self._edit_loop is None:

@@ -35,9 +35,9 @@ def editor_command(environment: Mapping[str, str], file: str, line: int) -> list
     except ValueError as error:
         raise NoEditorError(f"$EDITOR is {words!r}: {error}") from None
     if not command:
-        raise NoEditorError("Set $EDITOR to the editor that is to open the file.")
+        raise NoEditorError("Set $EDITOR to an editor.")
     if shutil.which(command[0], path=environment.get("PATH")) is None:
-        raise NoEditorError(f"$EDITOR is {words!r}, and there is no such program.")
+        raise NoEditorError(f"$EDITOR is {words!r}, which is not installed.")
     # An absolute path is no option, whatever the file is called.
     place = {"file": os.path.abspath(file), "line": line}
     return [*command, *(part.format(**place) for part in ARGUMENTS.get(PurePath(command[0]).name, PLUS))]

@@ -191,7 +191,7 @@ class NavigationScreen(EditScreen):
         """Go to the next of the lines that belong to what is selected, in the text that has the focus or the stage."""
         view = self.focused if isinstance(self.focused, TextView) else self.query_one(StagePane).view
         if not view.linked:
-            self.notify("No line of this text belongs to what is selected.")
+            self.notify("No line of this text belongs to the selection.")
             return
         view.go_to(min((line for line in view.linked if line > view.cursor), default=min(view.linked)))
 

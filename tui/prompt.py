@@ -139,12 +139,12 @@ class PromptedScreen(Screen[None]):
         Binding("colon", "commands", "command", tooltip=ANYTHING, priority=True),
     ]
 
-    ZOOM = Binding("z", "zoom", "zoom", tooltip="one pane on the whole screen, and back")
+    ZOOM = Binding("z", "zoom", "zoom", tooltip="one pane on the full screen, and back")
 
     LAST = (
         Binding("escape", "back", "back", show=False, tooltip="end a search, a zoom; else go back"),
         Binding("question_mark", "help", "help"),
-        Binding("q", "leave", "quit", tooltip="go back to where one came from; quit where that is nowhere"),
+        Binding("q", "leave", "quit", tooltip="go back; quit if there is nothing to go back to"),
     )
 
     @property

@@ -28,7 +28,7 @@ from .row_table import RowTable
 from .search import Searchable
 
 WORDS = """\
-Programs are ranked by the bytes that a device sends in all calls. Enter opens the report of one: what was recorded of \
+Programs are ranked by bytes sent per device in all calls. Enter opens the report of one: what was recorded of \
 it at once, and where stages are missing, the script runs once more, without its output, until the program is lowered. \
 Escape in a report goes back to the list."""
 

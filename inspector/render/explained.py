@@ -17,9 +17,9 @@ SENDS = {
     ("exchange", 1): "(n-1)/n of its operand, for groups of n",
 }
 PASSES = {
-    "ring": "round the ring of its group",
-    "exchange": "from each device to each other one: bound by the links through the middle",
-    "pairs": "from device to device: bound by the longest way and the busiest link",
+    "ring": "around the ring of its group",
+    "exchange": "from each device to every other one: bound by the links across the middle",
+    "pairs": "from device to device: bound by the longest route and the busiest link",
 }
 
 
@@ -51,7 +51,7 @@ def _kind_lines(kind: CollectiveKind) -> Iterator[str]:
     }
     yield from (f"  {language:<12} {', '.join(names)}" for language, names in spelled.items() if names)
     whole = kind.whole or kind.pattern == "pairs"
-    sent = "its whole operand" if whole else SENDS[kind.pattern, kind.passes]
+    sent = "its full operand" if whole else SENDS[kind.pattern, kind.passes]
     yield f"  sends        {'at most ' if kind.at_most else ''}{sent}"
     yield f"  goes         {'twice ' if kind.passes == 2 else ''}{PASSES[kind.pattern]}"
 

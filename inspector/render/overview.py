@@ -122,7 +122,7 @@ def in_order(report: Report) -> str:
     if capture.reference is not None and capture.reference.undefined is None and not capture.reference.differs:
         parts.append(f"{plural(capture.reference.compared, 'value')} equal to a run on one device")
     if (gradients := capture.gradients) is not None and gradients.checked and not wrong_gradients(gradients):
-        parts.append(f"{plural(len(gradients.checked), 'gradient')} equal to differences of values")
+        parts.append(f"{plural(len(gradients.checked), 'gradient')} equal to finite differences")
     if peak is not None and peak.fits:
         parts.append("fits in memory")
     if ran is not None:

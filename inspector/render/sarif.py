@@ -66,7 +66,7 @@ def _rule(rule: Rule) -> Json:
         "fullDescription": {"text": f"{rule.finds} {rule.why}"},
         "help": {
             "text": f"{rule.why}\n\n{rule.proof}\n\nFaulty:\n{rule.faulty}\n\nRepaired:\n{rule.repaired}",
-            "markdown": f"{rule.why}\n\n**What proves it.** {rule.proof}\n\n{code}",
+            "markdown": f"{rule.why}\n\n**Evidence.** {rule.proof}\n\n{code}",
         },
         "defaultConfiguration": {"level": LEVELS[rule.severity]},
     }

@@ -128,8 +128,8 @@ BY = {
     "explicit": "inserted for a reshard or an out_sharding",
     "autodiff": "derived by autodiff",
     "partitioner": "inserted by the partitioner",
-    "compiler": "made by the compiler",
-    "mixed": "combined of several origins",
+    "compiler": "added by the compiler",
+    "mixed": "combined from several origins",
 }
 
 

@@ -31,11 +31,15 @@ SKEW_S = 3607.0
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("--processes", type=int, default=None, metavar="N", help="number of processes (default: 4)")
-    parser.add_argument("--devices", type=int, metavar="N", help="number of fake CPU devices, in all processes together")
+    parser.add_argument(
+        "--devices", type=int, metavar="N", help="number of fake CPU devices, in all processes together"
+    )
     parser.add_argument("--match", metavar="PROGRAM", help="the program for --steps and --no-run")
     parser.add_argument("--steps", type=int, metavar="N", help="end the script after N calls of it")
     parser.add_argument("--no-run", action="store_true", help="end the script before its first call")
-    parser.add_argument("--timeout", type=float, metavar="S", help="stop after S seconds, and compare what was recorded")
+    parser.add_argument(
+        "--timeout", type=float, metavar="S", help="stop after S seconds, and compare what was recorded"
+    )
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
     parser.add_argument("--save", dest="folder", metavar="FOLDER", help="save the trace, for `shardscope open`")
     add_output_options(parser, "ranks", screen=False)

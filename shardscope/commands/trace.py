@@ -41,10 +41,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-run", action="store_true", help="end the script before its first call")
     parser.add_argument("--devices", type=int, metavar="N", help="run on N fake CPU devices, in all processes together")
     parser.add_argument("--processes", type=int, metavar="N", help="run as N processes of jax.distributed")
-    parser.add_argument("--target", metavar="TARGET", help="compile the program for this target; the script runs on fake devices")
     parser.add_argument(
-        "--abstract", action="store_true", help="do not allocate large arrays, nor compute with them"
+        "--target", metavar="TARGET", help="compile the program for this target; the script runs on fake devices"
     )
+    parser.add_argument("--abstract", action="store_true", help="do not allocate large arrays, nor compute with them")
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
     parser.add_argument("--save", dest="folder", metavar="FOLDER", help="save the trace, for `shardscope open`")
     add_output_options(parser, "report", "reports", "trace")

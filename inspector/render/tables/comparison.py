@@ -148,7 +148,7 @@ def collectives_by_cause(comparison: Comparison) -> Table:
         ),
         rows=tuple(Row(_cause_cells(row), row) for row in comparison.rows),
         heading="Collectives in the compiled programs" + (", by what causes them" if comparison.rows else ""),
-        empty_text="none: nothing is communicated",
+        empty_text="No collectives.",
     )
 
 

@@ -38,9 +38,7 @@ def reference(report: Report) -> Table:
 def _heading(found: Reference) -> str:
     if found.undefined is not None or not found.differs:
         return TITLE
-    return (
-        f"{TITLE}: {len(found.differs)} of {plural(found.compared, 'value')} differ, the farthest off after the first"
-    )
+    return f"{TITLE}: {len(found.differs)} of {plural(found.compared, 'value')} differ, largest after the first"
 
 
 def _empty(found: Reference) -> str:
@@ -55,6 +53,6 @@ def _apart_cells(apart: Apart, value: ProbedValue | None, script: str | None) ->
         apart.when,
         ", ".join(map(str, apart.iteration)),
         ", ".join(map(str, apart.coordinates)),
-        "far off" if apart.distance > 1e100 else f"{apart.distance / ROUNDINGS:.3g}× what rounding may do",
+        "far off" if apart.distance > 1e100 else f"{apart.distance / ROUNDINGS:.3g}× the rounding tolerance",
         "" if value is None else value.source.text(script),
     )

@@ -34,7 +34,7 @@ def programs(trace: Trace) -> Table:
             Column("called", 10, 1),
         ),
         rows=tuple(_row(program, trace) for program in shown),
-        heading="Programs, by the bytes that a device sends in all calls",
+        heading="Programs, by bytes sent per device in all calls",
         empty_text="None of the script's own.",
         notes=lambda: _notes(helpers, shown),
         most=MAX_ROWS,
