@@ -49,7 +49,7 @@ FIXED = {
         "+    return lax.psum(a * 3, 'x')",
     ),
     "carried": (
-        "carried by the loop, begins without x",
+        "a loop carry that starts without x",
         [
             ("x enters by in_specs[0]", None),
             ("reduce_sum", "total + jnp.sum(a)"),
@@ -58,12 +58,12 @@ FIXED = {
         "+    begin = (lax.pcast(jnp.float32(0), ('x',), to='varying'), 0)",
     ),
     "counted": (
-        "carried by the loop, begins without x",
+        "a loop carry that starts without x",
         [("add", "lax.fori_loop(0"), ("begins as float32[2]", "lax.fori_loop(0")],
         "+    return lax.fori_loop(0, 3, lambda i, c: c + a, lax.pcast(jnp.ones(a.shape), ('x',), to='varying'))",
     ),
     "branched": (
-        "false_fun gives a value without x",
+        "false_fun returns a value without x",
         [("true_fun gives float32[2]{V:x}", None), ("false_fun gives float32[2]", "lax.cond(")],
         "+    return lax.cond(a[0] > 0, lambda: a, lambda: lax.pcast(jnp.zeros(a.shape), ('x',), to='varying'))",
     ),
@@ -88,7 +88,7 @@ FIXED = {
         "+    return (jnp.sum(a) + 1)[None]",
     ),
     "left_open": (
-        "the sharding of the product is left open",
+        "the sharding of the product is ambiguous",
         [("in the contracting dimension", "return a @ b")],
         "+    return jax.numpy.matmul(a, b, out_sharding=jax.NamedSharding(jax.typeof(a).sharding.mesh, jax.P()))",
     ),
@@ -190,9 +190,9 @@ def test_nothing_is_said_of_numbers_that_were_not_compared() -> None:
 @pytest.mark.parametrize(
     ("function", "title", "fix"),
     [
-        ("unmapped", "x is an axis of the mesh, but not manual here", "have jax.shard_map map the function"),
-        ("not_manual", "y is an axis of the mesh, but not manual here", "have jax.shard_map map the function"),
-        ("indivisible", "'x' cuts dimension 0 of a of indivisible into 4 parts, which do not divide 9", "to 12 before"),
+        ("unmapped", "x is an axis of the mesh, but not manual here", "call it in a function under jax.shard_map"),
+        ("not_manual", "y is an axis of the mesh, but not manual here", "call it in a function under jax.shard_map"),
+        ("indivisible", "'x' splits dimension 0 of a of indivisible into 4 parts, which do not divide 9", "to 12 before"),
     ],
 )
 def test_what_takes_a_person_to_fix(function: str, title: str, fix: str) -> None:
