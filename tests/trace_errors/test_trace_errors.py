@@ -192,7 +192,7 @@ def test_nothing_is_said_of_numbers_that_were_not_compared() -> None:
     [
         ("unmapped", "x is an axis of the mesh, but not manual here", "call it in a function under jax.shard_map"),
         ("not_manual", "y is an axis of the mesh, but not manual here", "call it in a function under jax.shard_map"),
-        ("indivisible", "'x' splits dimension 0 of a of indivisible into 4 parts, which do not divide 9", "to 12 before"),
+        ("indivisible", "'x' splits dimension 0 of a of indivisible into 4 parts, which do not divide 9", "to 12"),
     ],
 )
 def test_what_takes_a_person_to_fix(function: str, title: str, fix: str) -> None:
