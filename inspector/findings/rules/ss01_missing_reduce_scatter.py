@@ -90,7 +90,9 @@ def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
                 (each.output.name, f"{each.output.spec}, {each.argument.name} is {each.argument.spec}")
                 for each in returned[:6]
             ),
-            *on_another_target(report, "the CPU's compiler forms no reduce-scatter; see tpu:v5e or gpu:h100"),
+            *on_another_target(
+                report, "the CPU compiler forms no reduce-scatters; compare --target tpu:v5e or gpu:h100"
+            ),
         ),
         fixes=(
             Fix(
