@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 from shardscope.inspector.capture.model import Stage
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.catalog.spellings import KIND_OF, primitives_of
+from shardscope.inspector.check.budget import broken, parse_budget
+from shardscope.inspector.cost.peak_memory import part_of
 from shardscope.inspector.diff.matching import match
-from shardscope.inspector.diff.outline import CollectiveSignature, Operand, Place, Transfer
+from shardscope.inspector.diff.outline import CollectiveSignature, Fingerprint, Operand, Place, Transfer
 from shardscope.inspector.findings.fixes.edits import extent, keyword_changes
 from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.ir.meshes import partitions_of
@@ -30,8 +32,8 @@ from shardscope.inspector.report import Finding, Report
 from shardscope.inspector.selection.selection import StagePlace, counterparts, linked
 from shardscope.parsers import parse
 from shardscope.parsers.errors import ParseError
-from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
-from shardscope.parsers.source import Frame, Source
+from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
+from shardscope.parsers.source import Frame, Source, Span
 
 SIDE, GAP = 20, 4
 
@@ -120,6 +122,43 @@ def test_who_a_text_is_said_to_be(tmp_path: Path) -> None:
 def transfer(kind: str, bytes_out: int, line: str, *operands: Operand) -> Transfer:
     work = CollectiveSignature(kind, "sum", (), ("f32",), 64, bytes_out, 48, 1, is_async=False)  # type: ignore[arg-type]
     return Transfer(work, Place((("f", line),), "", "forward"), "unknown", "", "", operands=operands)
+
+
+def test_what_is_over_a_budget_of_bytes_is_listed_by_size() -> None:
+    """By what all of its kind send together, the most first."""
+    one = transfer("all-reduce", 64, "psum(x)")
+    sizes = [(10, 3), (20, 1), (7, 5), (1000, 0), (16, 2)]
+    work = [(replace(one, work=replace(one.work, wire_bytes=size)), count) for size, count in sizes]
+    [over] = broken([parse_budget("wire bytes <= 1 B")], Fingerprint("", "hlo", tuple(work), ()))
+    listed = [(each.work.wire_bytes or 0) * count for each, count in over.transfers]
+    assert listed == sorted((size * count for size, count in sizes), reverse=True)
+    assert over.found.startswith(f"{sum(listed)} B ")
+
+
+@pytest.mark.parametrize(
+    ("index", "part"),
+    [("", None), ("0", 0), ("1", 1), ("1, 0", (1, 0)), ("1,1", (1, 1)), ("2", None), ("1, 2", None), ("0, 0", None)],
+)
+def test_parts_of_a_type(index: str, part: int | tuple[int, int] | None) -> None:
+    """As Python takes them out of tuples; all of it where there is no such part."""
+    text = "(f32[2], (s32[], pred[3]))"
+    whole = parse(f"HloModule m\n\nENTRY %e () -> {text} {{\n  ROOT %p = {text} parameter(0)\n}}\n".encode())
+    instruction = whole.computations[0].instructions[0]  # type: ignore[union-attr]
+    names = ("f32[2]", ("s32[]", "pred[3]"))
+    expected = text if part is None else names[part] if isinstance(part, int) else names[1][part[1]]
+    assert str(part_of(instruction, index)) == str(expected).replace("'", "")
+
+
+def test_axes_are_read_as_they_are_written() -> None:
+    for axis in (AxisRef("x"), AxisRef("x", (2, 4)), AxisRef("a b", (1, 16)), AxisRef("x:(", None), AxisRef("(1)2")):
+        assert AxisRef.spelled(str(axis)) == axis
+
+
+@pytest.mark.parametrize("text", [b"", b"?", b"no program", b"one\ntwo"])
+def test_what_is_no_program_is_refused_where_it_begins(text: bytes) -> None:
+    with pytest.raises(ParseError) as error:
+        parse(text)
+    assert error.value.problem.span == Span(0, max(text.find(b"\n"), 1))
 
 
 def test_the_same_operand_in_another_collective_elsewhere() -> None:
