@@ -29,8 +29,6 @@ def processor_seconds(pids: Iterable[int]) -> float | None:
 
 
 def _is_under(pid: int, wanted: set[int], parents: dict[int, int]) -> bool:
-    while pid > 1:
-        if pid in wanted:
-            return True
-        pid = parents.get(pid, 0)
-    return False
+    while pid not in wanted and pid in parents:
+        pid = parents[pid]
+    return pid in wanted

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardscope.inspector.capture.model import Stage
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.catalog.spellings import KIND_OF, primitives_of
+from shardscope.inspector.catalog.spellings import KIND_OF, primitives_of, similar_names
 from shardscope.inspector.check.budget import broken, parse_budget
 from shardscope.inspector.cost.peak_memory import part_of
 from shardscope.inspector.diff.matching import match
@@ -147,6 +147,18 @@ def test_parts_of_a_type(index: str, part: int | tuple[int, int] | None) -> None
     names = ("f32[2]", ("s32[]", "pred[3]"))
     expected = text if part is None else names[part] if isinstance(part, int) else names[1][part[1]]
     assert str(part_of(instruction, index)) == str(expected).replace("'", "")
+
+
+def test_names_that_are_misspelled() -> None:
+    """At most three are proposed, with the one that was meant among them."""
+    names = [name for kind in KIND_OF for name in (kind.replace("-", "_"), *primitives_of(kind))]
+    counts = set()
+    for name in names:
+        for number in range(0, len(name), 4):
+            proposed = similar_names(name[:number] + name[number + 1 :])
+            counts.add(len(proposed))
+            assert name in proposed or len(proposed) == 3 or len(name) < 6, (name, proposed)
+    assert max(counts) == 3
 
 
 def test_axes_are_read_as_they_are_written() -> None:

@@ -132,3 +132,20 @@ def test_programs_of_one_name_are_told_apart_where_their_order_differs() -> None
             programs.append(Program(rank, compiled, 1, {}, 0, None))
     [found] = compare_ranks(Trace((), tuple(processes), tuple(programs))).divergences
     assert [(side.ranks, side.text) for side in found.sides] == [((0,), "calls f"), ((1,), "calls f.2")]
+
+
+def test_who_has_a_program_and_who_has_not() -> None:
+    """Of three ranks, each set of those that compile a program is told from the others."""
+    for having in ((0,), (1,), (0, 2), (1, 2), (0, 1, 2)):
+        processes, programs = [], []
+        for rank in range(3):
+            processes.append(Process(ProcessStarted(rank, (), "3", 0.0, rank), has_ended=True))
+            for number, name in enumerate(("f", "g")[: 2 if rank in having else 1]):
+                compiled = CompiledProgram(number, name, name, processes=3, fingerprint=name)
+                programs.append(Program(rank, compiled, 1, {}, 0, None))
+        found = compare_ranks(Trace((), tuple(processes), tuple(programs))).divergences
+        without = tuple(rank for rank in range(3) if rank not in having)
+        missing = [each for each in found if each.kind == "missing"]
+        assert [(each.program, [side.ranks for side in each.sides]) for each in missing] == (
+            [("g", [having, without])] if without else []
+        )
