@@ -8,6 +8,7 @@ from statistics import median
 
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Execution
+from ..capture.protocol.values import Probed
 from ..report import Report
 from ..units import format_bytes, format_seconds, plural
 from ..values.gradients import wrong_gradients
@@ -109,6 +110,11 @@ def attention(report: Report) -> Iterator[Cell]:
         yield Piece(f"not finite (NaN or infinity): {_listed(bad)}", "error")
 
 
+def _not_compared(probed: Probed | None) -> str:
+    count = 0 if probed is None else probed.left_out
+    return f", {count:,} values not compared" if count else ""
+
+
 def in_order(report: Report) -> str:
     """Checks that passed."""
     parts = []
@@ -116,9 +122,8 @@ def in_order(report: Report) -> str:
     requested = [value.agrees for value in report.shardings if value.agrees is not None]
     if requested and all(requested):
         parts.append(f"{plural(len(requested), 'requested sharding')} {'hold' if len(requested) > 1 else 'holds'}")
-    inside = [value for value in report.probes if value.probe.path]
-    if inside and not report.divergences:
-        parts.append("no unexpected differences between devices")
+    if capture.compared and not report.divergences:
+        parts.append(f"no unexpected differences between devices{_not_compared(capture.probed)}")
     if capture.reference is not None and capture.reference.undefined is None and not capture.reference.differs:
         parts.append(f"{plural(capture.reference.compared, 'value')} equal to a run on one device")
     if (gradients := capture.gradients) is not None and gradients.checked and not wrong_gradients(gradients):

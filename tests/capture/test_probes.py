@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.values import Probe
+from shardscope.inspector.capture.worker.probes import probing
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.values.elements import shard_elements
 
@@ -293,6 +296,28 @@ def test_shard_map_of_the_mesh_in_the_context(captured: Captured) -> None:
     (before,) = probes(capture, "psum.*", "before")
     assert held(before) == [[0.0], [2.0], [6.0], [12.0]]
     assert [shard.device for shard in before.shards] == [0, 1, 2, 3]
+
+
+def test_of_too_many_values_those_that_leave_a_shard_map_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "MAX_SITES", 2)
+    mesh = jax.make_mesh((1,), ("x",))
+
+    def body(value: jax.Array) -> tuple[jax.Array, jax.Array]:
+        most = jnp.exp(jnp.cos(jnp.sin(jnp.tan(value))))
+        return most, jnp.tanh(most)
+
+    mapped = jax.shard_map(body, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
+    value = jnp.ones(4)
+    prober = probing.Prober({}, lambda *_: False, True, ())
+    results, kept = prober.run(jax.jit(mapped).trace(value).jaxpr, [value])
+    whole = probing.Prober({}, lambda *_: False, True, ())
+    monkeypatch.setattr(probing, "MAX_SITES", 2000)
+    _, every = whole.run(jax.jit(mapped).trace(value).jaxpr, [value])
+    assert list(kept) == [*list(every)[:2], *list(every)[-2:]]
+    assert prober.left_out == {*every} - {*kept}
+    assert prober.left_out
+    assert [bool((kept[key] == every[key]).all()) for key in kept] == [True] * 4
+    assert np.allclose(results[0], np.exp(np.cos(np.sin(np.tan(1.0)))))
 
 
 def test_a_death_while_looking_loses_nothing_else(captured: Captured) -> None:

@@ -92,12 +92,13 @@ class Compared:
 class Probed:
     """Collectives by opcode in the program that was shown, and in the one that was run to look at its values.
 
-    `seconds` is what a run of the latter takes.
+    `seconds` is what a run of the latter takes; of its values, `left_out` are neither recorded nor compared.
     """
 
     shown: dict[str, int]
     probed: dict[str, int]
     seconds: float = 0.0
+    left_out: int = 0
 
 
 ROUNDINGS = 4096

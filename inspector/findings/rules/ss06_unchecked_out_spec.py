@@ -22,7 +22,7 @@ def check(report: Report) -> Iterator[Finding]:
         mapped = place.equation.shard_map
         if flow is not None and mapped is not None and not mapped.checked and not flow.is_backward(place):
             yield from _handed_on(flow, place, mapped)
-            if not report.capture.compared:  # no run, or none that kept values
+            if report.capture.progress is None and not report.capture.compared:  # nor will a run say more
                 yield from _of_own_blocks(flow, place, mapped)
 
 

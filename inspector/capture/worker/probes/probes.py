@@ -84,7 +84,7 @@ class Probed:
         seconds = self._timed(probed, inputs)
         if seconds < REPEAT_BELOW_S:
             seconds = min(seconds, self._timed(probed, inputs))
-        return values.Probed(self._shown, census(probed.as_text()), round(seconds, 9))
+        return values.Probed(self._shown, census(probed.as_text()), round(seconds, 9), len(self.prober.left_out))
 
     def _timed(self, probed: Any, inputs: live.Inputs) -> float:
         leaves = live.fresh(inputs)

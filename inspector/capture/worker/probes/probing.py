@@ -28,7 +28,8 @@ from .equations import Environment, bind, evaluated
 from .sites import Layer, Looped, Mapped, Path, Site, Taken, When, slots_for
 
 MAX_SITES = 2000
-"""Values, and digests of values, that are taken; of a program that has more, the first ones."""
+"""Values, and digests of values, that are taken; of a program that has more, the first ones, and what leaves its
+shard_maps."""
 
 
 @dataclass(slots=True)
@@ -37,7 +38,7 @@ class Prober:
 
     `ids` gives the table index of a jaxpr by its `id` and by whether it stands under a check; `wanted` tells which
     equations' values are kept whole, by id, equation and whether it stands in a shard_map; `digests` whether the
-    digests of all results are; `iterations` are those that are kept of each loop.
+    digests of all results are; `iterations` are those that are kept of each loop; `left_out` are too many.
     """
 
     ids: dict[tuple[int, bool], int]
@@ -45,13 +46,17 @@ class Prober:
     digests: bool
     iterations: tuple[int, ...]
     sites: dict[str, Site] = field(default_factory=dict)
+    left_out: set[str] = field(default_factory=set)
     layers: list[Layer] = field(default_factory=list)
     busy: dict[tuple[int, bool, bool], bool] = field(default_factory=dict)
 
-    def run(self, jaxpr: Any, inputs: Sequence[Any], path: Path = ()) -> tuple[list[Any], dict[str, Any]]:
-        """The results, and the probed values by their keys in `sites`."""
+    def run(
+        self, jaxpr: Any, inputs: Sequence[Any], path: Path = (), *, is_mapped: bool = False
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """The results, and the probed values by their keys in `sites`; with `is_mapped`, of a shard_map's body."""
         environment = Environment(jaxpr, inputs)
         jaxpr = opened(jaxpr)
+        leaving = set(map(id, jaxpr.outvars)) if is_mapped else set()
         index = self.ids.get((id(jaxpr), self.checked), -1)
         probes: dict[str, Any] = {}
         for position, equation in enumerate(jaxpr.eqns):
@@ -68,7 +73,7 @@ class Prober:
             if wanted:
                 self.keep_all(probes, here, "after", results, equation.outvars)
             if self.digests and self.manual:
-                self.keep_digests(probes, here, results, equation.outvars)
+                self.keep_digests(probes, here, results, equation.outvars, leaving)
             environment.write(equation.outvars, results)
         return [environment.read(atom) for atom in jaxpr.outvars], probes
 
@@ -93,20 +98,34 @@ class Prober:
             if has_bits(atom.aval):
                 self.keep(probes, path, when, position, summands(plain(value)), atom.aval)
 
-    def keep_digests(self, probes: dict[str, Any], path: Path, values: Sequence[Any], atoms: Any) -> None:
+    def keep_digests(
+        self, probes: dict[str, Any], path: Path, values: Sequence[Any], atoms: Any, leaving: set[int]
+    ) -> None:
         """Keep what tells results apart, except where all devices may differ anyway, or on explicit axes."""
         devices = math.prod(size for layer in self.layers if isinstance(layer, Mapped) for size in layer.sizes)
         for position, (value, atom) in enumerate(zip(values, atoms, strict=True)):
             if not has_bits(atom.aval) or is_unreduced(value) or type(atom).__name__ == "DropVar" or is_sharded(value):
                 continue
             if not self.checked or set(self.axes) - set(varying(value)):
-                self.keep(probes, path, "digest", position, comparable(value, devices), atom.aval)
+                is_needed = id(atom) in leaving
+                self.keep(probes, path, "digest", position, comparable(value, devices), atom.aval, is_needed=is_needed)
 
-    def keep(self, probes: dict[str, Any], path: Path, when: When, position: int, value: Any, aval: Any = None) -> None:
+    def keep(
+        self,
+        probes: dict[str, Any],
+        path: Path,
+        when: When,
+        position: int,
+        value: Any,
+        aval: Any = None,
+        *,
+        is_needed: bool = False,
+    ) -> None:
         """Keep one value, with where it is from."""
         value = jnp.asarray(value)
         key = f"{'/'.join(path)}:{when}:{position}"
-        if key not in self.sites and len(self.sites) >= MAX_SITES and when not in ("branch", "count"):
+        if key not in self.sites and len(self.sites) >= MAX_SITES and not is_needed:
+            self.left_out.add(key)
             return
         type = type_text(jax.typeof(value) if aval is None else aval)
         self.sites[key] = Site(path, when, position, tuple(self.layers), type)
@@ -174,7 +193,7 @@ class Prober:
 
         def body(*inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
             with self.inside(layer):
-                results, probes = self.run(params["jaxpr"], inputs, path)
+                results, probes = self.run(params["jaxpr"], inputs, path, is_mapped=True)
                 lifted = {key: lax.expand_dims(value, range(len(axes))) for key, value in probes.items()}
             return tuple(results), lifted
 
@@ -254,7 +273,7 @@ class Prober:
         state = (jnp.int32(0), carry, self.buffers(lambda: body(carry)[1], kept))
         count, carry, buffers = lax.while_loop(going_on, step, state)
         probes = {**buffers, **self.stored(buffers, condition_probes(carry), count, kept)}
-        self.keep(probes, path, "count", 0, count)
+        self.keep(probes, path, "count", 0, count, is_needed=True)
         return list(carry), probes
 
     def cond(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -278,7 +297,7 @@ class Prober:
 
         results, probes = lax.switch(index, [branch(number) for number in range(len(branches))])
         probes = dict(probes)
-        self.keep(probes, path, "branch", 0, index)
+        self.keep(probes, path, "branch", 0, index, is_needed=True)
         return list(results), probes
 
     def buffers(self, body: Callable[[], dict[str, Any]], kept: tuple[int, ...]) -> dict[str, Any]:
