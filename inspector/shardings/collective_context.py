@@ -80,10 +80,9 @@ class CollectiveContext:
         if requested := next(filter(None, (self._asked_of_operand(*each) for each in self._wanted())), None):
             return requested
         cut = [each for each in self.cuts if self._along(each.axes)]
-        if KIND_OF[self.collective.kind].reduces:
-            summed = [each for each in cut if each.is_operand and self._is_reduced(each.factors)]
-            if summed:
-                return self._cause("sum", summed[0], against=(), origins=summed)
+        summed = [each for each in cut if each.is_operand and self._is_reduced(each.factors)]
+        if summed and KIND_OF[self.collective.kind].reduces:
+            return self._cause("sum", summed[0], against=(), origins=summed)
         reordered = self._in_another_order(cut)
         if reordered and self.collective.kind == "collective-permute" and _are_same(*reordered):
             return self._reordered(*reordered)
@@ -106,6 +105,8 @@ class CollectiveContext:
         across = sorted((each for each in cut if self._is_crossed(each)), key=self._distance)
         if across:
             return self._cause("move", across[0], against=(), origins=[across[0]])
+        if summed:  # by a gather of what each device reduces, as of argmax
+            return self._cause("sum", summed[0], against=(), origins=summed)
         rest = sorted(cut, key=self._distance)[:1]
         return self._cause("own", rest[0] if rest else None, against=(), origins=rest)
 

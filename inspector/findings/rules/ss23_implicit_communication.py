@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...catalog.spellings import KIND_OF
 from ...collectives.spelled import over_text
 from ...report import Collective, CollectiveCause, Effect, Finding, Fix, Report
 from ...units import format_bytes, plural
@@ -86,7 +87,7 @@ def _found(report: Report, group: list[Inserted]) -> Finding:
         f" {format_bytes(total)} sent per device",
         confidence="proved",
         axes=axes,
-        evidence=tuple((str(each.operation), f"{DOES[each.effect]}: {each.moved or ''}") for each in list(known)[:6])
+        evidence=tuple((str(each.operation), f"{_does(each, first)}: {each.moved or ''}") for each in list(known)[:6])
         or (("operation", "not known"),),
         related=[place_in_hlo(each) for each, _ in group[1:] if each.source.frame != first.source.frame],
         fixes=_fixes(report, list(known), group),
@@ -120,6 +121,12 @@ def _is_avoidable(group: list[Inserted]) -> bool:
 
 def _is_backward(collective: Collective) -> bool:
     return "backward" in {collective.direction, *(part.direction for part in collective.parts)}
+
+
+def _does(cause: CollectiveCause, collective: Collective) -> str:
+    """Describe what the operation does; of a gather, it reduces what each device has reduced."""
+    is_gathered = cause.effect == "sum" and not KIND_OF[collective.kind].reduces
+    return "reduces over a sharded dimension" if is_gathered else DOES[cause.effect]
 
 
 RULE = Rule(

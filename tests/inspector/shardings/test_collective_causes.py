@@ -202,3 +202,26 @@ def test_an_axis_that_two_other_dimensions_have_is_needed_in_one(tmp_path: Path)
     wanted = [str(cause.after) for each in exchanges for cause in causes_of(report.program, each)]
     assert wanted
     assert all(spec.count("'model'") <= 1 for spec in wanted)
+
+
+ARGMAX = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4,), ("y",), axis_types=(AxisType.Auto,))
+place = lambda *spec: jax.device_put(jnp.ones((8, 16)), NamedSharding(mesh, P(*spec)))
+step = jax.jit(lambda logits, whole: (jnp.argmax(logits, -1), jnp.argmin(whole, -1)))
+step_inputs = (place(None, "y"), place("y", None))
+"""
+
+
+def test_what_is_gathered_to_find_the_largest_is_reduced(tmp_path: Path) -> None:
+    """The other one is found with the dimension unsharded, as the remedy says: nothing is gathered for it."""
+    script = tmp_path / "argmax.py"
+    script.write_text(ARGMAX)
+    *_, final = capture(Request(f"{script}:step", live=False))
+    report = inspect(final)
+    found = inserted(report)
+    assert {(each.kind, cause.effect, str(cause.moved)) for each, cause in found} == {
+        ("all-gather", "sum", "operand logits dim 1")
+    }
+    assert all("reduces over a sharded dimension: operand logits dim 1" in cause_line(c, report) for _, c in found)
