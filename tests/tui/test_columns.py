@@ -46,7 +46,7 @@ def test_equally_important_columns_share() -> None:
 KEPT = Path(__file__).parents[1] / "command" / "approved"
 
 
-@pytest.mark.parametrize("names", ["counted_on_chips", "manual", "manual→revised", "rare", "target"])
+@pytest.mark.parametrize("names", ["counted_on_chips", "exchange", "manual", "manual→revised", "rare", "target"])
 def test_columns_of_tables_as_the_screen_narrows(names: str, request: pytest.FixtureRequest) -> None:
     """The widths of the columns of kept captures' tables, as somebody has looked at them."""
     reports = [inspect(load(KEPT / f"{name}.capture")) for name in names.split("→")]

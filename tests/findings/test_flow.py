@@ -1,0 +1,225 @@
+"""Where arrays go, in HLO and in jaxprs: into calls, branches and loops, and out again."""
+
+from __future__ import annotations
+
+import pytest
+from shardscope.inspector.communication.value_flow import Place, ValueFlow
+from shardscope.inspector.findings.support.hlo_values import MAX_CALLS, HloFlow, HloUse, HloValue
+from shardscope.inspector.ir.jaxpr import Equation, Jaxpr, JaxprProgram, Variable
+from shardscope.inspector.ir.jaxpr_flow import At, JaxprFlow
+from shardscope.inspector.ir.jaxpr_text import print_jaxpr
+from shardscope.inspector.ir.types import JaxType
+from shardscope.parsers.hlo import Instruction, parse_module
+from shardscope.parsers.source import Source
+
+TEXT = """HloModule m
+
+%yes (y: f32[4]) -> f32[4] {
+  %y = f32[4] parameter(0)
+  ROOT %twice = f32[4] add(%y, %y)
+}
+
+%no (n: f32[4]) -> f32[4] {
+  %n = f32[4] parameter(0)
+  ROOT %same = f32[4] copy(%n)
+}
+
+%body (t: (s32[], f32[4])) -> (s32[], f32[4]) {
+  %t = (s32[], f32[4]) parameter(0)
+  %i = s32[] get-tuple-element(%t), index=0
+  %v = f32[4] get-tuple-element(%t), index=1
+  %w = f32[4] negate(%v)
+  ROOT %o = (s32[], f32[4]) tuple(%i, %w)
+}
+
+%condition (u: (s32[], f32[4])) -> pred[] {
+  %u = (s32[], f32[4]) parameter(0)
+  %j = s32[] get-tuple-element(%u), index=0
+  %bound = s32[] constant(3)
+  ROOT %less = pred[] compare(%j, %bound), direction=LT
+}
+
+ENTRY %main (p: pred[], a: f32[4], b: f32[4]) -> f32[4] {
+  %p = pred[] parameter(0)
+  %a = f32[4] parameter(1)
+  %b = f32[4] parameter(2)
+  %c = f32[4] conditional(%p, %a, %b), true_computation=%yes, false_computation=%no
+  %zero = s32[] constant(0)
+  %init = (s32[], f32[4]) tuple(%zero, %c)
+  %loop = (s32[], f32[4]) while(%init), condition=%condition, body=%body
+  ROOT %g = f32[4] get-tuple-element(%loop), index=1
+}
+"""
+
+MODULE = parse_module(Source("m", TEXT.encode()))
+NAMED = {each.name: each for computation in MODULE.computations for each in computation.instructions}
+
+Path = tuple[int, ...]
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "calls", "uses"),
+    [
+        ("p", (), "", [None]),  # what decides is in neither branch
+        ("a", (), "", [("y", (), "c")]),
+        ("b", (), "", [("n", (), "c")]),
+        ("y", (), "c", [("twice", 0), ("twice", 1)]),
+        ("twice", (), "c", [("c", (), "")]),
+        ("same", (), "c", [("c", (), "")]),
+        ("n", (), "c", [("same", (), "c")]),
+        ("c", (), "", [("init", (1,), "")]),
+        ("init", (1,), "", [("t", (1,), "loop"), ("u", (1,), "loop")]),
+        ("t", (1,), "loop", [("v", (), "loop")]),
+        ("u", (1,), "loop", []),
+        ("u", (0,), "loop", [("j", (), "loop")]),
+        ("v", (), "loop", [("w", 0)]),
+        ("w", (), "loop", [("o", (1,), "loop")]),
+        ("loop", (1,), "", [("g", (), "")]),
+        ("g", (), "", [None]),
+    ],
+)
+def test_uses(name: str, path: Path, calls: str, uses: list[object]) -> None:
+    found = HloFlow(MODULE).uses(HloValue(NAMED[name], path, called(calls)))
+    assert [described(each) for each in found] == uses
+
+
+def test_calls_that_are_too_deep_are_not_known() -> None:
+    loops = (NAMED["loop"],) * (MAX_CALLS - 1)
+    flow = HloFlow(MODULE)
+    assert None not in list(flow.uses(HloValue(NAMED["init"], (1,), loops)))
+    assert None in list(flow.uses(HloValue(NAMED["init"], (1,), (*loops, NAMED["loop"]))))
+
+
+COMBINED = """HloModule c
+
+%sum (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %z = f32[] add(%x, %y)
+}
+
+ENTRY %main (a: f32[4], b: f32[4]) -> (f32[4], f32[4]) {
+  %a = f32[4] parameter(0)
+  %b = f32[4] parameter(1)
+  %one = f32[4] all-reduce(%a), to_apply=%sum
+  %two = (f32[4], f32[4]) all-reduce(%one, %b), to_apply=%sum
+  %kept = (f32[4], f32[4]) opt-barrier(%two)
+  %g = f32[4] get-tuple-element(%kept), index=1
+  %h = f32[4] add(%one, %g)
+  ROOT %out = (f32[4], f32[4]) tuple(%g, %h)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "element", "after"),
+    [
+        ("a", None, [("one", None)]),  # of one operand it is the result, of several an element
+        ("one", None, [("two", 0), ("h", None)]),
+        ("b", None, [("two", 1)]),
+        ("two", 0, [("kept", 0)]),
+        ("two", 1, [("kept", 1)]),
+        ("kept", 0, []),
+        ("kept", 1, [("g", None)]),
+        ("g", None, [("h", None), ("out", 0)]),
+        ("h", None, [("out", 1)]),
+        ("out", 1, [None]),
+    ],
+)
+def test_steps_through_combined_collectives(name: str, element: int | None, after: list[object]) -> None:
+    module = parse_module(Source("c", COMBINED.encode()))
+    named = {each.name: each for each in module.entry.instructions}  # type: ignore[union-attr]
+    found = ValueFlow(module)._steps_after(Place(named[name], element))
+    assert [each if each is None else (each.instruction.name, each.element) for each in found] == after
+
+
+def jaxpr(inputs: str, equations: list[Equation], outputs: str) -> Jaxpr:
+    return Jaxpr((), variables(inputs), tuple(equations), tuple(outputs.split()))
+
+
+def variables(names: str) -> tuple[Variable, ...]:
+    return tuple(Variable(name, JaxType("f32[4]")) for name in names.split())
+
+
+def equation(outputs: str, primitive: str, inputs: str, *bodies: tuple[str, int], **options: object) -> Equation:
+    return Equation(primitive, tuple(inputs.split()), variables(outputs), bodies=bodies, **options)  # type: ignore[arg-type]
+
+
+NESTED = JaxprProgram(
+    (),
+    (
+        jaxpr(
+            "a b",
+            [
+                equation("c d", "jit", "b a", ("jaxpr", 1)),
+                equation("e f", "scan", "a c d", ("jaxpr", 3), loop=(1, 1)),
+                equation("g", "cond", "f a b", ("branches[0]", 4), ("branches[1]", 5)),
+                equation("h", "jit", "g", ("jaxpr", 6)),
+                equation("k", "jit", "a", ("jaxpr", 6)),
+                equation("l", "while", "a b k", ("cond_jaxpr", 7), ("body_jaxpr", 8), loop=(1, 1)),
+            ],
+            "h k",
+        ),
+        jaxpr("p q", [equation("r", "jit", "q", ("jaxpr", 2))], "r p"),
+        jaxpr("s", [equation("t", "neg", "s")], "t"),
+        jaxpr("u v w", [equation("x", "add", "u v")], "x w"),
+        jaxpr("y z", [], "y"),
+        jaxpr("m n", [], "n"),
+        jaxpr("o", [equation("i", "neg", "o")], "i"),
+        jaxpr("j1 j2", [], "j1"),
+        jaxpr("j3 j4", [], "j4"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("jaxpr", "name", "operand", "outer"),
+    [
+        (1, "p", (0, "b"), (0, "b")),
+        (1, "q", (0, "a"), (0, "a")),
+        (2, "s", (1, "q"), (1, "q")),
+        (2, "t", None, None),  # no input
+        (3, "u", (0, "a"), (0, "a")),  # a constant of the loop
+        (3, "v", None, None),  # carried: another one in each iteration
+        (3, "w", None, (0, "d")),  # a slice of it
+        (4, "z", (0, "b"), (0, "b")),
+        (5, "m", (0, "a"), (0, "a")),
+        (6, "o", None, None),  # called twice
+        (7, "j1", None, (0, "a")),
+        (7, "j2", None, None),
+        (8, "j3", None, (0, "b")),
+        (8, "j4", None, None),
+        (0, "a", None, None),
+    ],
+)
+def test_inputs_of_bodies(
+    jaxpr: int, name: str, operand: tuple[int, str] | None, outer: tuple[int, str] | None
+) -> None:
+    flow = JaxprFlow(print_jaxpr(NESTED))
+    for found, expected in ((flow.operand(At(jaxpr, name)), operand), (flow.outer(At(jaxpr, name)), outer)):
+        assert found == (None if expected is None else At(*expected))
+
+
+def test_inputs_of_bodies_that_were_reached_through_calls() -> None:
+    """The last call leads out, and those before it are still to be left."""
+    flow = JaxprFlow(print_jaxpr(NESTED))
+    one, other = (flow.by_id[f"0.{number}"] for number in (3, 4))
+    assert flow.operand(At(6, "o", (one,))) == At(0, "g")
+    assert flow.operand(At(6, "o", (other,))) == At(0, "a")
+    outermost, inner = flow.by_id["0.0"], flow.by_id["1.0"]
+    assert flow.operand(At(2, "s", (outermost, inner))) == At(1, "q", (outermost,))
+    assert flow.outer(At(2, "s", (outermost, inner))) == At(1, "q", (outermost,))
+    assert flow.operand(At(1, "q", (outermost,))) == At(0, "a")
+
+
+def called(names: str) -> tuple[Instruction, ...]:
+    return tuple(NAMED[name] for name in names.split())
+
+
+def described(found: HloUse | HloValue | None) -> object:
+    match found:
+        case HloUse():
+            return found.instruction.name, found.position
+        case HloValue():
+            return found.instruction.name, found.path, " ".join(call.name for call in found.calls)
+    return None
