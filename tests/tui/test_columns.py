@@ -63,7 +63,7 @@ def widths(table: Table) -> Sequence[str]:
     """For some widths of the screen the columns that there is room for, with their own."""
     columns = columns_of(table)
     natural = grid_of(columns, (row.texts for row in rows_of(table, {}))).natural
-    shown = {width: fitted(columns, natural, width) for width in (*range(20, 90, 6), 100, 140)}
+    shown = {width: fitted(columns, natural, width) for width in range(20, 90, 6)}
     return [
         f"{table.id} {width}: " + ", ".join(f"{columns[index].title or '·'} {size}" for index, size in shown[width])
         for width in shown
