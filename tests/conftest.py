@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Generator
 
@@ -26,6 +27,9 @@ MADE_ONCE = ("corpus", "folder", "sample")
 
 WARMTH = Warmth(bootstrap.LOAD)
 
+RARELY = 200
+"""So many collections of young objects to one of all: by default, 10, those took a quarter of the time of tests."""
+
 SampleCapture = Callable[[str], Capture]
 
 SAMPLE_FUNCTIONS = [f"{sample.name}:{function}" for sample in samples() for function in sample.functions]
@@ -33,13 +37,21 @@ SAMPLE_FUNCTIONS = [f"{sample.name}:{function}" for sample in samples() for func
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until the tests are collected, all of which stay
     config.addinivalue_line("markers", "once: long, and the same with every JAX: `make newest` leaves it out")
     config.addinivalue_line("markers", "cold: starts its capturing processes from nothing, not from a warm server")
     WARMTH.install()
 
 
+def pytest_collection_finish() -> None:
+    gc.set_threshold(*gc.get_threshold()[:2], RARELY)
+    gc.enable()
+
+
 def pytest_unconfigure() -> None:
     WARMTH.close()
+    gc.collect()
+    gc.freeze()  # pytest collects five times more
 
 
 @pytest.hookimpl(wrapper=True)
