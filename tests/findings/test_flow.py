@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from shardscope.inspector.communication.value_flow import Place, ValueFlow
 from shardscope.inspector.findings.support.hlo_values import MAX_CALLS, HloFlow, HloUse, HloValue
-from shardscope.inspector.ir.jaxpr import Equation, Jaxpr, JaxprProgram, Variable
+from shardscope.inspector.ir.jaxpr import Equation, Jaxpr, JaxprProgram, ShardMap, Variable
 from shardscope.inspector.ir.jaxpr_flow import At, JaxprFlow
 from shardscope.inspector.ir.jaxpr_text import print_jaxpr
 from shardscope.inspector.ir.types import JaxType
+from shardscope.inspector.variance.held import axes_of
+from shardscope.inspector.variance.inference import Reading, infer
 from shardscope.parsers.hlo import Instruction, parse_module
 from shardscope.parsers.source import Source
 
@@ -55,6 +57,8 @@ MODULE = parse_module(Source("m", TEXT.encode()))
 NAMED = {each.name: each for computation in MODULE.computations for each in computation.instructions}
 
 Path = tuple[int, ...]
+
+READINGS: tuple[Reading, ...] = ("types", "values")
 
 
 @pytest.mark.parametrize(
@@ -210,6 +214,23 @@ def test_inputs_of_bodies_that_were_reached_through_calls() -> None:
     assert flow.operand(At(2, "s", (outermost, inner))) == At(1, "q", (outermost,))
     assert flow.outer(At(2, "s", (outermost, inner))) == At(1, "q", (outermost,))
     assert flow.operand(At(1, "q", (outermost,))) == At(0, "a")
+
+
+def test_kernels_differ_over_the_axes_that_they_ask_for() -> None:
+    """Wherever in the kernel: in its own body, in a branch, in what that calls; no other axes."""
+    for depth in range(4):
+        calls = [equation("o", "cond", "i", ("branches[0]", 4 + number)) for number in range(depth)]
+        chain = [jaxpr("i", [call], "o") for call in calls]
+        asking = jaxpr("i", [equation("n", "axis_index", "", axes=("x",)), equation("o", "add", "i n")], "o")
+        other = jaxpr("i", [equation("n", "axis_index", "", axes=("y",))], "n")
+        mapped = ShardMap(("x", "y"), True, ((),), ((),), (("x", 2), ("y", 2)))
+        outermost = jaxpr("a", [equation("b", "shard_map", "a", ("jaxpr", 1), shard_map=mapped)], "b")
+        body = jaxpr("c", [equation("d", "pallas_call", "c", ("jaxpr", 3)), equation("e", "neg", "c")], "d")
+        text = print_jaxpr(JaxprProgram((), (outermost, body, other, *chain, asking)))
+        for reading in READINGS:
+            results = infer(text, reading).results
+            assert axes_of(results["1.0"][0], "varying") == ("x",)
+            assert axes_of(results["1.1"][0], "varying") == ()
 
 
 def called(names: str) -> tuple[Instruction, ...]:
