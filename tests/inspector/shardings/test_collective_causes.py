@@ -225,3 +225,33 @@ def test_what_is_gathered_to_find_the_largest_is_reduced(tmp_path: Path) -> None
         ("all-gather", "sum", "operand logits dim 1")
     }
     assert all("reduces over a sharded dimension: operand logits dim 1" in cause_line(c, report) for _, c in found)
+
+
+ONE_OF_TWO = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((2, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+
+@jax.jit
+def fn(x, y):
+    x, y = (jax.lax.with_sharding_constraint(each, NamedSharding(mesh, P(("data", "model")))) for each in (x, y))
+    return jax.lax.with_sharding_constraint(x * 2, NamedSharding(mesh, P("data"))), jnp.sum(y, axis=0)
+
+inputs = (jnp.ones((8, 4)), jnp.ones((8, 4)))
+"""
+
+
+def test_origins_are_those_of_the_axes_that_communicate(tmp_path: Path) -> None:
+    """Of a dimension that two axes shard, a gather over one of them is for that axis."""
+    script = tmp_path / "script.py"
+    script.write_text(ONE_OF_TWO)
+    *_, captured = capture(Request(f"{script}:fn", live=False))
+    found = inserted(inspect(captured))
+    seen = set()
+    for collective, cause in found:
+        axes = {axis.name for axis in collective.axes or ()}
+        assert {why.axis.name for why in cause.origins} == axes, (collective.kind, cause)
+        seen.add((collective.kind, frozenset(axes)))
+    assert ("all-gather", frozenset({"model"})) in seen
+    assert ("all-reduce", frozenset({"data", "model"})) in seen
