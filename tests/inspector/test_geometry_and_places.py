@@ -28,7 +28,7 @@ from shardscope.inspector.ir.meshes import partitions_of
 from shardscope.inspector.ir.stage import ParsedStage
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.html.mesh import _places
-from shardscope.inspector.report import Finding, Report
+from shardscope.inspector.report import Finding, Report, SourcePosition
 from shardscope.inspector.selection.selection import StagePlace, counterparts, linked
 from shardscope.parsers import parse
 from shardscope.parsers.errors import ParseError
@@ -159,6 +159,24 @@ def test_names_that_are_misspelled() -> None:
             counts.add(len(proposed))
             assert name in proposed or len(proposed) == 3 or len(name) < 6, (name, proposed)
     assert max(counts) == 3
+
+
+def test_lines_of_the_script_itself_need_no_name() -> None:
+    """A file is named unless it is the script, whose path may be written in full or from the folder it was run in."""
+    here = os.path.abspath("step.py")
+    for file, script, own in (
+        ("step.py", "step.py", True),
+        (here, "step.py", True),
+        ("step.py", here, True),
+        ("./step.py", here, True),
+        (here, "other/step.py", False),
+        ("/elsewhere/step.py", here, False),
+        ("model.py", "step.py", False),
+        ("model.py", here, False),
+        (here, None, False),
+    ):
+        shown = SourcePosition.exact((Frame(file, "f", 7),)).text(script)
+        assert shown == ("line 7" if own else f"{os.path.basename(file)}:7"), (file, script)
 
 
 def test_axes_are_read_as_they_are_written() -> None:

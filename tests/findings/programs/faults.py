@@ -70,6 +70,12 @@ def chain(a):
     return jnp.sin(lax.ppermute(a, "x", [(0, 1), (1, 2), (2, 3)]))
 
 
+@programs.found_by("SS19")
+@rows
+def chain_into_a_call(a):
+    return jax.jit(lambda b: jnp.sin(b) * 3)(lax.ppermute(a, "x", [(0, 1), (1, 2), (2, 3)]))
+
+
 @programs.found_by()
 @rows
 def ring(a):
