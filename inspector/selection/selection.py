@@ -153,11 +153,11 @@ def counterparts(report: Report, collective: Collective, stage: ParsedStage) -> 
     return tuple(_narrowed(alike, lambda other: other.operand_types == collective.operand_types))
 
 
-def equation_offset(report: Report, equation: str) -> int | None:
-    """Return the offset in the jaxpr's text of an equation, by the id that `VariableVariance.equation` holds."""
+def equation_span(report: Report, equation: str) -> Span | None:
+    """Return the place in the jaxpr's text of an equation, by the id that `VariableVariance.equation` holds."""
     text = report.program.jaxpr
     equations = () if text is None else text.equations
-    return next((place.span.start for place in equations if place.id == equation), None)
+    return next((place.span for place in equations if place.id == equation), None)
 
 
 def _at(report: Report, place: Place, name: str, span: Span, stage: ParsedStage) -> Selection:
@@ -169,10 +169,8 @@ def _at(report: Report, place: Place, name: str, span: Span, stage: ParsedStage)
 def _of_probe(report: Report, place: ProbePlace, stage: ParsedStage) -> Selection:
     """Return what belongs to the equation of a probe."""
     path = report.probes[place.number].probe.path
-    offset = equation_offset(report, path[-1]) if path else None
-    if offset is None:
-        return Selection(place)
-    return _at(report, place, "jaxpr", Span(offset, offset + 1), stage)
+    span = equation_span(report, path[-1]) if path else None
+    return Selection(place) if span is None else _at(report, place, "jaxpr", span, stage)
 
 
 def _of_finding(report: Report, found: Finding, stage: ParsedStage) -> Selection:

@@ -24,7 +24,7 @@ from shardscope.inspector.render import variance_lines
 from shardscope.inspector.render.html.mesh import _places, _ways
 from shardscope.inspector.render.text.opening import subject_lines
 from shardscope.inspector.report import Report
-from shardscope.inspector.selection.selection import StagePlace, collectives_in, linked
+from shardscope.inspector.selection.selection import ProbePlace, StagePlace, collectives_in, linked
 from shardscope.inspector.shardings.dataflow import dataflow_of
 from shardscope.inspector.targets.chips import chips_of
 from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
@@ -111,6 +111,18 @@ def test_a_collective_has_its_lines_wherever_it_is_selected(name: str) -> None:
                 found = linked(report, StagePlace(stage.name, offset), stage)
                 assert found.collective == each
                 assert found.stack == each.source.stack == linked(report, each, stage).stack
+
+
+def test_a_probed_value_is_at_its_equation() -> None:
+    """All of it, in the text of the jaxpr."""
+    report = load_kept("manual")
+    stage, text = report.program.stage("jaxpr"), report.program.jaxpr
+    assert stage is not None
+    assert text is not None
+    spans = {place.id: place.span for place in text.equations}
+    shown = [(each.probe.path[-1], linked(report, ProbePlace(n), stage).spans) for n, each in enumerate(report.probes)]
+    assert shown
+    assert all(found == (spans[equation],) for equation, found in shown)
 
 
 @pytest.mark.parametrize("name", ["embedded", "rare", "rounds", "target"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ...report import Report, ShardedValue, VariableVariance
-from ...selection.selection import StagePlace, equation_offset
+from ...selection.selection import StagePlace, equation_span
 from ...shardings.conflicts import conflicts
 from ...shardings.explained import why
 from ...shardings.table import values
@@ -148,8 +148,8 @@ def variance(report: Report) -> Table:
     heading = f"Variance{note}: {plural(len(report.variance), 'value')}, {len(happening)} at which it changes"
 
     def selection(value: object) -> StagePlace | None:
-        offset = equation_offset(report, value.equation) if isinstance(value, VariableVariance) else None
-        return None if offset is None else StagePlace("jaxpr", offset)
+        span = equation_span(report, value.equation) if isinstance(value, VariableVariance) else None
+        return None if span is None else StagePlace("jaxpr", span.start)
 
     return Table(
         id="variance",
