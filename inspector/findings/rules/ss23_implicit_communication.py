@@ -105,7 +105,7 @@ def _fixes(report: Report, causes: list[CollectiveCause], group: list[Inserted])
     return (
         *(fix for each in written for fix in each),
         *advice(
-            (f"{INSTEAD[cause.effect]}, or " if cause is not None and _is_avoidable(group) else "")
+            (f"{_instead(cause, group[0][0])}, or " if cause is not None and _is_avoidable(group) else "")
             + "suppress with # shardscope: ignore[SS23] on the line"
         ),
     )
@@ -114,7 +114,10 @@ def _fixes(report: Report, causes: list[CollectiveCause], group: list[Inserted])
 def _is_avoidable(group: list[Inserted]) -> bool:
     """Return whether other shardings avoid it: gradients, and means over the batch, are sums over the batch's axes."""
     return all(
-        cause is None or cause.effect != "sum" or (cause.is_contraction and not cause.needed and not _is_backward(each))
+        cause is None
+        or cause.effect != "sum"
+        or _is_gathered(cause, each)
+        or (cause.is_contraction and not cause.needed and not _is_backward(each))
         for each, cause in group
     )
 
@@ -123,10 +126,17 @@ def _is_backward(collective: Collective) -> bool:
     return "backward" in {collective.direction, *(part.direction for part in collective.parts)}
 
 
+def _is_gathered(cause: CollectiveCause, collective: Collective) -> bool:
+    """Return whether devices gather what each of them has reduced, as for argmax."""
+    return cause.effect == "sum" and not KIND_OF[collective.kind].reduces
+
+
 def _does(cause: CollectiveCause, collective: Collective) -> str:
-    """Describe what the operation does; of a gather, it reduces what each device has reduced."""
-    is_gathered = cause.effect == "sum" and not KIND_OF[collective.kind].reduces
-    return "reduces over a sharded dimension" if is_gathered else DOES[cause.effect]
+    return "reduces over a sharded dimension" if _is_gathered(cause, collective) else DOES[cause.effect]
+
+
+def _instead(cause: CollectiveCause, collective: Collective) -> str:
+    return INSTEAD["move" if _is_gathered(cause, collective) else cause.effect]
 
 
 RULE = Rule(
