@@ -8,6 +8,7 @@ import jax
 import pytest
 from shardscope.inspector.findings.rules import ss23_implicit_communication
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.tables.captured import worst_problems
 
 from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
 from tests.findings.well_formed import assert_well_formed
@@ -71,6 +72,13 @@ def test_gradients_cannot_be_sharded_otherwise(sample: SampleCapture, function: 
             is_advised = any("unsharded" in fix.title for fix in each.fixes)
             axes[is_advised].update(map(str, each.axes))
     assert (axes[True], axes[False]) == ADVISED[function]
+
+
+def test_what_a_finding_quotes_is_told_once(sample: SampleCapture) -> None:
+    report = inspect(sample("full_rematerialization:faulty"))
+    assert any("full rematerialization" in placed.message.text for placed in report.messages)
+    assert worst_problems(report).rows == ()
+    assert len(worst_problems(replace(report, findings=())).rows) == 1
 
 
 @pytest.mark.parametrize("function", SAMPLE_FUNCTIONS)

@@ -21,14 +21,15 @@ _OP_NAME = re.compile(r'op_name="([^"]*)"')
 def check(report: Report) -> Iterator[Finding]:
     """Each of the compiler's messages about it, with the line of the gather that it means."""
     seen = set()
-    for message in report.capture.messages:
+    for placed in report.messages:
+        text = placed.message.text
         # What goes to one device alone goes to the host: SS16 tells of it.
-        if _SAYS.search(message.text) and "to {maximal" not in message.text and message.text not in seen:
-            seen.add(message.text)
-            yield _found(report, message.text)
+        if _SAYS.search(text) and "to {maximal" not in text and text not in seen:
+            seen.add(text)
+            yield _found(report, text, placed.source)
 
 
-def _found(report: Report, text: str) -> Finding:
+def _found(report: Report, text: str, source: SourcePosition) -> Finding:
     shardings, operation, op_name = _FROM_TO.search(text), _OPERATION.search(text), _OP_NAME.search(text)
     local = jax_type(operation[2]).shape if operation is not None else None
     gather = _gather(report, local, op_name[1] if op_name is not None else "")
@@ -38,7 +39,7 @@ def _found(report: Report, text: str) -> Finding:
         evidence = [("from", shardings[1]), ("to", shardings[2]), *evidence]
     if gather is not None:
         evidence.append(compiled_to(gather, f", {types_text(gather.result_types)}"))
-    place = FindingPlace(named, SourcePosition())
+    place = FindingPlace(named, source)
     if gather is not None:
         place = replace(place_in_hlo(gather), what=named)
     return finding(

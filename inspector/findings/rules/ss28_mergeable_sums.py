@@ -49,6 +49,7 @@ def check(report: Report) -> Iterator[Finding]:
     """Pairs of sums that are added to each other, then sums of sums over other axes."""
     starts = {each.span.start: each for each in in_hlo(report, "all-reduce") if each.reduction == "sum" and each.axes}
     added: dict[tuple[object, ...], _Sum] = {}
+    summed: dict[tuple[int, int], list[_Sum]] = {}
     for each in _sums(report, starts.values()):
         if each.is_scalar and each.collective.origin not in WRITTEN:
             continue  # norms, as the partitioner sums them: there is no sum in the source that could be another
@@ -63,7 +64,9 @@ def check(report: Report) -> Iterator[Finding]:
         if again is None or (each.is_scalar and each.travels and len(again.result_types) > 1):
             continue
         if not {axis.name for axis in each.collective.axes or ()} & {axis.name for axis in again.axes or ()}:
-            yield _of_sums(report, each, again)
+            summed.setdefault((each.collective.span.start, again.span.start), []).append(each)
+    for (_, second), firsts in summed.items():
+        yield _of_sums(firsts, starts[second])
 
 
 def _sums(report: Report, collectives: Iterable[Collective]) -> Iterator[_Sum]:
@@ -132,7 +135,8 @@ def _of_two(report: Report, first: _Sum, second: _Sum) -> Finding:
     )
 
 
-def _of_sums(report: Report, first: _Sum, again: Collective) -> Finding:
+def _of_sums(firsts: list[_Sum], again: Collective) -> Finding:
+    first = firsts[0]
     axes = (*(first.collective.axes or ()), *(again.axes or ()))
     return finding(
         RULE,
@@ -143,7 +147,7 @@ def _of_sums(report: Report, first: _Sum, again: Collective) -> Finding:
         related=(first.place,),
         evidence=(("sums", f"{first.collective.name}, then {again.name}; nothing else uses the first"),),
         fixes=advice(f"sum once, over {tuple(axis.name for axis in axes)!r}"),
-        saves=_saved_of_sums(first, again),
+        saves=_saved_of_sums(firsts, again),
     )
 
 
@@ -153,11 +157,12 @@ def _saved(collective: Collective, size: int | None) -> Saving:
     return Saving(None if sent is None or runs is None else sent * runs)
 
 
-def _saved_of_sums(first: _Sum, again: Collective) -> Saving:
-    sizes, runs = (len(first.collective.groups[0]), len(again.groups[0])), first.collective.executions
+def _saved_of_sums(firsts: list[_Sum], again: Collective) -> Saving:
+    first, sizes = firsts[0].collective, [each.type.bytes for each in firsts]
+    runs, total = first.executions, None if None in sizes else sum(size or 0 for size in sizes)
+    groups = len(first.groups[0]), len(again.groups[0])
     one, other, both = (
-        KIND_OF["all-reduce"].wire_bytes(members, first.type.bytes, first.type.bytes)
-        for members in (*sizes, sizes[0] * sizes[1])
+        KIND_OF["all-reduce"].wire_bytes(members, total, total) for members in (*groups, groups[0] * groups[1])
     )
     if one is None or other is None or both is None or runs is None:
         return Saving()

@@ -89,10 +89,17 @@ MAX_WORST = 4
 
 
 def worst_problems(report: Report) -> Table:
-    """Errors and warnings alone, without the failure, which the overview begins with."""
+    """Errors and warnings alone, without the failure, which the overview begins with, and what findings quote."""
     table = problems(report)
-    rows = tuple(row for row in table.rows if not row.minor and not _is_note(row.value))
+    quoted = [text.rstrip("…") for each in report.findings for label, text in each.evidence if label == "compiler"]
+    rows = tuple(
+        row for row in table.rows if not row.minor and not _is_note(row.value) and not _is_one_of(row.value, quoted)
+    )
     return replace(table, rows=rows, heading=table.heading if rows else "", most=MAX_WORST)
+
+
+def _is_one_of(entry: object, quoted: Sequence[str]) -> bool:
+    return isinstance(entry, PlacedMessage) and entry.message.text.startswith(tuple(quoted))
 
 
 def _is_note(entry: object) -> bool:
