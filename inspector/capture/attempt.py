@@ -198,7 +198,7 @@ class Attempt:
 
 def _without_probes(growing: Capture, why: Failure) -> Capture:
     """Complete, as everything else was done when the program that looks at values ended the process."""
-    text = f"values inside the program are not all there: {why.message}"
+    text = f"values inside the program are incomplete: {why.message}"
     messages = (*growing.messages, Message("warning", text, "probe"))
     return replace(growing, messages=messages, progress=None, complete=True)
 

@@ -63,7 +63,7 @@ def in_folder(folder: Path, python: str | None) -> Modules:
     files = [File(path.relative_to(folder).as_posix(), path.stat().st_size, partial(read, path)) for path in paths]
     modules = _in_files(files, python, Allowance(sum(file.size for file in files)))
     if not modules:
-        raise CaptureError(f"{folder} holds no dump of XLA's or JAX's; a single text can be opened by its own path")
+        raise CaptureError(f"{folder} has no dump of XLA or JAX; open a single text by its own path")
     return modules
 
 
@@ -75,7 +75,7 @@ def in_archive(name: str, files: Sequence[File], python: str | None, allowance: 
         if language(data) is not None:
             modules[file.name] = {stage_of(data): Text(len(data), partial(Source, file.name, data))}
     if not modules:
-        raise CaptureError(f"{name} holds no module, and no dump of XLA's or JAX's")
+        raise CaptureError(f"{name} has neither a module nor a dump of XLA or JAX")
     return modules
 
 
@@ -179,7 +179,7 @@ def place_among_passes(name: str, data: bytes) -> str:
         before = f", before {following!r}" if following else ""
         return f"the module after pass {after!r} of {pipeline!r}{before}"
     if language(data) == "hlo" and b"HloModule" not in data and not _stages_in(PurePosixPath(name).name):
-        return "there is no HloModule line: which stage this is, is not known; it is read as the compiled program"
+        return "there is no HloModule line: the stage is unknown; it is read as the compiled program"
     return ""
 
 

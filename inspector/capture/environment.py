@@ -61,5 +61,5 @@ def packages_of(python: str | None) -> Mapping[str, str]:
         found = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         why = getattr(error, "strerror", None) or "it does not run as a Python interpreter"
-        raise ShardscopeError(f"cannot ask {interpreter} what it has: {why}") from None
+        raise ShardscopeError(f"cannot list the packages of {interpreter}: {why}") from None
     return {str(name): str(version) for name, version in found.items()} if isinstance(found, dict) else {}

@@ -73,7 +73,7 @@ def read(name: str, stream: BinaryIO, largest: int = MAX_BYTES) -> Capture:
         with gzip.open(stream, "rb") as unpacked:
             for frame in wire.read(unpacked, largest):  # type: ignore[arg-type]
                 if count == 0 and frame.event["event"] != "capture":
-                    raise CaptureError("it does not begin as a capture does")
+                    raise CaptureError("it has no capture header")
                 if unpacked.tell() > largest or count > MAX_EVENTS:
                     raise CaptureError(f"it holds more than {largest} bytes, or {MAX_EVENTS} events")
                 capture = fold(capture, decode(frame))

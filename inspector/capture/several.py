@@ -166,7 +166,7 @@ class _Running:
                     return f"no process did anything for {STALLED_S:.0f} s: they waited for each other"
                 checked_at, used = now, seconds or 0.0
             if deadline is not None and now > deadline:
-                return "the time given by --timeout was over"
+                return "the time limit of --timeout was reached"
             if why := why_to_end():
                 return why
         return ""

@@ -75,11 +75,11 @@ def capture(request: Request, cancellation: Cancellation | None = None) -> Itera
     try:
         target = parse_target(request.target)
     except TargetError as error:
-        yield Capture(failure=Failure("usage", str(error), "start", hint="`shardscope targets` lists what there is"))
+        yield Capture(failure=Failure("usage", str(error), "start", hint="`shardscope targets` lists the targets"))
         return
     if target.devices is not None and request.devices not in (None, target.devices):
-        message = f"target {request.target} has {target.devices} devices, and {request.devices} were asked for"
-        yield Capture(failure=Failure("usage", message, "start", hint="leave out --devices"))
+        message = f"target {request.target} has {target.devices} devices, but --devices is {request.devices}"
+        yield Capture(failure=Failure("usage", message, "start", hint="omit --devices"))
         return
     cancellation = cancellation or Cancellation()
     deadline = None if request.timeout is None else time.monotonic() + request.timeout
@@ -91,7 +91,7 @@ def capture(request: Request, cancellation: Cancellation | None = None) -> Itera
         try:
             attempt = Attempt(request, target, devices, negotiable, deadline)
         except (OSError, RuntimeError) as error:  # no folder can be made, or no thread
-            yield Capture(failure=Failure("usage", f"cannot begin: {error}", "start"))
+            yield Capture(failure=Failure("usage", f"cannot start: {error}", "start"))
             return
         cancellation.attach(attempt)
         with closing(attempt.captures()) as captures:

@@ -107,7 +107,7 @@ def _measured(budget: Budget, outline: Fingerprint, peak: PeakMemory | None) -> 
             return share, f"{share:.3g} %, {format_bytes(taken)} of {format_bytes(capacity)}", ()
         case "time":
             seconds = outline.costs.get("estimated")
-            why = ", since nothing is known of how fast this target is" if seconds is None else ""
+            why = ", as the speed of this target is unknown" if seconds is None else ""
             return seconds, f"an estimated {format_seconds(seconds)}{why}", ()
         case "collectives":
             these = tuple((one, count) for one, count in outline.transfers if _is_meant(one, budget))

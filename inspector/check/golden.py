@@ -79,10 +79,10 @@ def read_golden(path: str) -> Fingerprint:
     except OSError as error:
         raise CaptureError(f"cannot read {path}: {error.strerror}; `check --update` writes it") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CaptureError(f"{path} is no golden: {error}; `check --update` writes it anew") from error
+        raise CaptureError(f"{path} is not a golden: {error}; `check --update` rewrites it") from error
     transfers = tuple((each.transfer, each.count) for each in golden.collectives)
     if any(count < 1 or not transfer.place.frames for transfer, count in transfers):
-        raise CaptureError(f"{path} is no golden: a collective that is nowhere; `check --update` writes it anew")
+        raise CaptureError(f"{path} is not a golden: a collective that is nowhere; `check --update` rewrites it")
     here = os.path.relpath(path)
     shown = path if here.startswith("..") else here
     return Fingerprint(f"{golden.title}, {shown}", golden.stage, transfers, tuple(golden.shardings))

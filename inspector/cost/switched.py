@@ -49,7 +49,7 @@ def _steps(
     )
     narrow = _narrowest(route, chip)
     terms = [
-        Term("V", volume, "B", "the whole array"),
+        Term("V", volume, "B", "the full array"),
         Term("r", rounds, "", "times the array that a GPU sends"),
         narrow,
         share,

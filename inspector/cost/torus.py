@@ -30,7 +30,7 @@ def over_torus(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
     passes, exchanged = KIND_OF[kind].passes, KIND_OF[kind].pattern == "exchange"
     link: Link = "torus axis" if len(route.lines) == 1 else "torus axes"
     count = "×".join(str(line.size) for line in route.lines)
-    bandwidth = constant("W", chip.figures["link_bandwidth"], "B/s", "one way along one link")
+    bandwidth = constant("W", chip.figures["link_bandwidth"], "B/s", "one link in one direction")
     latency = constant("t", chip.figures["hop_latency"], "s", "one hop")
     hops = Term("h", _hops(route), "", f"hops, over {count} places")
     if exchanged:
@@ -45,7 +45,7 @@ def over_torus(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
     busy = volume * share.value / (bandwidth.value * ways)
     seconds = passes * max(busy, hops.value * latency.value)
     links = Term("L", ways, "", "links that a device can send over at once")
-    moved = Term("V", volume, "B", "the whole array")
+    moved = Term("V", volume, "B", "the full array")
     formula = f"{'2 ' if passes == 2 else ''}max(f V / WL, h t)"
     return Estimate(seconds, link, formula, (moved, share, bandwidth, links, hops, latency), passes * busy)
 
@@ -53,10 +53,10 @@ def over_torus(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
 def _astray(kind: Kind, volume: int, route: Route, detour: Detour, chip: Chip) -> Estimate:
     """Among members that do not fill a box: a ring in the order of the group, its ways followed link by link."""
     passes, exchanged = KIND_OF[kind].passes, KIND_OF[kind].pattern == "exchange"
-    bandwidth = constant("W", chip.figures["link_bandwidth"], "B/s", "one way along one link")
+    bandwidth = constant("W", chip.figures["link_bandwidth"], "B/s", "one link in one direction")
     latency = constant("t", chip.figures["hop_latency"], "s", "one hop")
     hops = Term("h", max(1, route.near / 2) * detour.ring.farthest, "", "hops, one step after another")
-    moved = Term("V", volume, "B", "the whole array")
+    moved = Term("V", volume, "B", "the full array")
     if exchanged:
         # Where the ways are too many to follow, as on a ring: each link is passed by half of those of its line.
         load = detour.exchange or route.near * detour.ring.busiest * route.near // 4
@@ -76,7 +76,7 @@ def _astray(kind: Kind, volume: int, route: Route, detour: Detour, chip: Chip) -
 
 def permuted(volume: int, hops: int, load: int, chip: Chip) -> Estimate:
     """A collective-permute: the farthest goes `hops` links, and the busiest link carries `load` of them."""
-    bandwidth = constant("W", chip.figures["link_bandwidth"], "B/s", "one way along one link")
+    bandwidth = constant("W", chip.figures["link_bandwidth"], "B/s", "one link in one direction")
     latency = constant("t", chip.figures["hop_latency"], "s", "one hop")
     moved = Term("V", volume, "B", "what one device sends")
     carried = Term("l", load, "", "transfers over the busiest link")
@@ -119,7 +119,7 @@ def _crossing(route: Route) -> float:
 def _on_chip(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
     """Among the cores of one chip: through its memory, once in and once out."""
     bandwidth = constant("M", chip.figures["hbm_bandwidth"], "B/s", "memory of the chip")
-    moved = Term("V", volume, "B", "the whole array")
+    moved = Term("V", volume, "B", "the full array")
     passes = KIND_OF[kind].passes
     seconds = 2 * passes * volume / bandwidth.value
     return Estimate(seconds, "chip", f"{2 * passes} V / M", (moved, bandwidth))

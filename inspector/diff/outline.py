@@ -154,7 +154,7 @@ def common_stages(before: Program, after: Program) -> tuple[ParsedStage, ParsedS
     same = [pair for pair in pairs if pair[0].name == pair[1].name]
     if not pairs:
         held = " and ".join(", ".join(sorted(s.name for s in side)) or "no text" for side in (ones, others))
-        raise CaptureError(f"these cannot be compared: they hold {held}; give the same stage of both")
+        raise CaptureError(f"these cannot be compared: they have {held}; give the same stage of both")
     return (same or pairs)[0]
 
 

@@ -85,7 +85,7 @@ def otherwise(change: Change) -> list[str]:
         phrases.append("now async" if other.is_async else "no longer async")
     # Who talks to whom follows from the axes, and the bytes on the wire from all of these.
     if one.partners != other.partners and one.axes == other.axes:
-        phrases.append("between other devices")
+        phrases.append("between different devices")
     if one.fused_form != other.fused_form and one.kind == other.kind:
         phrases.append(f"written as {other.fused_form or other.kind} instead of {one.fused_form or one.kind}")
     return phrases

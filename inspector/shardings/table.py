@@ -79,7 +79,7 @@ def differing_from_xla(program: Program) -> tuple[PlacedMessage, ...]:
         return ()
     text = (
         f"the sdy stage propagates over the StableHLO; XLA simplifies the program first, and shards "
-        f"{plural(len(flow.differing), 'value')} otherwise: all tables show what XLA has"
+        f"{plural(len(flow.differing), 'value')} differently: all tables show XLA's shardings"
     )
     return (PlacedMessage(Message("info", text, "propagation"), ""),)
 

@@ -66,7 +66,7 @@ def parse_target(text: str) -> Target:
             return _described(text, platform, parts)
         case "cpu" | "local":
             behind = "a number of devices" if platform == "cpu" else "nothing"
-            raise _error(text, f"{platform} takes {behind} behind it")
+            raise _error(text, f"{platform} takes {behind} after it")
     raise _error(text, "targets are cpu, cpu:N, local, tpu:CHIP:SHAPE and gpu:CHIP:N")
 
 
@@ -79,14 +79,14 @@ def _described(text: str, platform: Literal["tpu", "gpu"], parts: list[str]) -> 
     cores = platform == "tpu" and len(parts) == 3 and parts[2] == "cores"
     match = _PART.fullmatch(parts[1]) if len(parts) == 2 + cores else None
     if match is None or (platform == "gpu" and match["slices"]):
-        raise _error(text, f"how many: write it as {platform}:{parts[0]}:{SHAPES[platform]}")
+        raise _error(text, f"add a size: {platform}:{parts[0]}:{SHAPES[platform]}")
     shape = tuple(map(int, match["shape"].split("x")))
     slices = int(match["slices"] or 1)
     if 0 in (*shape, slices):
         raise _error(text, "a size is zero")
     if platform == "gpu":
         if len(shape) > 2:
-            raise _error(text, "GPUs are so many per node, times nodes: 8x4")
+            raise _error(text, "give GPUs per node, times nodes: 8x4")
         per_node, nodes = (*shape, 1)[:2]
         shape = (per_node, nodes)
         if per_node > chip.integer("node_size"):
@@ -96,7 +96,7 @@ def _described(text: str, platform: Literal["tpu", "gpu"], parts: list[str]) -> 
         raise _error(text, f"{chip.title} slices have {chip.integer('torus_axes')} axes; write *2 for two slices")
     per_chip = chip.integer("devices_per_chip")
     if cores and not chip.text("megacore"):
-        raise _error(text, f"{chip.title} has {per_chip} device{'s'[: per_chip - 1]} per chip, whatever one asks for")
+        raise _error(text, f"{chip.title} has {per_chip} device{'s'[: per_chip - 1]} per chip; that cannot be chosen")
     count = math.prod(shape) * slices * (chip.integer("cores_per_chip") if cores else per_chip)
     return Target(text, platform, chip, shape, slices, cores, _checked(text, count))
 

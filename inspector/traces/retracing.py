@@ -86,7 +86,7 @@ def why(before: CompiledProgram, after: CompiledProgram) -> tuple[str, ...]:
     if before.cleared != after.cleared:
         return ("jax.clear_caches() was called",)
     if before.function and after.function and before.function != after.function:
-        return ("another function object with the same arguments: it is made and jitted anew for each",)
+        return ("another function object with the same arguments: it is created and jitted again for each",)
     if not (before.function and after.function):
         return ("nothing that is recorded: of a call that lowers ahead of time, static arguments may be unknown",)
     return ("nothing that is recorded",)

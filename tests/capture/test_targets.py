@@ -76,7 +76,7 @@ def test_block_matrices_on_a_tpu(captured: Captured) -> None:
     assert capture.stdout == "tpu\n"
     assert [message.text for message in capture.messages] == [
         "fn has no jit of its own; shown as jax.jit of it",
-        "jax.default_backend() was answered with 'tpu'",
+        "jax.default_backend() returned 'tpu'",
     ]
     assert capture.execution is None
     assert capture.stderr == ""
@@ -195,7 +195,7 @@ def test_what_the_host_would_do_is_left_out_and_told(captured: Captured) -> None
     told = {(message.location or "").rpartition(":")[2]: message.text for message in capture.messages}
     assert told["5"].startswith("debug_")
     assert "was left out" in told["5"]
-    assert "what it gives is zeros" in told["8"]
+    assert "it returns zeros" in told["8"]
 
 
 @libtpu

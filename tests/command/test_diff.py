@@ -96,7 +96,7 @@ def test_changes_from_outside(shardscope: Shardscope, repository: Path, change: 
         (("missing.hlo", "step.py:step"), 2, "missing"),
         (("step.py:step", *ARGUMENT, "--with", "mesh=dp:2"), 2, "no mesh of the axes dp"),
         (("step.py:step", "--with", "check_vma=maybe"), 2, "expected check_vma=on"),
-        (("step.py:step", "--with-a", "mesh=tp"), 2, "'tp' is no axis with its size"),
+        (("step.py:step", "--with-a", "mesh=tp"), 2, "'tp' is not an axis with a size"),
         (("step.py:steq", "step.py:step"), 2, "steq"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What belongs to each line of a kept capture, as somebody has looked at it: `make approve` writes it anew."""
+"""What belongs to each line of a kept capture, as somebody has looked at it: `make approve` rewrites it."""
 
 from __future__ import annotations
 

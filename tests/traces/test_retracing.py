@@ -43,7 +43,7 @@ def test_what_differs(reasons: dict[str, tuple[str, ...]], name: str, reason: st
 
 def test_functions_without_a_name(reasons: dict[str, tuple[str, ...]]) -> None:
     found = [why for function, why in reasons.items() if function.startswith("<lambda>:")]
-    anew = "another function object with the same arguments: it is made and jitted anew for each"
+    anew = "another function object with the same arguments: it is created and jitted again for each"
     assert sorted(found) == sorted([("static power=2 → power=3",), (anew,)])
 
 

@@ -1,6 +1,6 @@
 """How the screens look, over a capture that was kept: it is also the oldest file that has to stay readable.
 
-What is compared is the text; `pytest tests/tui/test_looks.py --snapshot-update` writes it anew, to be looked at.
+What is compared is the text; `pytest tests/tui/test_looks.py --snapshot-update` rewrites it, to be looked at.
 """
 
 from __future__ import annotations

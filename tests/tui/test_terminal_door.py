@@ -279,5 +279,5 @@ def test_only_regular_files_of_a_folder_are_read(plain: Capture, tmp_path: Path)
     folder.mkdir()
     (folder / "module_0000.jit_f.after_optimizations.txt").symlink_to(tmp_path / "elsewhere.txt")
     os.mkfifo(folder / "module_0001.jit_f.after_optimizations.txt")
-    with pytest.raises(CaptureError, match="holds no dump"):
+    with pytest.raises(CaptureError, match="has no dump"):
         load(str(folder))

@@ -135,7 +135,7 @@ def read_overrides(texts: Iterable[str]) -> Overrides:
         elif name == "mesh":
             read = replace(read, sizes=_sizes(text, value))
         else:
-            raise UsageError(f"{text!r} is nothing that can be changed from outside", EXPECTED)
+            raise UsageError(f"{text!r} cannot be overridden", EXPECTED)
         read.texts[name] = text
     return read
 
@@ -145,6 +145,6 @@ def _sizes(text: str, value: str) -> dict[str, int]:
     for part in value.split(","):
         name, _, size = part.partition(":")
         if not name or not size.isdecimal() or not 0 < int(size) < 1 << 20:
-            raise UsageError(f"{text!r}: {part!r} is no axis with its size", EXPECTED)
+            raise UsageError(f"{text!r}: {part!r} is not an axis with a size", EXPECTED)
         sizes[name] = int(size)
     return sizes

@@ -41,7 +41,7 @@ def describe(error: BaseException, phase: Phase) -> Failure:
         message = f"the script called sys.exit({'' if error.code is None else repr(error.code)})"
         if phase == "import":
             message += " while it was imported"
-            hint = 'what only a run of the script should do belongs under `if __name__ == "__main__":`'
+            hint = 'code for running the script belongs under `if __name__ == "__main__":`'
     else:
         lines = text_of(error).strip().splitlines() or [""]
         text = lines[-1 if lines[0].endswith(_HEADER) else 0]

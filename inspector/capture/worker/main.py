@@ -96,11 +96,11 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
         failure = replace(
             failure,
             kind="usage",
-            message=f"{wanted} devices are needed, and there are {count}: {failure.message}",
+            message=f"{wanted} devices are needed, but there are {count}: {failure.message}",
             hint=f"--devices {wanted}" if target == "cpu" else other,
         )
     elif failures.is_about_divisibility(message) and _device_count() == chosen_devices:
-        hint = f"if the script takes all {chosen_devices} devices that there are, try fewer with --devices"
+        hint = f"if the script uses all {chosen_devices} available devices, try fewer with --devices"
         failure = replace(failure, hint=hint)
     elif failures.needs_mesh(message):
         failure = replace(
@@ -110,7 +110,7 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
         )
     elif "RESOURCE_EXHAUSTED" in message and channel.phase == "compile":
         failure = replace(
-            failure, hint="one device does not hold it: spread it over more of them, or compute more of it anew"
+            failure, hint="it does not fit on one device: shard it over more devices, or rematerialize more"
         )
     elif "Unknown backend" in message:
         failure = replace(

@@ -110,7 +110,7 @@ class Overriding:
         for text in self._texts.values():
             axes = ", ".join(self.sizes)
             made = f"mesh of the axes {axes}" if text.startswith("mesh") else "shard_map"
-            raise UsageError(f"{text!r} changed nothing: the program made no {made}")
+            raise UsageError(f"{text!r} changed nothing: the program creates no {made}")
 
     def _change_shard_map(self, module: ModuleType) -> None:
         truth = _existing(module, "_shard_map")
@@ -159,5 +159,5 @@ def _existing(owner: Any, name: str) -> Callable[..., Any]:
     if found is None:
         import jax
 
-        raise UsageError(f"JAX {jax.__version__} has no {owner.__name__}.{name}: it cannot be changed from outside")
+        raise UsageError(f"JAX {jax.__version__} has no {owner.__name__}.{name}: it cannot be overridden")
     return found  # type: ignore[no-any-return]

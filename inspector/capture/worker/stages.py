@@ -141,7 +141,7 @@ def _tell_what_differs(topology: Topology, jaxpr: Any, channel: Channel) -> None
     from .simulated.cross_compile import platform_branches
 
     for place in topology.queried:
-        channel.tell("info", f"jax.default_backend() was answered with {topology.platform!r}", place)
+        channel.tell("info", f"jax.default_backend() returned {topology.platform!r}", place)
     for where, branch in platform_branches(jaxpr, topology.lowering):
         channel.tell("info", f"lax.platform_dependent: {branch}", where)
 

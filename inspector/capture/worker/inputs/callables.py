@@ -116,7 +116,7 @@ def refuse_dead(name: str, jaxpr: Any) -> None:
     steps = f"the step that it calls ({', '.join(list(called)[:4])})" if called else "the step that it calls"
     raise UsageError(
         f"{name} returns nothing, so jit drops all of its work as dead code: nothing is left to inspect",
-        f"name {steps} instead, or run the script as it is with `shardscope trace`",
+        f"name {steps} instead, or run the unmodified script with `shardscope trace`",
     )
 
 

@@ -175,7 +175,7 @@ def _local(name: str, owner: Any, place: str) -> str | None:
     code = getattr(inspect.unwrap(owner) if callable(owner) else owner, "__code__", None)
     if code is None or name not in (*code.co_varnames, *code.co_cellvars):
         return None
-    return f"it is local to {owner.__name__}; run the script as it is: shardscope trace --match {name} {place}"
+    return f"it is local to {owner.__name__}; run the unmodified script: shardscope trace --match {name} {place}"
 
 
 def _module_of(value: Any) -> str | None:

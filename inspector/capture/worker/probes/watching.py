@@ -53,7 +53,9 @@ def watch(request: Request, program: Program, channel: Channel, folder: Path) ->
         measured = timings.measure(text, once, program.seconds, folder)
         channel.send(CollectiveTimes(measured))
         if not measured and timings.collective_names(text):
-            channel.tell("info", "collectives are not timed: this JAX's profiler does not tell them apart")
+            channel.tell(
+                "info", "collectives are not timed: the profiler of this version of JAX does not distinguish them"
+            )
     except Exception as error:  # of the profiler, of which there can be one at a time
         channel.tell("warning", f"collectives are not timed: {type(error).__name__}: {error}")
     if request.probe == "none":

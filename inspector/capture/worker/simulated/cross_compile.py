@@ -33,7 +33,7 @@ TOOLS = re.compile("No PTX compilation provider|libdevice not found|ptxas|No sup
 def probe() -> str | None:
     """Return what cannot be done with this version of JAX because a function has moved."""
     if not hasattr(compiler, ENTRY):
-        return f"JAX {jax.__version__} has no {compiler.__name__}.{ENTRY}: it compiles only for what is there"
+        return f"JAX {jax.__version__} has no {compiler.__name__}.{ENTRY}: it compiles only for attached devices"
     return None
 
 
@@ -128,8 +128,11 @@ def leave_out(jaxpr: Any, platform: str) -> Iterator[tuple[str | None, str]]:
         primitive = equation.primitive
         if primitive.name in CALLBACKS:
             mlir.register_lowering(primitive, _zeros, platform=platform)
-            instead = "what it gives is zeros" if equation.outvars else "with what is computed for it alone"
-            yield place_of(equation), f"{primitive.name} was left out, {instead}: no host can be called for this target"
+            instead = "it returns zeros" if equation.outvars else "with the computations only for it"
+            yield (
+                place_of(equation),
+                f"{primitive.name} was removed, {instead}: there is no host to call on this target",
+            )
 
 
 def _zeros(ctx: Any, *operands: Any, **_: Any) -> Any:

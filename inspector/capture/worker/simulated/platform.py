@@ -47,6 +47,6 @@ class KeptPlatform:
         platforms = [part.strip() for part in str(value or "").split(",") if part.strip()]
         if not platforms or platforms[0] == "cpu":
             return value
-        text = f"{name} = {value!r} of the script was left at 'cpu': fake CPU devices stand in for all others"
+        text = f"{name} = {value!r} of the script was kept at 'cpu': fake CPU devices stand in for all others"
         self._channel.tell("info", text, line_being_run())
         return "cpu"
