@@ -117,7 +117,7 @@ def test_what_the_partitioner_adds_is_implicit(shardscope: Shardscope) -> None:
         (("--budget", "all-gathr: none"), "all-gathr"),
         (("--budget", "all-reduce: 4", "--update"), "--golden FILE"),
         (("--golden", "none.json"), "none.json"),
-        (("--golden", "bad.json"), "is no golden"),
+        (("--golden", "bad.json"), "is not a golden"),
     ],
 )
 def test_what_cannot_be_checked(shardscope: Shardscope, kept: Path, arguments: tuple[str, ...], words: str) -> None:

@@ -146,5 +146,5 @@ def test_a_golden_of_another_jax(sample: SampleCapture, tmp_path: Path, name: st
 def test_what_is_no_golden(tmp_path: Path, text: str) -> None:
     path = tmp_path / "golden.json"
     path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(CaptureError, match="is no golden"):
+    with pytest.raises(CaptureError, match="is not a golden"):
         read_golden(str(path))

@@ -95,7 +95,7 @@ def test_archives(tmp_path: Path, captured: Capture) -> None:
     with pytest.raises(CaptureError, match=r"a/x\.hlo"):
         load(str(two), "c")
     for empty in ({}, {"README": b"x", "more": b"y"}):
-        with pytest.raises(CaptureError, match="holds no module"):
+        with pytest.raises(CaptureError, match="neither a module"):
             load(str(zipped(tmp_path / "none", **empty)))
 
 
