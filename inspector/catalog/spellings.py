@@ -29,6 +29,12 @@ FUSED: dict[tuple[str, str], Kind] = {kind.fused: kind.name for kind in KINDS if
 """Kinds by what has their effect: the opcode in a fusion, and the beginning of the name of its computation."""
 
 STABLEHLO_OPS: dict[str, Kind] = {operation: kind.name for kind in KINDS for operation in kind.stablehlo}
+MLIR_OPS: dict[str, Kind] = {
+    f"{dialect}.{name.partition('.')[2]}": kind
+    for name, kind in STABLEHLO_OPS.items()
+    for dialect in ("stablehlo", "mhlo", "sdy")
+}
+"""The same with those of MHLO, which StableHLO was before, and those that Shardy can make of reshards."""
 CUSTOM_CALLS: dict[str, Kind] = {target: kind.name for kind in KINDS for target in kind.custom_calls}
 TRANSFERS: dict[str, Kind] = {transfer: kind.name for kind in KINDS for transfer in kind.transfers}
 

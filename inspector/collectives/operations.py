@@ -15,7 +15,7 @@ from itertools import islice
 from ...parsers.errors import readable
 from ...parsers.mlir import MlirModule, Operation
 from ...parsers.mlir.lists import symbol
-from ..catalog.spellings import CUSTOM_CALLS, STABLEHLO_OPS, Kind
+from ..catalog.spellings import CUSTOM_CALLS, MLIR_OPS, Kind
 from ..ir.derived import derived
 from ..ir.jaxpr import Equation
 from ..ir.jaxpr_flow import At, JaxprFlow
@@ -243,10 +243,10 @@ def _kinds(stablehlo: ParsedStage) -> Mapping[int, Kind]:
 
 
 def collective_operations(module: MlirModule) -> Iterator[tuple[Operation, Kind]]:
-    """The collectives of a module of StableHLO, in text order."""
+    """The collectives of a module of MLIR, in text order."""
     calls = any(f"@{target}".encode() in module.source.data for target in CUSTOM_CALLS)
-    for operation in module.operations((*STABLEHLO_OPS, *([CUSTOM_CALL] if calls else []))):
-        kind = STABLEHLO_OPS.get(operation.name)
+    for operation in module.operations((*MLIR_OPS, *([CUSTOM_CALL] if calls else []))):
+        kind = MLIR_OPS.get(operation.name)
         if operation.name == CUSTOM_CALL:
             target = readable(partial(operation.attributes.get, "call_target_name"))
             kind = None if target is None else CUSTOM_CALLS.get(symbol(target))

@@ -16,19 +16,26 @@ from .hlo import REDUCTIONS
 from .operations import collective_operations, facts_of
 from .origin import direction_of, written_by
 from .participants import Participants
+from .shardy import groups_along_axes, is_of_shardy, local_types
 
 
 def stablehlo_collectives(stage: ParsedStage, module: MlirModule, context: AnalysisContext) -> tuple[Collective, ...]:
     """Every collective of a module, in text order."""
     executions = StablehloExecutions(module)
     found = collective_operations(module)
-    return tuple(_collective(stage, operation, kind, context, executions) for operation, kind in found)
+    return tuple(_collective(stage, module, operation, kind, context, executions) for operation, kind in found)
 
 
 def _collective(
-    stage: ParsedStage, operation: Operation, kind: Kind, context: AnalysisContext, executions: StablehloExecutions
+    stage: ParsedStage,
+    module: MlirModule,
+    operation: Operation,
+    kind: Kind,
+    context: AnalysisContext,
+    executions: StablehloExecutions,
 ) -> Collective:
-    spelled = readable(lambda: operation.replica_groups)
+    of_shardy = is_of_shardy(operation)
+    spelled = groups_along_axes(operation, module) if of_shardy else readable(lambda: operation.replica_groups)
     groups = () if spelled is None else spelled.devices(context.partitions)
     pairs = readable(lambda: operation.source_target_pairs) or ()
     participants = Participants(spelled, groups, pairs)
@@ -37,6 +44,10 @@ def _collective(
         operands = operands[:1]  # the others say where it goes
     results = readable(lambda: operation.result_types) or ()
     bytes_in, bytes_out = size(operands), size(results)
+    taken, given = tuple(map(array_type, operands)), tuple(map(array_type, results))
+    if of_shardy:
+        taken, given = local_types(operation, module)
+        bytes_in, bytes_out = (next((type.bytes for type in side), None) for side in (taken, given))
     function = function_around(operation)
     location = location_of(operation)
     op_name = next(iter(names(location)), "").rstrip(":") or None
@@ -54,8 +65,8 @@ def _collective(
         axes=participants.axes(context.meshes),
         groups=groups,
         pairs=pairs,
-        operand_types=tuple(map(array_type, operands)),
-        result_types=tuple(map(array_type, results)),
+        operand_types=taken,
+        result_types=given,
         bytes_in=bytes_in,
         bytes_out=bytes_out,
         wire_bytes=KIND_OF[kind].wire_bytes(participants.group_size, bytes_in, bytes_out),
@@ -75,4 +86,4 @@ def _collective(
 
 def _reduction(operation: Operation) -> str | None:
     inside = [inner.name for region in operation.regions for block in region.blocks for inner in block.operations]
-    return REDUCTIONS.get(inside[0].removeprefix("stablehlo.")) if inside else None
+    return REDUCTIONS.get(inside[0].rpartition(".")[2]) if inside else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...parsers.errors import readable
 from ...parsers.mlir import Origin, Origins
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..ir.derived import derived
@@ -83,6 +84,7 @@ class _Ways:
         self.flow = flow
         self.moves = moves_of(flow)
         self._origins: dict[Node, Origins] = {}
+        self._manual: dict[int, frozenset[str]] = {}
         self._back: dict[tuple[Node, AxisRef], tuple[Move | None, Move | None]] = {}
         self._rests: dict[tuple[Node, AxisRef], _Rest] = {}
 
@@ -112,16 +114,29 @@ class _Ways:
                 if start is not None and step.number is not None:
                     self._rests[start, axis] = _Rest(step.number, len(steps) - number + known, here)
         listed = steps[:most]
-        # An argument's own axis is recorded at other values as a constraint's that asks for the same.
-        is_arguments_own = here.kind == "argument" and here != node and self._is_own(here, axis)
-        origin = self.full_origin(here, axis) if is_arguments_own else self.origin(node, axis)
+        # An argument's own axis is recorded at other values as a constraint's that asks for the same, and a shard_map's
+        # as that of the constraint behind it.
+        has_its_own = here.kind == "argument" or self._is_manual(here, axis)
+        is_of_root = has_its_own and here != node and self._is_own(here, axis)
+        origin = self.full_origin(here, axis) if is_of_root else self.origin(node, axis)
         return Cause(axis, origin, here, tuple(listed), len(steps) - len(listed) + known)
 
     def origin(self, node: Node, axis: AxisRef) -> Origin | None:
         """The origin of an axis. What is recorded of a value is read once."""
+        if self._is_manual(node, axis):
+            return Origin("self")
         if node not in self._origins:
             self._origins[node] = origins_at(self.flow, node)
         return next((origin for own, origin in self._origins[node] if overlap(own, axis)), None)
+
+    def _is_manual(self, node: Node, axis: AxisRef) -> bool:
+        """Return whether a value is the result of a shard_map over an axis, whose out_specs alone can ask for it."""
+        if node.kind != "result" or not self.flow.rows[node.row].name.endswith("manual_computation"):
+            return False
+        if node.row not in self._manual:
+            annotations = self.flow.operation(node.row).annotations
+            self._manual[node.row] = frozenset(readable(lambda: annotations.manual_axes) or ())
+        return axis.name in self._manual[node.row]
 
     def full_origin(self, node: Node, axis: AxisRef) -> Origin | None:
         """The origin of an axis, by the name that it has at other values."""

@@ -10,7 +10,7 @@ from ....parsers.errors import Problem, readable
 from ....parsers.mlir import Location, MlirModule, UnknownLoc, frames, parse_module
 from ....parsers.mlir import Operation as SyntaxOperation
 from ....parsers.source import Source
-from ...catalog.spellings import STABLEHLO_OPS
+from ...catalog.spellings import MLIR_OPS
 from ..language import DebugInfo, Embedded, Language, Operation, any_of, count
 
 
@@ -65,7 +65,7 @@ MLIR = Language(
     "mlir",
     lambda source: MlirText(parse_module(source)),
     rf"""(?P<aside>\bloc\((?:[^()"]|"[^"]*+"|\((?:[^()]|\([^()]*+\))*+\))*+\)|//.*|^\#loc.*)
-    |(?P<collective>"?(?:{any_of(STABLEHLO_OPS)})\b"?)
+    |(?P<collective>"?(?:{any_of(MLIR_OPS)})\b"?)
     |(?P<operation>"?\b(?:stablehlo|sdy|func|chlo|mhlo|mpmd|arith|shape|builtin)\.[\w.]++"?(?!\s*=)|\bcall\b|\breturn\b)
     |(?P<string>"(?:[^"\\]|\\.)*+")
     |(?P<value>%[\w\#:]+)

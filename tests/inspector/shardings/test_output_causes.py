@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from shardscope.inspector.render.tables.collectives import collectives as collec
 from shardscope.inspector.render.tables.communication import communication
 from shardscope.inspector.report import CollectiveCause
 from shardscope.inspector.shardings.collective_causes import causes_of
+from shardscope.inspector.shardings.explained import why
+from shardscope.inspector.shardings.table import values
 
 PROGRAM = """
 import jax, jax.numpy as jnp
@@ -132,3 +135,32 @@ def test_a_reshard_is_the_cause(tmp_path: Path) -> None:
     report = inspect(final)
     found = [cause for each in report.collectives if each.stage == "hlo" for cause in causes_of(report.program, each)]
     assert {(each.primitive, each.before, each.after) for each in found} == {("reshard", "P('x', 'y')", "P('y', 'x')")}
+
+
+MAPPED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+def fn(a):
+    mapped = jax.shard_map(lambda part: 2 * part, mesh=mesh, in_specs=P(("x", "y")), out_specs=P(("x", "y")))(a)
+    gathered = jax.lax.with_sharding_constraint(mapped, NamedSharding(mesh, P()))
+    return jnp.cos(gathered), jnp.sin(mapped)
+inputs = (jax.ShapeDtypeStruct((16, 8), jnp.float32),)
+"""
+
+
+def test_out_specs_are_the_cause_in_front_of_a_constraint(tmp_path: Path) -> None:
+    """Shardy records the constraint, which asks for no axis: without it the axes are the same."""
+    script = tmp_path / "script.py"
+
+    def axes(text: str) -> set[tuple[str, str]]:
+        script.write_text(text)
+        *_, final = capture(Request(f"{script}:fn", live=False))
+        program = inspect(final).program
+        (sine,) = (value for value in values(program) if value.name == "sin")
+        return {(str(each.axis), str(each.origin)) for each in why(program, sine)}
+
+    kept = {("x", "output 0 of the shard_map"), ("y", "output 0 of the shard_map")}
+    assert axes(MAPPED) == kept
+    without = re.sub(r"jax\.lax\.with_sharding_constraint\((\w+), .*\)", r"\1", MAPPED)
+    assert axes(without) == kept
