@@ -21,13 +21,17 @@ def groups_along_axes(operation: Operation, module: MlirModule) -> MeshGroups | 
     """The groups along all axes that an operation names; None for a permutation, which names none."""
     mesh = _mesh(operation, module)
     known = operation.annotations
-    of_dims = readable(lambda: known.axes_of_dims) or ()
-    exchanged = (each.axes for each in readable(lambda: known.exchanges) or ())
-    axes = [axis for each in (readable(lambda: known.reduction_axes) or (), *of_dims, *exchanged) for axis in each]
+    reduced, of_dims, exchanges = (
+        readable(lambda: known.reduction_axes),
+        readable(lambda: known.axes_of_dims),
+        readable(lambda: known.exchanges),
+    )
+    lists = [reduced or (), *(of_dims or ()), *(each.axes for each in exchanges or ())]
+    axes = tuple(axis for each in lists for axis in each)
     if mesh is None or not axes:
         return None
     try:
-        return MeshGroups(mesh, tuple(axes))
+        return MeshGroups(mesh, axes)
     except ValueError:  # axes that the mesh does not have
         return None
 
@@ -54,7 +58,8 @@ def _local_types(operation: Operation, module: MlirModule) -> tuple[tuple[ArrayT
         return (), ()
     after = [-(-size // _size(mesh, dim.axes)) for size, dim in zip(result.shape, target.dims, strict=True)]
     before = list(after)
-    for dim, axes in enumerate(readable(lambda: operation.annotations.axes_of_dims) or ()):
+    of_dims = readable(lambda: operation.annotations.axes_of_dims)
+    for dim, axes in enumerate(of_dims or ()):
         times = _size(mesh, axes)
         before[dim] = after[dim] * times if operation.name == "sdy.reduce_scatter" else after[dim] // times
     for each in readable(lambda: operation.annotations.exchanges) or ():

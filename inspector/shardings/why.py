@@ -135,7 +135,8 @@ class _Ways:
             return False
         if node.row not in self._manual:
             annotations = self.flow.operation(node.row).annotations
-            self._manual[node.row] = frozenset(readable(lambda: annotations.manual_axes) or ())
+            names = readable(lambda: annotations.manual_axes)
+            self._manual[node.row] = frozenset(names or ())
         return axis.name in self._manual[node.row]
 
     def full_origin(self, node: Node, axis: AxisRef) -> Origin | None:
