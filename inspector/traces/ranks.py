@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import count, zip_longest
 from typing import Literal
 
 from ..capture.protocol.trace import Place
@@ -116,12 +117,11 @@ def _programs(programs: Mapping[int, list[Program]]) -> Iterator[Divergence]:
     everywhere = set.intersection(*have) if have else set()
     places: dict[tuple[str, int], dict[int, Program]] = {}
     for rank, own in programs.items():
-        seen: dict[str, int] = {}
+        turns: dict[str, Iterator[int]] = defaultdict(count)
         for program in own:
             compiled = program.compiled
             if compiled.fingerprint not in everywhere:
-                seen[compiled.name] = seen.get(compiled.name, 0) + 1
-                places.setdefault((compiled.name, seen[compiled.name]), {})[rank] = program
+                places.setdefault((compiled.name, next(turns[compiled.name])), {})[rank] = program
     for (name, _), by_rank in places.items():
         if len(by_rank) < len(programs):
             yield _missing(name, by_rank, tuple(programs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -12,7 +13,8 @@ from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.fixes.apply import diff_of
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.finding_facts import verdict
-from shardscope.inspector.report import Report
+from shardscope.inspector.report import Report, SourcePosition
+from shardscope.inspector.trace_errors import carries
 from shardscope.inspector.trace_errors.explain import explained
 
 pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="what is explained are messages of JAX 0.10")
@@ -212,3 +214,24 @@ def test_only_functions_that_failed_while_tracing() -> None:
     for failure in (None, Failure("died", "gone", "trace", said=said), Failure("function", "no", "run", said=said)):
         report = inspect(Capture(failure=failure))
         assert explained(report, Request("x.py:f")) == report
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "lacking"),
+    [
+        ("float32[4]{V:x}", "float32[4]", "B x,"),
+        ("float32[4]", "float32[4]{V:x}", "A x,"),
+        ("float32[4]{V:(x,y)}", "float32[4]{V:y}", "B x,"),
+        ("float32[4]", "float32[4]{V:(x,y)}", "A x, y,"),
+    ],
+)
+def test_the_branch_that_lacks_an_axis(one: str, other: str, lacking: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever of the two it is."""
+    monkeypatch.setattr(carries, "_cast_branch", lambda failed, branch, axes: ())
+    failed, said = (
+        SimpleNamespace(place=SourcePosition.exact(())),
+        SimpleNamespace(groups=lambda: ("A", one, "B", other)),
+    )
+    found = carries.explain_branches(failed, said)  # type: ignore[arg-type]
+    assert found.title.replace(" returns a value without", "").startswith(lacking)
+    assert not found.fixes
