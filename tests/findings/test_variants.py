@@ -15,7 +15,7 @@ from shardscope.inspector.capture.model import Capture, Device, Failure
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.rule import MAX_MESSAGE_CHARACTERS
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.report import Finding
+from shardscope.inspector.report import Finding, Report
 
 from tests.findings.rewording import reword
 from tests.findings.well_formed import assert_well_formed
@@ -39,16 +39,26 @@ def expected_of(file: str, platform: str = "cpu") -> dict[str, set[str]]:
     return found
 
 
-@cache
 def captured(file: str, function: str, *, target: str = "cpu", live: bool = False) -> Capture:
+    return _captured(file, function, target, live)
+
+
+@cache
+def _captured(file: str, function: str, target: str, live: bool) -> Capture:
     last = last_capture(Request(f"{PROGRAMS / file}.py:{function}", target=target, live=live))
     assert last.complete, last.failure
     return last
 
 
-def wrong(capture: Capture) -> list[Finding]:
+@cache
+def program_of(file: str, target: str = "cpu") -> Report:
+    """The report on all of a file's functions."""
+    return inspect(captured(file, "program", target=target))
+
+
+def wrong(report: Report) -> list[Finding]:
     """What is found, but for what is no fault: all that the partitioner inserts is listed as SS23."""
-    return [finding for finding in inspect(capture).findings if finding.rule != "SS23"]
+    return [finding for finding in report.findings if finding.rule != "SS23"]
 
 
 def found_in(file: str, target: str = "cpu") -> dict[str, list[Finding]]:
@@ -61,7 +71,7 @@ def found_in(file: str, target: str = "cpu") -> dict[str, list[Finding]]:
         for line in range(node.lineno, (node.end_lineno or 0) + 1)
     }
     found: dict[str, list[Finding]] = {name: [] for name in expected_of(file)}
-    for finding in wrong(captured(file, "program", target=target)):
+    for finding in wrong(program_of(file, target)):
         names = [lines[frame.line] for frame in finding.place.source.stack if frame.line in lines]
         found.setdefault(names[0] if names else "elsewhere", []).append(finding)
     return found
@@ -90,7 +100,7 @@ def test_variants(file: str, target: str) -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_messages_stand_alone(file: str) -> None:
     """In at most 100 characters, none of which had to be cut off: no reference to other lines, no two sentences."""
-    report = inspect(captured(file, "program"))
+    report = program_of(file)
     assert_well_formed(report)
     for each in report.findings:
         assert len(each.message) <= MAX_MESSAGE_CHARACTERS
@@ -128,7 +138,7 @@ def test_a_gather_saves_what_the_changed_program_sends_less(
 ) -> None:
     ((finding,),) = (findings for function, findings in found_in("gathers", target).items() if function == name)
     sent = dict.fromkeys((name, instead), 0)
-    for each in inspect(captured("gathers", "program", target=target)).collectives:
+    for each in program_of("gathers", target).collectives:
         called = [frame.function.rpartition(".")[2] for frame in each.source.stack]
         for function in sent if each.stage == "hlo" else ():
             sent[function] += (each.wire_bytes or 0) * (function in called)
@@ -149,10 +159,9 @@ def test_a_mean_by_hand_goes_with_its_division() -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_no_fix_is_read_from_words(file: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With all sentences of all rules in another alphabet the same faults have the same edits."""
-    program = captured(file, "program", target=target)
-    plain = inspect(program).findings
+    plain = program_of(file, target).findings
     reword(monkeypatch)
-    reworded = inspect(program).findings
+    reworded = inspect(captured(file, "program", target=target)).findings
     assert [_done(each) for each in reworded] == [_done(each) for each in plain]
     said = [text for each in reworded for text in (each.message, each.place.what, *(fix.title for fix in each.fixes))]
     assert not re.search("[a-z]", "".join(said))
@@ -170,7 +179,7 @@ def _done(found: Finding) -> tuple[object, ...]:
     [("left_out", ["SS06"]), ("summed", []), ("returned", ["SS06"]), ("named", []), ("along_one", [])],
 )
 def test_unchecked_out_specs(function: str, expected: list[str]) -> None:
-    assert [found.rule for found in wrong(captured("unchecked", function, live=True))] == expected
+    assert [found.rule for found in wrong(inspect(captured("unchecked", function, live=True)))] == expected
 
 
 @everywhere
@@ -188,7 +197,8 @@ def test_unchecked_out_specs_without_a_run(target: str) -> None:
     [("donated", [("SS20", "a")]), ("used", []), ("replicated", [("SS12", "table")]), ("cut", [])],
 )
 def test_whole_functions(function: str, expected: list[tuple[str, str]], target: str) -> None:
-    assert [(found.rule, found.place.what) for found in wrong(captured("faults", function, target=target))] == expected
+    report = inspect(captured("faults", function, target=target))
+    assert [(found.rule, found.place.what) for found in wrong(report)] == expected
 
 
 on_slow_links = pytest.mark.parametrize(
@@ -204,7 +214,7 @@ def test_slow_links(function: str, expected: list[str]) -> None:
     assert program.subject is not None
     devices = tuple(Device(number, (), slice=number // 4, process=number // 4) for number in range(8))
     there = replace(program, subject=replace(program.subject, device_kind="NVIDIA H100 80GB HBM3", devices=devices))
-    assert [found.rule for found in wrong(there)] == expected
+    assert [found.rule for found in wrong(inspect(there))] == expected
 
 
 @pytest.mark.parametrize(
@@ -215,7 +225,7 @@ def test_slow_links(function: str, expected: list[str]) -> None:
 )
 def test_slow_links_of_targets(function: str, expected: list[str], target: str) -> None:
     """Two slices, and two nodes: as their compilers make it."""
-    assert [found.rule for found in wrong(captured("slices", function, target=target))] == expected
+    assert [found.rule for found in wrong(inspect(captured("slices", function, target=target)))] == expected
 
 
 @libtpu
