@@ -153,6 +153,7 @@ class ShardscopeApp(ThemedApp):
         self.feeds = (self.feed, *others)
         self._policy = policy
         self._shown = 0
+        self._targets = [loop.request.target for loop in loops]
         self._screens = [
             partial(MainScreen, feed, policy, None if others else improve, loop)
             for feed, loop in zip_longest(self.feeds, loops)
@@ -184,7 +185,7 @@ class ShardscopeApp(ThemedApp):
 
     def action_side_by_side(self) -> None:
         """Show the collectives of all targets in one table."""
-        self.push_screen(SideBySide([feed.latest for feed in self.feeds]))
+        self.push_screen(SideBySide([feed.latest for feed in self.feeds], self._targets))
 
     def action_diff(self) -> None:
         """Show what differs between the first target and the one that is shown, else the second."""

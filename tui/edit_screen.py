@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -59,6 +61,12 @@ class EditScreen(PromptedScreen):
     def on_mount(self) -> None:
         if self._edit_loop is not None:
             self.set_interval(PERIOD_S, self._look_at_files)
+
+    @property
+    def requested(self) -> Sequence[str]:
+        """The function and the target that were asked for; nothing of what was captured before."""
+        request = None if self._edit_loop is None else self._edit_loop.request
+        return () if request is None else (os.path.basename(request.function), request.target)
 
     @property
     def line(self) -> str:

@@ -71,7 +71,7 @@ class MainScreen(NavigationScreen):
         self._place_chosen = False
 
     def compose(self) -> ComposeResult:
-        yield TitleBar().data_bind(
+        yield TitleBar(self.requested).data_bind(
             MainScreen.capture, MainScreen.waiting, report=EditScreen.report, changed=EditScreen.changed
         )
         yield TabStrip(id="tabs")

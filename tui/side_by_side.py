@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import chain, repeat, zip_longest
 from typing import ClassVar
 
 from textual import on, work
@@ -14,13 +14,14 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ..inspector.diff.targets import CauseRow, Comparison, compare
+from ..inspector.capture.model import PHASES, Capture
+from ..inspector.diff.targets import CauseRow, Comparison, compare, is_compiled
 from ..inspector.ir.program import Program
 from ..inspector.pipeline import inspect
 from ..inspector.render.collective_rows import cause_text, total_wire
 from ..inspector.render.table import Cell
 from ..inspector.render.table import Row as CellRow
-from ..inspector.render.tables.comparison import collectives_by_cause
+from ..inspector.render.tables.comparison import NOT_COMPILED, collectives_by_cause
 from ..inspector.units import format_bytes, format_seconds, plural
 from .painted import Row, data
 from .row_table import RowTable
@@ -31,9 +32,11 @@ class SideBySide(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,T,q", "dismiss", "close")]
 
-    def __init__(self, programs: Sequence[Program]) -> None:
+    def __init__(self, programs: Sequence[Program], requested: Sequence[str] = ()) -> None:
+        """`requested` are the targets of the programs, as far as they are known."""
         super().__init__()
         self._programs = programs
+        self._requested = requested
         self._comparison: Comparison | None = None
 
     def compose(self) -> ComposeResult:
@@ -47,7 +50,8 @@ class SideBySide(ModalScreen[None]):
 
     @work(thread=True)
     def _compare(self) -> None:
-        targets = list(map(_target, self._programs))
+        asked = chain(self._requested, repeat("target not known"))
+        targets = [_target(program) or target for program, target in zip(self._programs, asked, strict=False)]
         comparison = compare(targets, list(map(inspect, self._programs)))
         self.app.call_from_thread(self._show, comparison)
 
@@ -69,20 +73,24 @@ class SideBySide(ModalScreen[None]):
     def _spell_out(self, number: int) -> None:
         """Show all of a row, of which a narrow table has only the beginnings."""
         if self._comparison is not None and number < len(self._comparison.rows):
-            targets, row = self._comparison.targets, self._comparison.rows[number]
-            self.query_one("#side-by-side-row", Static).update(_whole(targets, row))
+            row = self._comparison.rows[number]
+            self.query_one("#side-by-side-row", Static).update(_whole(self._comparison, row))
 
 
 def _target(program: Program) -> str:
     subject = program.capture.subject
-    return "not captured yet" if subject is None else subject.target
+    return "" if subject is None else subject.target
 
 
-def _whole(targets: Sequence[str], row: CauseRow) -> Content:
+def _whole(comparison: Comparison, row: CauseRow) -> Content:
     """A row with a line for each target."""
+    each = zip(comparison.targets, comparison.reports, row.cells, strict=True)
     lines = (
-        Content.assemble(data(target, "bold"), data(f" {'; '.join(cause_text(cell)) or 'nothing'}"))
-        for target, cell in zip(targets, row.cells, strict=True)
+        Content.assemble(
+            data(target, "bold"),
+            data(f" {'; '.join(cause_text(cell)) or ('nothing' if is_compiled(report) else NOT_COMPILED)}"),
+        )
+        for target, report, cell in each
     )
     return Content("\n").join(lines)
 
@@ -98,11 +106,19 @@ def _lines(cell: Cell) -> Sequence[Cell]:
     return cell.split("\n") if isinstance(cell, str) else (cell,)
 
 
+def _state(capture: Capture) -> str:
+    """Why a program is not compiled."""
+    if capture.failure is not None:
+        why = next(iter(capture.failure.message.splitlines()), "")
+        return f"stopped while {PHASES[capture.failure.phase]}: {why}"
+    return f"{PHASES[capture.progress.phase]} …" if capture.progress is not None else NOT_COMPILED
+
+
 def _summary(comparison: Comparison) -> Content:
     parts = []
     for target, report in zip(comparison.targets, comparison.reports, strict=True):
-        if report.capture.failure is not None:
-            parts.append(Content.assemble(data(target, "bold"), " stopped"))
+        if not is_compiled(report):
+            parts.append(Content.assemble(data(target, "bold"), data(f" {_state(report.capture)}")))
             continue
         found = [each for each in report.collectives if each.stage == "hlo"]
         said = [f"{plural(len(found), 'collective')}, {format_bytes(total_wire(found))}"]

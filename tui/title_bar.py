@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 
 from textual.content import Content
 from textual.reactive import reactive
@@ -30,6 +31,11 @@ class TitleBar(Widget):
     report: reactive[Report | None] = reactive(None)
     waiting: reactive[str] = reactive("")
     changed: reactive[str | None] = reactive(None)
+
+    def __init__(self, requested: Sequence[str] = ()) -> None:
+        """`requested` stands for the subject until that is known."""
+        super().__init__()
+        self._requested = requested
 
     def on_mount(self) -> None:
         self._began = time.monotonic()
@@ -65,8 +71,9 @@ class TitleBar(Widget):
         """Return the captured function's parts; the least important comes last."""
         subject = self.capture.subject
         if subject is None:
-            names = dict.fromkeys(stage.source.name for stage in self.capture.stages)
-            parts = [data(", ".join(map(os.path.basename, names)) or "shardscope", "bold")]
+            names = ", ".join(dict.fromkeys(os.path.basename(stage.source.name) for stage in self.capture.stages))
+            first, *others = self._requested or (names or "shardscope",)
+            parts = [data(first, "bold"), *map(data, others)]
         else:
             script = f"{os.path.basename(subject.script)}:" if subject.script else ""
             parts = [data(f"{script}{subject.function}", "bold")]

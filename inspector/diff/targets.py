@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..collectives.spelled import argument_of, axes_text, source_text
 from ..findings.support.unformed import with_other_targets
@@ -62,6 +62,15 @@ def _compiled(report: Report) -> Iterable[Collective]:
     return (collective for collective in report.collectives if collective.stage == COMPILED)
 
 
+def is_compiled(report: Report) -> bool:
+    """Whether the program came so far that its collectives are known."""
+    return report.capture.stage(COMPILED) is not None
+
+
 def _cause(collective: Collective, report: Report) -> Cause:
+    """The cause of a collective, or of its largest part: what one target combines, another may not."""
+    if known := [part for part in collective.parts if part.source.frame is not None]:
+        most = min(known, key=lambda part: (-(part.type.bytes or 0), part.source.file or "", part.source.line or 0))
+        collective = replace(collective, source=most.source, direction=most.direction, origin=most.origin)
     source = source_text(collective, report) or argument_of(collective) or ""
     return Cause(source, collective.direction if source else "unknown", axes_text(collective))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import jax
 import pytest
@@ -44,3 +45,15 @@ def test_json_points_at_the_collectives(sample: SampleCapture) -> None:
     for row, said in zip(comparison.rows, document["rows"], strict=True):
         for report, cell, positions in zip(document["reports"], row.cells, said["cells"], strict=True):
             assert [report["collectives"][position]["name"] for position in positions] == [c.name for c in cell]
+
+
+def test_what_is_combined_is_of_one_cause(sample: SampleCapture) -> None:
+    """Compilers combine sums in orders of their own, and with other sums, and name the first of them."""
+    report = inspect(sample("transformer:train_step"))
+    combined = max(report.collectives, key=lambda each: len(each.parts))
+    assert len(combined.parts) > 2
+    last = combined.parts[-1]
+    other = replace(combined, parts=combined.parts[::-1], source=last.source, direction=last.direction)
+    changed = tuple(other if each is combined else each for each in report.collectives)
+    comparison = compare(("one", "two"), (report, replace(report, collectives=changed)))
+    assert any(combined in one and other in two for one, two in (row.cells for row in comparison.rows))

@@ -39,4 +39,9 @@ def test_a_page_is_drawn_filtered_and_linked_to(tmp_path: Path) -> None:
         page.value(f"location.hash = '{hidden}'")
         page.until(f"{ROWS}{SEEN} === {rows}")
         assert page.value("document.documentElement.scrollWidth <= innerWidth")
+        page.send("Emulation.setDeviceMetricsOverride", width=390, height=600, deviceScaleFactor=1, mobile=False)
+        page.value("scrollTo(0, document.documentElement.scrollHeight)")
+        page.value(f"location.hash = {ROWS}.find(row => row.id != '{hidden}').id")
+        bottom = "document.querySelector('nav').getBoundingClientRect().bottom"
+        page.until(f"document.querySelector(':target').getBoundingClientRect().top >= {bottom} - 1")
         assert page.said == [file.as_uri()]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from shardscope.inspector.capture.model import Capture, Failure
+from shardscope.inspector.capture.protocol.request import Request
 from shardscope.tui.app import ShardscopeApp
+from shardscope.tui.edit_loop import EditLoop
 from shardscope.tui.feed import Feed
 from shardscope.tui.inspect_pane import InspectPane
 from shardscope.tui.main_screen import MainScreen
@@ -34,7 +37,13 @@ async def test_fake_devices_cost_nothing(opened: Opened, sample: SampleCapture) 
 
 async def test_targets_are_switched_and_shown_side_by_side(sample: SampleCapture) -> None:
     here = sample("fsdp_tp:grad")
-    app = ShardscopeApp((here,), others=[Feed((on_tpus(here),), lambda: None)])
+    failed = Capture(failure=Failure("script", "there are 4 devices", "import"), complete=True)
+    requests = [Request("step.py:grad", target=target) for target in ("cpu", "tpu:v5p:2x2x2", "tpu:v5p:2x2x1")]
+    app = ShardscopeApp(
+        (here,),
+        others=[Feed((each,), lambda: None) for each in (on_tpus(here), failed)],
+        loops=list(map(EditLoop, requests)),
+    )
     async with app.run_test(size=(150, 45)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: "all-gather" in driver.text)
@@ -44,12 +53,18 @@ async def test_targets_are_switched_and_shown_side_by_side(sample: SampleCapture
         assert isinstance(app.screen, MainScreen)
         assert app.screen is not first
         await driver.press("t")
+        await driver.until(lambda: "step.py:grad   tpu:v5p:2x2x1" in driver.text)
+        await driver.press("t")
         await driver.until(lambda: app.screen is first)
         await driver.press("T")
         await driver.until(lambda: isinstance(app.screen, SideBySide) and "line 32 predict" in driver.text)
         assert "tpu:v5p:2x2x2" in driver.text
         assert "bound by communication" in driver.text
         await driver.until(lambda: "cpu 6× all-gather 2.73 KiB" in driver.text)
+        # What was not compiled is not said to communicate nothing.
+        assert "tpu:v5p:2x2x1 stopped while importing the script: there are 4 devices" in driver.text
+        assert "tpu:v5p:2x2x1 not compiled" in driver.text
+        assert "nothing" not in driver.text
         await driver.press("escape")
         await driver.until(lambda: app.screen is first)
 

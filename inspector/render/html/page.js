@@ -3,6 +3,10 @@ const root = document.querySelector(".shardscope");
 const nav = root.querySelector("nav");
 root.classList.add("scripted");
 
+// What a link leads to is below the bar, on however many lines that is.
+const below = () => { document.documentElement.style.scrollPaddingTop = nav.offsetHeight + "px"; };
+new ResizeObserver(below).observe(nav);
+
 // What a link names is opened, with all that it is folded in.
 function show() {
   const found = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -14,6 +18,7 @@ function show() {
   for (let at = found; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
   const more = found.nextElementSibling;
   if (more && more.classList.contains("more")) more.classList.add("open");
+  below();
   found.scrollIntoView({ block: "nearest" });
 }
 addEventListener("hashchange", show);

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ...check.verdict import Verdict
 from ...diff.diff import Diff
 from ...diff.headline import headline
-from ...diff.targets import CauseRow, Comparison
+from ...diff.targets import CauseRow, Comparison, is_compiled
 from ...report import Report
 from ...units import format_bytes, format_seconds, plural
 from ..change_rows import (
@@ -22,6 +22,8 @@ from ..change_rows import (
 )
 from ..collective_rows import SHORT_PASS, cause_text, total_wire
 from ..table import Cell, Column, Piece, Role, Row, Table, titled
+
+NOT_COMPILED = "not compiled"
 
 ROLES: dict[str, Role] = {"added": "added", "removed": "removed", "changed": "changed", "regrouped": "aside"}
 
@@ -146,16 +148,19 @@ def collectives_by_cause(comparison: Comparison) -> Table:
             Column("axes", 5, 8),
             *(Column(target, max(48 // len(comparison.targets), 12), 7) for target in comparison.targets),
         ),
-        rows=tuple(Row(_cause_cells(row), row) for row in comparison.rows),
+        rows=tuple(Row(_cause_cells(row, comparison), row) for row in comparison.rows),
         heading="Collectives in the compiled programs" + (", by what causes them" if comparison.rows else ""),
-        empty_text="No collectives.",
+        empty_text="No collectives." if all(map(is_compiled, comparison.reports)) else NOT_COMPILED,
     )
 
 
-def _cause_cells(row: CauseRow) -> tuple[Cell, ...]:
+def _cause_cells(row: CauseRow, comparison: Comparison) -> tuple[Cell, ...]:
     cause = row.cause
     place = cause.source or Piece("combined, or not known", "aside")
-    cells = ("\n".join(cause_text(cell)) if cell else Piece("–", "aside") for cell in row.cells)
+    cells = (
+        "\n".join(cause_text(cell)) if cell else Piece("–" if is_compiled(report) else NOT_COMPILED, "aside")
+        for cell, report in zip(row.cells, comparison.reports, strict=True)
+    )
     return (place, SHORT_PASS[cause.direction], cause.axes, *cells)
 
 
@@ -176,7 +181,8 @@ def _totals(target: str, report: Report) -> tuple[str, ...]:
     listed = [c for c in report.collectives if c.stage == "hlo"]
     scattered = sum(c.kind == "reduce-scatter" for c in listed)
     compiled, cost = report.capture.stage("hlo"), report.cost
-    seconds = format_seconds(compiled.seconds) if compiled is not None else "not compiled"
-    sent = format_bytes(total_wire(listed)) if compiled is not None else ""
     estimated = ("", "") if cost is None else (format_seconds(cost.total), cost.bound)
-    return (target, str(len(listed)), str(scattered), sent, *estimated, seconds)
+    if compiled is None:
+        return (target, "", "", "", *estimated, NOT_COMPILED)
+    sent = format_bytes(total_wire(listed))
+    return (target, str(len(listed)), str(scattered), sent, *estimated, format_seconds(compiled.seconds))
