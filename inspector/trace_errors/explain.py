@@ -17,7 +17,7 @@ from ..findings.policy import Policy
 from ..ir.program import Program
 from ..pipeline import inspect
 from ..report import Explanation, Fix, Report, Trial
-from . import carries, explicit, operations, specs, unreduced
+from . import carries, explicit, operations, specs, unreduced, whole
 from .failed import Failed
 
 EXPLAINERS: tuple[tuple[re.Pattern[str], Callable[[Failed, re.Match[str]], Explanation | None]], ...] = (
@@ -36,12 +36,20 @@ EXPLAINERS: tuple[tuple[re.Pattern[str], Callable[[Failed, re.Match[str]], Expla
     (explicit.CONTRACTED, explicit.explain_contracted),
     (explicit.LOOKUP, explicit.explain_lookup),
     (explicit.RESHAPE, explicit.explain_reshape),
-    (explicit.ALONG, explicit.explain_along),
+    (explicit.UPDATE, explicit.explain_update),
+    (explicit.SCATTER, explicit.explain_scatter),
+    (explicit.CONSTRAINT, explicit.explain_constraint),
+    (explicit.IN_SPECS, explicit.explain_in_specs),
+    (whole.WHOLE, whole.explain_whole),
     (unreduced.OTHER_AXES, unreduced.explain_other_axes),
     (unreduced.UNLIKE, unreduced.explain_unlike),
     (unreduced.ONE_SIDE, unreduced.explain_one_side),
+    (unreduced.PRODUCT, unreduced.explain_products),
 )
 """Patterns of JAX's messages, and the explainers for them."""
+
+UNCHECKED = ("check_vma=off", "axis_types=auto")
+"""Changes with which a program may run whose types do not fit."""
 
 MAX_TRIALS = 4
 """Maximum number of fixes that are tried; each takes as long as a capture."""
@@ -103,9 +111,10 @@ class _Trials:
 
     @cached_property
     def _unchecked(self) -> Execution | None:
-        """A run without checks of types, as far as JAX makes one."""
+        """A run without checks of types, as far as JAX makes one: of shard_maps, else with no explicit axes."""
         self._tell("running without checks")
-        return last_capture(replace(self._request, overrides=("check_vma=off",))).execution
+        captures = (last_capture(replace(self._request, overrides=(each,))) for each in UNCHECKED)
+        return next(filter(None, (each.execution for each in captures)), None)
 
 
 def explained_or_verified(

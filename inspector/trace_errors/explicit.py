@@ -6,10 +6,11 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..findings.fixes.calls import imports, nodes_of
-from ..findings.fixes.edits import Edits, Placed, extent, instead, wrapped
+from ..findings.fixes.edits import Edits, instead, together, with_keyword
 from ..report import Explanation, Fix, StoryStep
+from .explicit_specs import SPEC, Spec, axes_text, spec_of, spec_of_type, text_of, tuples, without
 from .failed import Failed
+from .operands import conditions_of, failing, operands, resharded, resharded_at, shardings
 from .operations import with_out_sharding
 
 BROADCAST = re.compile(r"(\w+) got incompatible shardings for broadcasting: (.*)\.\s*\Z", re.DOTALL)
@@ -17,29 +18,31 @@ ALIKE = re.compile(r"(All operands|select cases) (?:should|must) have the same s
 ILLEGAL = re.compile(r"(\w+) operation with inputs: (\S+), (\S+) produces an illegally sharded result: (\S+)")
 CONTRACTED = re.compile(r"requires contracting dimensions to have consistent sharding, got (\(.*?\)) and (\(.*?\))\.")
 LOOKUP = re.compile(r"`\.at\[\.\.\.\]\.get\(out_sharding=\)`.*?operand=\S*?(\w+\[\S*\])\)?, indices=\S*?(\w+\[\S*\])")
-ALONG = re.compile(r"Input should be unsharded over the axis being reduced\. Got input type=(\S+) and axis=(\d+)")
 
 RESHAPE = re.compile(r"This reshape is not supported.*?Got operand type: (\S+), new sizes: (\(.*?\))", re.DOTALL)
 
-_SPEC = re.compile(r"spec=P\(((?:[^()]|\([^()]*\))*)\)")
-_DIMENSION = re.compile(r"[^,()]*@\([^()]*\)|[^,]+")
-_AXIS = re.compile(r"\w+")
+UPDATE = re.compile(
+    r"dynamic_update_slice operand sharding must be equal.*?got operand sharding (\w+\[\S*?\])\S*.*?update sharding"
+    r" (\w+\[\S*?\])|Incompatible types for broadcasting: input type=(\w+\[\S*?\]) and requested type=(\w+\[\S*?\])",
+    re.DOTALL,
+)
+SCATTER = re.compile(r"`\.at\[\.\.\.\]\.set/add.*?operand=\S*?(\w+\[\S*?\])\)?, .*?updates=\S*?(\w+\[\S*?\])")
+CONSTRAINT = re.compile(rf"acts as an assert.*?array sharding: {SPEC} did not match the sharding provided: {SPEC}")
+IN_SPECS = re.compile(rf"in_specs passed to shard_map: {SPEC} does not match the specs of the input: {SPEC} for arg")
 
-Spec = tuple[tuple[str, ...], ...]
-"""The axes of each dimension."""
-
+_SPEC = re.compile(f"spec={SPEC}")
 ORDINALS = ("first", "second", "third", "fourth")
 
 
 def explain_broadcast(failed: Failed, said: re.Match[str]) -> Explanation | None:
     """The dimensions that the operands of an elementwise operation have sharded over other axes."""
-    specs = _tuples(said[2])
+    specs = tuples(said[2])
     return _unlike(failed, said[1], specs, specs) if len(specs) > 1 else None
 
 
 def explain_alike(failed: Failed, said: re.Match[str]) -> Explanation | None:
     """The same for what has to be sharded alike; the cases of a select are listed last one first."""
-    specs = [_spec(text) for text in _SPEC.findall(failed.said)]
+    specs = [spec_of(text) for text in _SPEC.findall(failed.said)]
     if len(specs) < 2:
         return None
     operation = "concatenate" if said[1] == "All operands" else "select"
@@ -48,7 +51,7 @@ def explain_alike(failed: Failed, said: re.Match[str]) -> Explanation | None:
 
 def explain_illegal(failed: Failed, said: re.Match[str]) -> Explanation | None:
     """The axis that both operands keep in different dimensions: each axis can shard one dimension of the result."""
-    left, right, result = (_of_type(text) for text in said.groups()[1:])
+    left, right, result = (spec_of_type(text) for text in said.groups()[1:])
     if said[1] != "dot_general":
         return _unlike(failed, said[1], (left, right), (left, right))
     flat = [axis for dim in result for axis in dim]
@@ -56,14 +59,14 @@ def explain_illegal(failed: Failed, said: re.Match[str]) -> Explanation | None:
     if not twice:
         return None
     steps = [
-        StoryStep(f"the {which} operand is sharded as {_text(spec)}", failed.place)
+        StoryStep(f"the {which} operand is sharded as {text_of(spec)}", failed.place)
         for which, spec in zip(ORDINALS, (left, right), strict=False)
     ]
     operands = [
-        Fix(f"replicate the {which} operand over {', '.join(map(repr, twice))}: reshard to {_text(without)}", edits)
+        Fix(f"replicate the {which} operand over {', '.join(map(repr, twice))}: reshard to {text_of(rest)}", edits)
         for number, (which, spec) in reversed(list(enumerate(zip(ORDINALS, (left, right), strict=False))))
-        for without in (_without(spec, twice),)
-        for edits in _resharded(failed, number, without)
+        for rest in (without(spec, twice),)
+        for edits in resharded(failed, number, rest)
     ]
     return Explanation(
         f"the result of the product would be sharded over {', '.join(map(repr, twice))} in two dimensions",
@@ -75,7 +78,7 @@ def explain_illegal(failed: Failed, said: re.Match[str]) -> Explanation | None:
 def explain_contracted(failed: Failed, said: re.Match[str]) -> Explanation:
     """The contracting dimension of each operand."""
     steps = tuple(
-        StoryStep(f"the contracting dimension of the {which} operand is sharded over {_axes(text)}", failed.place)
+        StoryStep(f"the contracting dimension of the {which} operand is sharded over {axes_text(text)}", failed.place)
         for which, text in zip(ORDINALS, said.groups(), strict=False)
     )
     return Explanation(
@@ -87,38 +90,92 @@ def explain_contracted(failed: Failed, said: re.Match[str]) -> Explanation:
 
 def explain_lookup(failed: Failed, said: re.Match[str]) -> Explanation:
     """A lookup in an array that is sharded in the dimension that is indexed."""
-    operand, indices = (_of_type(text) for text in said.groups())
+    operand, indices = (spec_of_type(text) for text in said.groups())
     steps = (
-        StoryStep(f"the indexed array is sharded as {_text(operand)}", failed.place),
-        StoryStep(f"the indices are sharded as {_text(indices[:-1])}", failed.place),
+        StoryStep(f"the indexed array is sharded as {text_of(operand)}", failed.place),
+        StoryStep(f"the indices are sharded as {text_of(indices[:-1])}", failed.place),
     )
     used = {axis for dim in indices for axis in dim}
-    result = (*indices[:-1], *_without(operand[1:], used))
+    result = (*indices[:-1], *without(operand[1:], used))
     return Explanation(
         "the sharding of the lookup's result is left open: rows, or indices, have to be communicated",
         steps,
-        tuple(_looked_up(failed, dict.fromkeys((_text(result), "P()")))),
+        tuple(_looked_up(failed, dict.fromkeys((text_of(result), "P()")))),
     )
 
 
-def explain_along(failed: Failed, said: re.Match[str]) -> Explanation:
-    """A scan along a sharded dimension."""
-    spec, dim = _of_type(said[1]), int(said[2])
-    whole = tuple(() if number == dim else axes for number, axes in enumerate(spec))
-    title = f"reshard the operand to {_text(whole)}: every device gathers dimension {dim}"
+def explain_update(failed: Failed, said: re.Match[str]) -> Explanation:
+    """Explain an update that is sharded differently from what it updates, or from the place that it is written to."""
+    specs = (spec_of_type(said[1] or said[4]), spec_of_type(said[2] or said[3]))
+    if said[1]:
+        return _unlike(failed, "dynamic_update_slice", specs, specs)
+    fixes = [Fix(f"reshard it to {text_of(specs[0])}", edits) for edits in resharded(failed, 0, specs[0])]
+    for file, node in failing(failed):
+        match node:
+            case ast.Call(ast.Attribute(ast.Subscript(ast.Attribute(array, "at")))) as call:
+                named = with_keyword((file, call), "out_sharding", f"jax.typeof({ast.unparse(array)}).sharding")
+                title = f"{fixes[0].title}, and keep the sharding of {ast.unparse(array)}" if fixes else ""
+                fixes += [Fix(title, together(fix.edits, named)) for fix in fixes]
+    step = StoryStep(f"the value is sharded as {text_of(specs[1])}, its place as {text_of(specs[0])}", failed.place)
+    return Explanation("a value is sharded differently from the place that it is written to", (step,), tuple(fixes))
+
+
+def explain_scatter(failed: Failed, said: re.Match[str]) -> Explanation:
+    """Explain an update at computed places of a sharded array, or from sharded updates."""
+    array, updates = spec_of_type(said[1]), spec_of_type(said[2])
+    steps = (
+        StoryStep(f"the array is sharded as {text_of(array)}", failed.place),
+        StoryStep(f"the updates are sharded as {text_of(updates)}", failed.place),
+    )
+    fixes = [
+        Fix(f"say how the result is to be sharded: {text}", with_keyword((file, call), "out_sharding", sharding))
+        for file, call in failing(failed)
+        if isinstance(call, ast.Call)
+        for text in dict.fromkeys((text_of(array), "P()"))
+        for sharding in shardings(failed, file, call.func if isinstance(call.func, ast.Attribute) else call, text)
+    ]
     return Explanation(
-        f"the operation works along dimension {dim}, which is sharded over {', '.join(map(repr, spec[dim]))}",
-        (StoryStep(f"its operand is sharded as {_text(spec)}", failed.place),),
-        tuple(Fix(title, edits) for edits in _resharded(failed, 0, whole)),
+        "the sharding of the updated array is left open: rows, or updates, have to be communicated", steps, tuple(fixes)
     )
+
+
+def explain_constraint(failed: Failed, said: re.Match[str]) -> Explanation:
+    """Explain a constraint that another sharding was asked of: with explicit axes it only compares."""
+    given, wanted = (spec_of(text) for text in said.groups())
+    steps = (
+        StoryStep(f"the value is sharded as {text_of(given)}", failed.place),
+        StoryStep(f"the constraint says {text_of(wanted)}", failed.place),
+    )
+    fixes = [
+        Fix(f"reshard it to {text_of(wanted)}", instead((file, call.func), "jax.sharding.reshard"))
+        for file, call in failed.calls(("with_sharding_constraint",))
+    ]
+    return Explanation(
+        "with_sharding_constraint reshards nothing where all axes are explicit: it only compares", steps, tuple(fixes)
+    )
+
+
+def explain_in_specs(failed: Failed, said: re.Match[str]) -> Explanation:
+    """Explain an argument of a shard_map that is sharded differently from its in_spec."""
+    wanted, given = (spec_of(text) for text in said.groups()[:2])
+    steps = (
+        StoryStep(f"the argument is sharded as {text_of(given)}", failed.place),
+        StoryStep(f"its in_spec is {text_of(wanted)}", failed.place),
+    )
+    fixes = [
+        Fix(f"reshard the argument to {text_of(wanted)}", edits)
+        for placed in operands(failed)
+        for edits in resharded_at(failed, placed, wanted)
+    ]
+    return Explanation("an argument of the shard_map is sharded differently from its in_spec", steps, tuple(fixes))
 
 
 def explain_reshape(failed: Failed, said: re.Match[str]) -> Explanation:
     """A reshape that splits or merges sharded dimensions."""
-    spec = _of_type(said[1])
+    spec = spec_of_type(said[1])
     whole: Spec = ((),) * len(spec)
-    title = f"reshard the operand to {_text(whole)}: every device gathers all of it"
-    fixes = [Fix(title, edits) for edits in _resharded(failed, 0, whole)]
+    title = f"reshard the operand to {text_of(whole)}: every device gathers all of it"
+    fixes = [Fix(title, edits) for edits in resharded(failed, 0, whole)]
     with_sharding = Fix("use jax.lax.reshape with out_sharding: how the result is to be sharded")
     return Explanation(
         "the reshape splits or merges sharded dimensions, so that the sharding of its result is left open",
@@ -128,118 +185,55 @@ def explain_reshape(failed: Failed, said: re.Match[str]) -> Explanation:
 
 
 def _unlike(failed: Failed, operation: str, specs: Sequence[Spec], in_order: Sequence[Spec]) -> Explanation:
-    """Return the axes of operands that must be sharded alike, and each with the others' sharding."""
+    """Explain operands that have to be sharded alike, with each of them as the others are.
+
+    Of an operation inside of a function of JAX's that takes one array, that array unsharded.
+    """
     steps = [
-        StoryStep(f"the {which} operand is sharded as {_text(spec)}", failed.place)
+        StoryStep(f"the {which} operand is sharded as {text_of(spec)}", failed.place)
         for which, spec in zip(ORDINALS, in_order, strict=False)
     ]
     differing = [dim for dim, axes in enumerate(zip(*specs, strict=False)) if len({*axes, ()}) > 2]
     where = f" in dimension {differing[0]}" if differing else ""
-    fixes = [
-        Fix(f"reshard the {ORDINALS[number]} operand to {_text(wanted)}, as the {ORDINALS[other]} one is", edits)
-        for number in reversed(range(min(len(in_order), 2)))
-        for other, wanted in ((1 - number, in_order[1 - number]),)
-        for edits in _resharded(failed, number, wanted)
-    ]
+    if len(list(operands(failed))) == 1:
+        whole: Spec = ((),) * len(specs[0])
+        title = f"reshard what is given to {text_of(whole)}: every device gathers all of it"
+        fixes = [Fix(title, edits) for edits in resharded(failed, 0, whole)]
+    else:
+        fixes = [
+            Fix(
+                f"reshard the {ORDINALS[number]} operand to {text_of(wanted)}, as the {ORDINALS[other]} one is{more}",
+                edits,
+            )
+            for number in reversed(range(min(len(in_order), 2)))
+            for other, wanted in ((1 - number, in_order[1 - number]),)
+            for more, changes in _with_condition(failed, operation, number, wanted)
+            for edits in changes
+        ]
     return Explanation(f"the operands of {operation} are sharded differently{where}", tuple(steps), tuple(fixes))
 
 
-def _resharded(failed: Failed, number: int, spec: Spec) -> Iterator[Edits]:
-    """An operand of what failed, resharded: over the mesh that is set, or over its own."""
-    found = [*_operands(failed)]
-    if number >= len(found):
-        yield ()
-        return
-    file, node = found[number]
-    for sharding in _shardings(failed, file, node, _text(spec)):
-        yield wrapped((file, node), "jax.sharding.reshard(", f", {sharding})")
-
-
-def _shardings(failed: Failed, file: str, node: ast.expr, spec: str) -> Iterator[str]:
-    """A spec as an argument: for the mesh that is set, or with the mesh of an array in an expression."""
-    source = failed.program.file(file)
-    yield f"jax.{spec}"
-    names = [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
-    array = next((name for name in names if source is not None and not imports(source, name)), None)
-    if array is not None:
-        yield f"jax.NamedSharding(jax.typeof({array}).sharding.mesh, jax.{spec})"
+def _with_condition(failed: Failed, operation: str, number: int, spec: Spec) -> Iterator[tuple[str, list[Edits]]]:
+    """Yield an operand resharded; of a select, with its condition, which has to be sharded as the cases are."""
+    changes = list(resharded(failed, number, spec))
+    conditions = [*conditions_of(failed)] if operation == "select" else []
+    for placed in conditions:
+        both = [together(*each) for each in zip(resharded_at(failed, placed, spec), changes, strict=False)]
+        yield ", and the condition", both
+    if not conditions:
+        yield "", changes
 
 
 def _looked_up(failed: Failed, specs: Iterable[str]) -> Iterator[Fix]:
-    for file, node in _failing(failed):
-        if isinstance(node, ast.Subscript):
-            for spec in specs:
-                for sharding in _shardings(failed, file, node.value, spec):
-                    text = f"{ast.unparse(node.value)}.at[{ast.unparse(node.slice)}].get(out_sharding={sharding})"
-                    yield Fix(f"say how the result is to be sharded: {spec}", instead((file, node), text))
-
-
-def _operands(failed: Failed) -> Iterator[Placed]:
-    """The arrays in the expression that failed."""
-    for file, node in _failing(failed):
+    for file, node in failing(failed):
         match node:
-            case ast.BinOp(left=left, right=right):
-                yield from ((file, left), (file, right))
-            case ast.Call(func=ast.Attribute(value=value), args=args) if all(map(_is_number, args)):
-                yield file, value  # a method
-            case ast.Call(args=[ast.List(elts=several) | ast.Tuple(elts=several), *_]):
-                yield from ((file, each) for each in several)
-            case ast.Call(func=ast.Attribute(attr="where" | "select"), args=[_, one, other]):
-                yield from ((file, one), (file, other))
-            case ast.Call(args=args):
-                arrays = [each for each in args if not isinstance(each, ast.Constant | ast.Starred)]
-                yield from ((file, each) for each in arrays)
-
-
-def _is_number(node: ast.expr) -> bool:
-    """Return whether a size or an axis is a literal, or a tuple of literals."""
-    return isinstance(node, ast.Constant | ast.UnaryOp) or (
-        isinstance(node, ast.Tuple | ast.List) and all(map(_is_number, node.elts))
-    )
-
-
-def _failing(failed: Failed) -> Iterator[Placed]:
-    for frame in failed.failure.stack[:1]:
-        there = (frame.line, frame.column, frame.end_line, frame.end_column)
-        for node in nodes_of(failed.program, frame.file):
-            if isinstance(node, ast.expr) and extent(node) == there:
-                yield frame.file, node
-
-
-def _tuples(text: str) -> list[Spec]:
-    """`('x', None), (None, ('x', 'y'))`."""
-    try:
-        found = ast.literal_eval(f"[{text}]")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    return [tuple(_axes_of(dim) for dim in spec) for spec in found if isinstance(spec, tuple)]
-
-
-def _axes_of(dim: object) -> tuple[str, ...]:
-    if isinstance(dim, tuple):
-        return tuple(map(str, dim))
-    return () if dim is None else (str(dim),)
-
-
-def _spec(text: str) -> Spec:
-    """`'x', None`, as in `P('x', None)`."""
-    return next(iter(_tuples(f"({text},)" if text.strip() else "()")), ())
-
-
-def _of_type(text: str) -> Spec:
-    """`f32[16@x,8@(x,y)]`."""
-    inside = text[text.find("[") + 1 : text.rfind("]")]
-    return tuple(tuple(_AXIS.findall(dim.partition("@")[2])) for dim in _DIMENSION.findall(inside))
-
-
-def _without(spec: Spec, axes: Iterable[str]) -> Spec:
-    return tuple(tuple(axis for axis in dim if axis not in set(axes)) for dim in spec)
-
-
-def _axes(text: str) -> str:
-    return ", ".join(map(repr, _AXIS.findall(text.replace("None", "")))) or "no axis"
-
-
-def _text(spec: Spec) -> str:
-    dims = (repr(dim[0]) if len(dim) == 1 else repr(dim or None) for dim in spec)
-    return f"P({', '.join(dims)})"
+            case ast.Subscript(value=array, slice=rows):
+                mode = ""
+            case ast.Call(ast.Attribute(attr="take"), [array, rows], [ast.keyword("axis", ast.Constant(0))]):
+                mode = "mode='fill', "
+            case _:
+                continue
+        for spec in specs:
+            for sharding in shardings(failed, file, array, spec):
+                text = f"{ast.unparse(array)}.at[{ast.unparse(rows)}].get({mode}out_sharding={sharding})"
+                yield Fix(f"say how the result is to be sharded: {spec}", instead((file, node), text))

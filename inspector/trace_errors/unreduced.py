@@ -10,6 +10,7 @@ from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import instead
 from ..report import Explanation, Fix, StoryStep
 from .failed import Failed
+from .operands import all_resharded, resharded
 
 PRODUCTS = ("dot", "matmul", "einsum", "dot_general", "tensordot")
 OTHER_AXES = re.compile(r"unreduced axes should be equal to.*?unreduced axes=(.*?) and contracting spec=(\(.*?\))\s*\Z")
@@ -17,6 +18,11 @@ UNLIKE = re.compile(
     r"contracting dims should be sharded identically.*?lhs_contracting_spec=(.*), rhs_contracting_spec=(.*)"
 )
 ONE_SIDE = re.compile(r"(lhs|rhs) is unreduced while (lhs|rhs) is not\. `(\w+)`")
+
+PRODUCT = re.compile(
+    r"lhs and rhs to `(\w+)` cannot be unreduced|unreduced rule for (\w+) is not implemented"
+    r"|(\w+) is a non-linear operation and cannot accept input that is unreduced"
+)
 
 _AXIS = re.compile(r"'([^']*)'")
 
@@ -57,11 +63,28 @@ def explain_unlike(failed: Failed, said: re.Match[str]) -> Explanation:
 def explain_one_side(failed: Failed, said: re.Match[str]) -> Explanation:
     """A sum of partial sums and of whole ones."""
     partial, whole = ("first", "second") if said[1] == "lhs" else ("second", "first")
+    title = f"reduce the {partial} operand first: jax.sharding.reshard to P(), or to a spec that scatters the sum"
+    reduced = [Fix(title, edits) for edits in resharded(failed, 0 if said[1] == "lhs" else 1, ())]
     return Explanation(
         f"`{said[3]}` of partial sums and of a value that is no partial sum",
         (StoryStep(f"the {partial} operand is unreduced, the {whole} one is not", failed.place),),
-        (Fix(f"reduce the {partial} operand first: jax.reshard(…, P(…)) without `unreduced`"),),
+        (*reduced,),
     )
+
+
+def explain_products(failed: Failed, said: re.Match[str]) -> Explanation:
+    """Explain what cannot be done with partial sums."""
+    function = said[1] or said[2] or said[3]
+    return Explanation(
+        f"`{function}` of partial sums is not the partial sums of the result: they have to be reduced first",
+        (StoryStep("its operands are unreduced: each device has a partial sum", failed.place),),
+        tuple(_reduced(failed)),
+    )
+
+
+def _reduced(failed: Failed) -> Iterator[Fix]:
+    for edits in all_resharded(failed, ()):
+        yield Fix("reduce first: jax.sharding.reshard to P(), or to a spec that scatters the sum", edits)
 
 
 def _with_axes(failed: Failed, axes: tuple[str, ...]) -> Iterator[Fix]:

@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             type=_change,
             dest=f"with_{side}",
             metavar="CHANGE",
-            help=f"override in {side.upper()}: check_vma=on, check_vma=off, mesh=x:2,y:4",
+            help=f"override in {side.upper()}: check_vma=on, check_vma=off, axis_types=auto, mesh=x:2,y:4",
         )
     add_capture_options(parser)
     parser.add_argument(

@@ -106,17 +106,20 @@ def is_file(place: str) -> bool:
     return place.endswith(".py") or "/" in place or "\\" in place
 
 
-EXPECTED = "expected check_vma=on, check_vma=off, or mesh=x:2,y:4"
+EXPECTED = "expected check_vma=on, check_vma=off, axis_types=auto, or mesh=x:2,y:4"
 
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
     """Changes of a program by `--with`: `check_vma=on|off` of every shard_map, `mesh=x:2,y:4` of every mesh.
 
+    `axis_types=auto` makes all axes of meshes automatic.
+
     `texts` are the changes as they were written, by what is changed.
     """
 
     check: bool | None = None
+    is_auto: bool = False
     sizes: dict[str, int] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
@@ -132,6 +135,8 @@ def read_overrides(texts: Iterable[str]) -> Overrides:
         name, _, value = text.partition("=")
         if name == "check_vma" and value in ("on", "off"):
             read = replace(read, check=value == "on")
+        elif text == "axis_types=auto":
+            read = replace(read, is_auto=True)
         elif name == "mesh":
             read = replace(read, sizes=_sizes(text, value))
         else:

@@ -91,6 +91,7 @@ class Overriding:
 
     def __init__(self, overrides: Overrides) -> None:
         self.check = overrides.check
+        self.is_auto = overrides.is_auto
         self.sizes = overrides.sizes
         self._texts = dict(overrides.texts)
 
@@ -98,7 +99,7 @@ class Overriding:
         """Have JAX changed from the moment at which the script imports it."""
         if self.check is not None:
             change_after_import({"jax._src.shard_map": self._change_shard_map})
-        if self.sizes:
+        if self.sizes or self.is_auto:
             change_after_import({"jax._src.mesh": self._change_mesh})
 
     def complain(self) -> None:
@@ -110,6 +111,7 @@ class Overriding:
         for text in self._texts.values():
             axes = ", ".join(self.sizes)
             made = f"mesh of the axes {axes}" if text.startswith("mesh") else "shard_map"
+            made = "mesh" if text.startswith("axis_types") else made
             raise UsageError(f"{text!r} changed nothing: the program creates no {made}")
 
     def _change_shard_map(self, module: ModuleType) -> None:
@@ -130,7 +132,10 @@ class Overriding:
         @functools.wraps(truth)
         def changed(cls: Any, devices: Any, axis_names: Any, *args: Any, **kwargs: Any) -> Any:
             names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-            if set(names) == set(self.sizes):
+            if self.is_auto:
+                self._texts.pop("axis_types", None)
+                args, kwargs = (), {name: value for name, value in kwargs.items() if name != "axis_types"}
+            if self.sizes and set(names) == set(self.sizes):
                 self._texts.pop("mesh", None)
                 devices = _arranged(devices, tuple(self.sizes[name] for name in names))
             return truth(cls, devices, axis_names, *args, **kwargs)

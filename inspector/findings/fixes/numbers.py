@@ -41,7 +41,7 @@ def for_numbers(request: Request) -> Request:
 
 
 def _of_one(one: OutputSummary, other: OutputSummary) -> Values:
-    if one.type != other.type:
+    if jax_type(one.type) != jax_type(other.type):
         return "differ"
     if one.digest is None or other.digest is None:
         return "not compared"
@@ -56,7 +56,7 @@ def _of_one(one: OutputSummary, other: OutputSummary) -> Values:
 
 def _changes(pairs: list[tuple[OutputSummary, OutputSummary]]) -> Iterator[str]:
     for one, other in pairs:
-        if one.type != other.type:
+        if jax_type(one.type) != jax_type(other.type):
             yield f"{one.path} {jax_type(one.type)} → {jax_type(other.type)}"
         elif _of_one(one, other) == "differ":
             norms = [each.projections[0] for each in (one, other) if each.projections is not None]

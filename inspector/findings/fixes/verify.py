@@ -10,6 +10,7 @@ from ....parsers.sharding_syntax.mesh import join_axes
 from ...capture.model import PHASES, Capture, Execution
 from ...capture.protocol.request import Request
 from ...capture.spawn import last_capture
+from ...ir.types import ArrayType, jax_type
 from ...report import Edit, Finding, Report, Trial
 from ..rules import rule_named
 from ..support.compiled import in_hlo, is_compiled, saving
@@ -157,7 +158,7 @@ def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str
     worse = sorted(rule for rule in are if are[rule] > were[rule] and (rule in wrong or not is_less))
     if worse:
         return f"the finding is gone, and {', '.join(worse)} appears"
-    if [value.type for value in before.capture.outputs] != [value.type for value in after.capture.outputs]:
+    if _types(before) != _types(after):
         return "the results have other types"
     if found.severity == "error":
         return None  # it is meant to give another result
@@ -169,6 +170,11 @@ def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str
     if rule is not None and rule.saves == "memory":
         return "more bytes are sent" if trial.bytes_after > trial.bytes_before else None
     return "no fewer bytes are sent" if trial.bytes_after >= trial.bytes_before else None
+
+
+def _types(report: Report) -> list[ArrayType]:
+    """Return the types of the results, without their shardings."""
+    return [jax_type(value.type) for value in report.capture.outputs]
 
 
 def _by_rule(report: Report) -> Counter[str]:
