@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -12,10 +11,8 @@ from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
-from ..support.device_values import Numbers, axis_sizes, coordinates, devices_along
+from ..support.device_values import Numbers, axis_sizes, coordinates, devices_along, permutation_of
 from ..support.jaxpr_flow import MAX_STEPS, At, Flow, Use, equations_of
-
-_PAIR = re.compile(r"\((\d{1,9}), (\d{1,9})\)")
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -25,7 +22,7 @@ def check(report: Report) -> Iterator[Finding]:
         devices = devices_along(place.equation.axes or (), sizes)
         if devices is None or flow.is_backward(place):
             continue  # backward, zeros are what belongs to a value that went nowhere
-        pairs = [(int(a), int(b)) for a, b in _PAIR.findall(dict(place.equation.params).get("perm", ""))]
+        pairs = permutation_of(place.equation)
         received = Counter(target for _, target in pairs)
         without = [device for device in range(devices) if device not in received]
         twice = [device for device, count in received.items() if count > 1]

@@ -11,7 +11,7 @@ from itertools import product
 
 from ...catalog.spellings import rule_of
 from ...ir.derived import derived
-from ...ir.jaxpr import literal_in
+from ...ir.jaxpr import Equation, literal_in
 from ...ir.jaxpr_text import EquationPlace, JaxprText
 from ...report import Report
 from ...variance.held import Value
@@ -47,6 +47,8 @@ BINARY: dict[str, Callable[[int, int], int]] = {
 
 SAME = frozenset(("convert_element_type", "squeeze", "reshape", "broadcast_in_dim", "copy", "stop_gradient"))
 """Operations that do not change a number."""
+
+_PAIR = re.compile(r"\((\d{1,9}), (\d{1,9})\)")
 
 _LITERAL = re.compile(r"(?:Typed\w+\()?(-?\d{1,18}|True|False)(?:, dtype=\w+\))?")
 """`2`, or `TypedInt(2, dtype=int32)` since JAX 0.12."""
@@ -161,6 +163,11 @@ def devices_along(axes: Iterable[str], sizes: Mapping[str, int]) -> int | None:
     """Return the number of devices along some axes; None where an axis has no known size."""
     axes = tuple(axes)
     return math.prod(sizes[axis] for axis in axes) if all(axis in sizes for axis in axes) else None
+
+
+def permutation_of(equation: Equation) -> list[tuple[int, int]]:
+    """Return the pairs of a ppermute, each from a source to a target."""
+    return [(int(a), int(b)) for a, b in _PAIR.findall(dict(equation.params).get("perm", ""))]
 
 
 def coordinates(axes: Sequence[str], sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:

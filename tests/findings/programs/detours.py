@@ -117,6 +117,29 @@ def written_there_and_back(a):
     return exchanged(jax.nn.relu(exchanged(a + 5, 1, 0)) * 3, 0, 1)
 
 
+def shifted(value, by):
+    return lax.ppermute(value, "x", [(device, (device + by) % 4) for device in range(4)])
+
+
+@programs.found_by("SS14")
+@by_rows
+def permuted_there_and_back(a):
+    return shifted(jax.nn.relu(shifted(a + 7, 1)) * 3, -1)
+
+
+@programs.found_by()
+@by_rows
+def permuted_on_and_on(a):
+    return shifted(jax.nn.relu(shifted(a + 8, 1)) * 3, 1)
+
+
+@programs.found_by()
+@by_rows
+def permuted_and_kept(a):
+    there = shifted(a + 9, 1)
+    return shifted(there * 3, -1) + there
+
+
 @programs.found_by()
 @by_rows
 def written_and_summed_in_between(a):
