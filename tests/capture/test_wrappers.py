@@ -7,9 +7,11 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
 
 from .conftest import PROGRAMS, Captured
@@ -118,3 +120,30 @@ def test_a_function_that_returns_nothing_is_refused(captured: Captured) -> None:
     assert "main returns nothing" in capture.failure.message
     assert "train_step" in (capture.failure.hint or "")
     assert capture.stage("hlo") is None
+
+
+CLOSED_OVER = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+w, whole = (jax.device_put(np.ones((16, 16), np.float32), NamedSharding(mesh, P(*spec))) for spec in (("x",), ()))
+product = jax.jit(lambda v, w: v @ w)
+def step(v): return product(v, w)
+def harmless(v): return product(v, whole)
+inputs = (jax.ShapeDtypeStruct((16, 16), jnp.float32, sharding=NamedSharding(mesh, P(None, "x"))),)
+if __name__ == "__main__":
+    print(*("all-reduce" in product.lower(*inputs, held).compile().as_text() for held in (w, whole)))
+"""
+
+
+def test_closed_over_sharded_arrays_are_not_what_the_script_calls(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(CLOSED_OVER)
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    run = [sys.executable, str(script)]
+    printed = subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
+    assert printed.split()[0] == "True"
+    for function, expected in (("step", ["f32[16,16] as P('x')"]), ("harmless", [])):
+        *_, found = capture(Request(f"{script}:{function}", live=False))
+        said = [re.search(r"of it: (.*?)\. Called", message.text) for message in found.messages]
+        assert [match[1] for match in said if match] == expected

@@ -76,6 +76,8 @@ def record(
         _refuse_unknown(request.probe, table)
         if call.implicit_jit is not None:
             channel.tell("info", f"{found.name} has no jit of its own; shown as {call.implicit_jit} of it")
+            if closed_over := callables.sharded_constants(traced.jaxpr):
+                channel.tell("warning", _not_as_called(found.name, closed_over, call.implicit_jit))
             callables.refuse_dead(found.name, traced.jaxpr)
         if request.only_trace:
             return
@@ -92,6 +94,16 @@ def record(
         if request.gradients:
             channel.enter("probe")
             channel.send(gradients.check(found.function, args, kwargs, request.seed))
+
+
+def _not_as_called(name: str, closed_over: list[str], jit: str) -> str:
+    """Say that jit makes constants of arrays that the function's own call has with their shardings."""
+    listed = ", ".join(closed_over[:3]) + (f" and {len(closed_over) - 3} more" if len(closed_over) > 3 else "")
+    return (
+        f"{name} closes over sharded arrays, which are constants without shardings in {jit} of it: {listed}. Called by "
+        "the script, it may communicate differently: pass them as arguments, name the jitted function that it calls, "
+        "or run the script with `shardscope trace`"
+    )
 
 
 def _run(call: Traceable, compiled: Any, request: Request, channel: Channel, workspace: str, table: Table) -> None:

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from ...protocol.request import UsageError
+from ..program.avals import spec_text, type_text
 from . import wrappers
 from .wrappers import is_jitted
 
@@ -102,6 +103,12 @@ def _traced_in_wrapper(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, An
         return None
     results = wrappers.named_results(wrapper, inside.args, inside.traced.out_info, known_as)
     return _traced(*inside)._replace(known_as=known_as, results=results)
+
+
+def sharded_constants(jaxpr: Any) -> list[str]:
+    """The types and specs of the arrays in a closed jaxpr that are sharded."""
+    held = [array for array in jaxpr.consts if isinstance(array, jax.Array) and not array.is_fully_replicated]
+    return [f"{type_text(jax.typeof(array))} as {spec_text(array.sharding)}" for array in held]
 
 
 def refuse_dead(name: str, jaxpr: Any) -> None:
