@@ -20,7 +20,7 @@ from .combiner import parts_of
 from .context import AnalysisContext
 from .dcn_transfers import RENDEZVOUS, Transfer, is_host_transfer, slices_of, transfer_of
 from .origin import direction_of, origin_of, written_by
-from .participants import Participants, participants_of
+from .participants import GroupsOfModule, Participants, participants_of
 from .source_from_users import UserPositions, users_with_positions
 
 OPENINGS = HLO_OPCODES | STARTS
@@ -86,11 +86,12 @@ def hlo_collectives(stage: str, module: HloModule, context: AnalysisContext) -> 
     users = users_with_positions(module, nameless, differentiated=context.differentiated)
     parts = parts_of(module, nameless)
     slices = slices_of(module, context.devices)
+    written = GroupsOfModule(len(slices[0]) if slices else context.partitions)
     return tuple(
         _collective(
             stage,
             each,
-            participants_of(each.instruction, each.transfer, slices, context),
+            participants_of(each.instruction, each.transfer, slices, written, context),
             context,
             executions,
             users,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...parsers.errors import readable
 from ...parsers.hlo import Instruction
@@ -12,6 +12,31 @@ from ...parsers.sharding_syntax.replica_groups import Groups, MeshGroups, Pairs,
 from ..ir.meshes import axes_of_groups, axes_of_pairs
 from .context import AnalysisContext
 from .dcn_transfers import Transfer, as_partitions, in_every_slice
+
+MAX_MEMBERS = 1 << 22
+"""Of the groups of one module: a line of a text can name a million devices."""
+
+
+@dataclass
+class GroupsOfModule:
+    """The groups of a module's collectives as lists of devices; those that are spelled alike are one list.
+
+    None are known of what is spelled when there are too many.
+    """
+
+    partitions: int
+    known: dict[ReplicaGroups, Groups] = field(default_factory=dict)
+    left: int = field(default_factory=lambda: MAX_MEMBERS)
+
+    def of(self, spelled: ReplicaGroups | None) -> Groups:
+        """The groups that are spelled so."""
+        if spelled is None:
+            return ()
+        if spelled not in self.known:
+            groups = spelled.devices(self.partitions) if self.left > 0 else ()
+            self.left -= sum(map(len, groups))
+            self.known[spelled] = groups if self.left >= 0 else ()
+        return self.known[spelled]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +65,11 @@ class Participants:
 
 
 def participants_of(
-    instruction: Instruction, transfer: Transfer | None, slices: Sequence[Sequence[int]], context: AnalysisContext
+    instruction: Instruction,
+    transfer: Transfer | None,
+    slices: Sequence[Sequence[int]],
+    written: GroupsOfModule,
+    context: AnalysisContext,
 ) -> Participants:
     """The participants of an HLO collective.
 
@@ -50,7 +79,7 @@ def participants_of(
         pairs = as_partitions(transfer.pairs, context.devices)
         return Participants(None, as_partitions(transfer.groups, context.devices), _pairs(pairs))
     spelled = readable(lambda: instruction.replica_groups)
-    groups = () if spelled is None else spelled.devices(len(slices[0]) if slices else context.partitions)
+    groups = written.of(spelled)
     permuted = readable(lambda: instruction.source_target_pairs) or ()
     if slices:
         return Participants(spelled, in_every_slice(groups, slices), _pairs(in_every_slice(permuted, slices)))

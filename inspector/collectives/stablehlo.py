@@ -15,15 +15,16 @@ from .context import AnalysisContext
 from .hlo import REDUCTIONS
 from .operations import collective_operations, facts_of
 from .origin import direction_of, written_by
-from .participants import Participants
+from .participants import GroupsOfModule, Participants
 from .shardy import groups_along_axes, is_of_shardy, local_types
 
 
 def stablehlo_collectives(stage: ParsedStage, module: MlirModule, context: AnalysisContext) -> tuple[Collective, ...]:
     """Every collective of a module, in text order."""
     executions = StablehloExecutions(module)
+    written = GroupsOfModule(context.partitions)
     found = collective_operations(module)
-    return tuple(_collective(stage, module, operation, kind, context, executions) for operation, kind in found)
+    return tuple(_collective(stage, module, operation, kind, written, context, executions) for operation, kind in found)
 
 
 def _collective(
@@ -31,12 +32,13 @@ def _collective(
     module: MlirModule,
     operation: Operation,
     kind: Kind,
+    written: GroupsOfModule,
     context: AnalysisContext,
     executions: StablehloExecutions,
 ) -> Collective:
     of_shardy = is_of_shardy(operation)
     spelled = groups_along_axes(operation, module) if of_shardy else readable(lambda: operation.replica_groups)
-    groups = () if spelled is None else spelled.devices(context.partitions)
+    groups = written.of(spelled)
     pairs = readable(lambda: operation.source_target_pairs) or ()
     participants = Participants(spelled, groups, pairs)
     operands = readable(lambda: operation.operand_types) or ()

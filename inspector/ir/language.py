@@ -95,11 +95,6 @@ class Language:
         return [(match.start(), match.end(), match.lastgroup or "") for match in found]
 
 
-def count(attribute: str) -> int:
-    """The number that an attribute of a module gives, 1 where it is none."""
-    return int(attribute) if attribute.isdecimal() and len(attribute) < 10 else 1
-
-
 def any_of(words: Iterable[str]) -> str:
     """A regular expression for any of some words, longer ones first."""
     return "|".join(map(re.escape, sorted(words, key=len, reverse=True)))

@@ -80,7 +80,7 @@ def _used(stages: Iterable[ParsedStage]) -> Iterator[MeshSyntax]:
 Coordinates = Mapping[int, tuple[int, ...]]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def coordinates_of(mesh: MeshSyntax) -> Coordinates:
     """Partition number → its coordinate along each axis of the mesh."""
     return {partition: _unravel(position, mesh) for position, partition in enumerate(partitions_of(mesh))}

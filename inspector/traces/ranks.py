@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, zip_longest
+from itertools import count, pairwise, zip_longest
 from typing import Literal
 
 from ..capture.protocol.trace import Place
@@ -235,10 +235,11 @@ def _sides(values: Mapping[int, Hashable]) -> tuple[Side, ...]:
 def _unknown(
     processes: Mapping[int, Process], programs: Mapping[int, list[Program]], expected: int | None
 ) -> Iterator[str]:
-    count = expected or next((each.backend.process_count for each in processes.values() if each.backend), 0)
-    silent = tuple(rank for rank in range(count) if rank not in processes)
+    most = expected or next((each.backend.process_count for each in processes.values() if each.backend), 0)
+    known = sorted(rank for rank in processes if 0 <= rank < most)
+    silent = [(last + 1, following - 1) for last, following in pairwise([-1, *known, most]) if following - last > 1]
     if silent:
-        yield f"nothing was recorded of {ranks_text(silent)}"
+        yield f"nothing was recorded of {_runs_text(silent)}"
     alone = tuple(rank for rank, each in processes.items() if each.backend and each.backend.process_count == 1)
     if alone:
         yield f"{ranks_text(alone)} did not join the others: its JAX has one process"
@@ -255,11 +256,16 @@ def _verb(ranks: Collection[int], verb: str) -> str:
 
 def ranks_text(ranks: Sequence[int]) -> str:
     """`rank 3`, `ranks 0–2, 5`."""
-    runs: list[list[int]] = []
+    runs: list[tuple[int, int]] = []
     for rank in ranks:
-        if runs and rank == runs[-1][-1] + 1:
-            runs[-1].append(rank)
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], rank)
         else:
-            runs.append([rank])
-    text = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
-    return f"rank{'s' * (len(ranks) > 1)} {text}"
+            runs.append((rank, rank))
+    return _runs_text(runs)
+
+
+def _runs_text(runs: Sequence[tuple[int, int]]) -> str:
+    """The same of runs, each from its first rank to its last; they may be as long as a file claims."""
+    text = ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
+    return f"rank{'' if text.isdecimal() else 's'} {text}"

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ..errors import Problem, readable
-from ..sharding_syntax.replica_groups import fault_of, parse_replica_groups
+from ..sharding_syntax.replica_groups import device_counts, fault_of, parse_replica_groups
 from ..source import Span
 from .patterns import NAME
 
@@ -68,7 +68,7 @@ def _uncovered(module: HloModule) -> Iterator[Problem]:
         if found[1] not in seen and data[max(found.start() - 1, 0) : found.start()] in (b",", b" "):
             seen.add(found[1])
             groups = readable(partial(parse_replica_groups, found[1].decode("utf-8", "replace")))
-            wrong = None if groups is None else fault_of(groups.devices(max(counts, default=0)), counts)
+            wrong = None if groups is None else fault_of(groups.members, counts)
             if wrong:
                 yield Problem(f"these groups {wrong}", module.source, Span(found.start(1), found.end(1)))
 
@@ -76,7 +76,4 @@ def _uncovered(module: HloModule) -> Iterator[Problem]:
 def _device_counts(module: HloModule) -> set[int]:
     """Return the possible total sizes of groups: replicas, partitions, or both; none if the header does not say."""
     given = [module.attributes.get(key, "") for key in ("replica_count", "num_partitions")]
-    if not any(given):
-        return set()
-    replicas, partitions = (int(each) if each.isdecimal() and len(each) < 8 else 1 for each in given)
-    return {replicas, partitions, replicas * partitions}
+    return device_counts(*given) if any(given) else set()

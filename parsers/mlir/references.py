@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import Problem, readable
-from ..sharding_syntax.replica_groups import fault_of
+from ..sharding_syntax.replica_groups import device_counts, fault_of
 from ..source import Span
 from .lists import symbol
 from .patterns import STRING, WORD
@@ -75,14 +75,11 @@ def _uncovered(module: MlirModule) -> Iterator[Problem]:
             seen.add(found[1])
             operation = module.operation_at(found.start())
             groups = None if operation is None else readable(partial(getattr, operation, "replica_groups"))
-            wrong = None if groups is None else fault_of(groups.devices(0), _device_counts(module))
+            wrong = None if groups is None else fault_of(groups.members, _device_counts(module))
             if wrong:
                 yield Problem(f"these groups {wrong}", module.source, Span(found.start(1), found.end(1)))
 
 
 def _device_counts(module: MlirModule) -> set[int]:
     given = [module.attributes.get(f"mhlo.num_{each}", "").split() for each in ("replicas", "partitions")]
-    if not all(given):
-        return set()
-    replicas, partitions = (int(each[0]) if each[0].isdecimal() and len(each[0]) < 8 else 1 for each in given)
-    return {replicas, partitions, replicas * partitions}
+    return device_counts(*(each[0] for each in given)) if all(given) else set()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from ..grammar import Grammar
@@ -26,6 +26,11 @@ class ListGroups:
     """Groups written out, possibly of different sizes; no groups at all stand for one group of every device."""
 
     groups: Groups
+
+    @property
+    def members(self) -> Sequence[int]:
+        """The devices of all groups, in any order."""
+        return [device for group in self.groups for device in group]
 
     def devices(self, device_count: int) -> Groups:
         """The groups as lists of devices out of `device_count`."""
@@ -50,6 +55,11 @@ class IotaGroups:
         if not 0 < self.count * self.size <= MAX_DEVICES or self.count * self.size != math.prod(self.dims):
             raise ValueError(f"{self.count} groups of {self.size} do not divide an iota of {list(self.dims)}")
 
+    @property
+    def members(self) -> Sequence[int]:
+        """The devices of all groups, in any order."""
+        return range(self.count * self.size)
+
     def devices(self, device_count: int) -> Groups:
         """The groups as lists of devices; the text alone says how many there are."""
         return _rows(transposed_iota(self.dims, self.perm), self.size)
@@ -68,6 +78,11 @@ class MeshGroups:
     def __post_init__(self) -> None:
         self.mesh.split(self.axes)
 
+    @property
+    def members(self) -> Sequence[int]:
+        """The devices of all groups, in any order."""
+        return range(self.mesh.size) if self.mesh.device_ids is None else self.mesh.device_ids
+
     def devices(self, device_count: int) -> Groups:
         """The groups as lists of devices; the mesh alone says how many there are."""
         parts = self.mesh.split(self.axes)
@@ -83,12 +98,20 @@ class MeshGroups:
 ReplicaGroups = ListGroups | IotaGroups | MeshGroups
 
 
-def fault_of(groups: Groups, counts: Collection[int]) -> str | None:
+def device_counts(replicas: str, partitions: str) -> set[int]:
+    """How many members groups may have in all: replicas, partitions, or both, as the header of a module gives them.
+
+    None where that is more than any program has: the numbers are as good as the file that they are in.
+    """
+    first, second = (int(each) if each.isdecimal() and len(each) < 8 else 1 for each in (replicas, partitions))
+    return {first, second, first * second} if first * second <= MAX_DEVICES else set()
+
+
+def fault_of(members: Sequence[int], counts: Collection[int]) -> str | None:
     """Return what is wrong with groups in a program with so many replicas, partitions, or both; None if nothing is.
 
     Every device is in one group (XLA, xla/service/hlo_verifier.cc, CheckReplicaGroups). No counts stand for any.
     """
-    members = [member for group in groups for member in group]
     if len(set(members)) < len(members):
         return "name a device twice"
     if members and max(members) >= len(members):

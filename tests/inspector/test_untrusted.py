@@ -9,7 +9,7 @@ import io
 import lzma
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from shardscope.inspector.capture.protocol.trace import CompiledProgram, Process
 from shardscope.inspector.capture.protocol.wire import Frame, encode
 from shardscope.inspector.check import golden
 from shardscope.inspector.check.golden import read_golden
+from shardscope.inspector.collectives import participants
 from shardscope.inspector.findings.support.hlo_numbers import PartitionNumbers
 from shardscope.inspector.findings.support.hlo_values import HloFlow, HloValue
 from shardscope.inspector.ir.program import Program
@@ -30,6 +31,7 @@ from shardscope.inspector.render.renderers import formats
 from shardscope.inspector.traces.read import is_trace, read_trace
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.hlo import parse_module
+from shardscope.parsers.sharding_syntax.mesh import MAX_DEVICES
 from shardscope.parsers.source import Source
 
 from tests.capture.mutants import frames_of, mutant, opened, written
@@ -105,6 +107,40 @@ def test_work_grows_with_the_collectives() -> None:
         inspect(Capture(stages=(Stage("hlo", "hlo", Source("f", text.encode())),), complete=True))
 
     assert is_linear(read, *map(chained, (5, 20, 80, 160)))
+
+
+def grouped(groups: Iterable[str], partitions: int) -> str:
+    """A program with a collective over each of these groups."""
+    lines = (
+        f"  %r{n} = f32[8] all-reduce(%p), channel_id={n + 1}, replica_groups={each}, use_global_device_ids=true, "
+        "to_apply=%sum\n"
+        for n, each in enumerate(groups)
+    )
+    head, _, _ = chained(1).replace("num_partitions=4", f"num_partitions={partitions}").partition("  %all")
+    return f"{head}{''.join(lines)}  ROOT %n = f32[8] negate(%r0)\n}}\n"
+
+
+@pytest.mark.parametrize("partitions", [MAX_DEVICES + 1, 9_999_999, 999_999_999, 10**18])
+def test_devices_that_no_program_has(partitions: int) -> None:
+    """A header says of how many devices `{}` are; nobody lists them all."""
+    source = Source("f", grouped(["{}"], partitions).encode())
+    report = inspect(Capture(stages=(Stage("hlo", "hlo", source),), complete=True))
+    assert report.partitions == 1
+    header = f"mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = 9999999 : i32"
+    source = Source("f", f"module attributes {{{header}}} {{\n}}\n".encode())
+    report = inspect(Capture(stages=(Stage("stablehlo", "mlir", source),), complete=True))
+    assert report.partitions == 1
+
+
+def test_groups_that_are_spelled_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line names up to a million devices: those that are spelled alike are one list, and others have a limit."""
+    monkeypatch.setattr(participants, "MAX_MEMBERS", 3 * 64)
+    spelled = [f"[{64 >> n},{1 << n}]<=[64]" for n in (1, 1, 2, 1, 3, 4, 5, 1)]
+    source = Source("f", grouped(spelled, 64).encode())
+    report = inspect(Capture(stages=(Stage("hlo", "hlo", source),), complete=True))
+    groups = [each.groups for each in report.collectives if each.stage == "hlo"]
+    assert [len(each) for each in groups] == [32, 32, 16, 32, 8, 0, 0, 32]
+    assert groups[0] is groups[1] is groups[7]
 
 
 def test_lines_of_other_files_are_not_shown(

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from shardscope.inspector.capture.model import CaptureError
-from shardscope.inspector.capture.protocol.trace import Called, CompiledProgram, ProcessStarted, TraceOptions
+from shardscope.inspector.capture.protocol.trace import Backend, Called, CompiledProgram, ProcessStarted, TraceOptions
 from shardscope.inspector.capture.several import devices_of_each, run_processes
 from shardscope.inspector.render.json.ranks import ranks_json_schema, ranks_to_json
 from shardscope.inspector.traces.rank_watch import RankWatch
@@ -110,9 +110,18 @@ def test_calls_of_those_that_still_run() -> None:
     assert first_other_call({0: "", 1: ""}, ended) is None
 
 
+def test_a_number_of_processes_is_not_believed_to_be_small() -> None:
+    """It is in a file that may be anybody's: whoever counts up to it does not come back."""
+    many = 10**18
+    backend = Backend("0", "0", "cpu", "cpu", 8, 3, many)
+    found = compare_ranks(Trace((), (Process(ProcessStarted(1, (), "3", 0.0), backend),), ()))
+    assert f"nothing was recorded of ranks 0–2, 4–{many - 1}" in found.unknown
+
+
 def test_words_and_numbers() -> None:
     assert ranks_text((3,)) == "rank 3"
     assert ranks_text((0, 1, 2, 5)) == "ranks 0–2, 5"
+    assert ranks_text((0, 2)) == "ranks 0, 2"
     assert devices_of_each(4, None, "cpu") == 2
     assert devices_of_each(2, 8, "local") == 4
     assert devices_of_each(4, None, "tpu:v5p:2x2x2") == 2

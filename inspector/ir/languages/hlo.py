@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from ....parsers.errors import Problem
 from ....parsers.hlo import HloModule, parse_module
+from ....parsers.sharding_syntax.replica_groups import device_counts
 from ....parsers.source import Source
 from ...catalog.spellings import HLO_OPCODES
-from ..language import DebugInfo, Embedded, Language, Operation, any_of, count
+from ..language import DebugInfo, Embedded, Language, Operation, any_of
 
 _FRAME_ID = re.compile(rb"\bstack_frame_id=(\d++)")
 _FRAME = re.compile(rb'\bsource_file="[^"\n]*+"')
@@ -37,7 +38,7 @@ class HloText:
     def devices(self) -> int:
         """Partitions times replicas."""
         attributes = self.syntax.attributes
-        return count(attributes.get("num_partitions", "1")) * count(attributes.get("replica_count", "1"))
+        return max(device_counts(*(attributes.get(key, "") for key in ("replica_count", "num_partitions"))), default=1)
 
     def opcode_counts(self) -> Mapping[str, int]:
         """Return the number of instructions of each opcode."""

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from ....parsers.errors import Problem, readable
 from ....parsers.mlir import Location, MlirModule, UnknownLoc, frames, parse_module
 from ....parsers.mlir import Operation as SyntaxOperation
+from ....parsers.sharding_syntax.replica_groups import device_counts
 from ....parsers.source import Source
 from ...catalog.spellings import MLIR_OPS
-from ..language import DebugInfo, Embedded, Language, Operation, any_of, count
+from ..language import DebugInfo, Embedded, Language, Operation, any_of
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,8 @@ class MlirText:
     def devices(self) -> int:
         """Partitions times replicas, `8 : i32` each."""
         attributes = self.syntax.attributes
-        partitions, replicas = (
-            attributes.get(key, "1").split()[0] for key in ("mhlo.num_partitions", "mhlo.num_replicas")
-        )
-        return count(partitions) * count(replicas)
+        given = (attributes.get(f"mhlo.num_{each}", "").partition(" ")[0] for each in ("replicas", "partitions"))
+        return max(device_counts(*given), default=1)
 
     def opcode_counts(self) -> Mapping[str, int]:
         """Return the number of operations of each name."""
