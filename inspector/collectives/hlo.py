@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape
+from ...parsers.hlo.fields import number
 from ..catalog.spellings import DONES, FUSED, HLO_OPCODES, KIND_OF, STARTS
 from ..execution_counts.hlo_executions import HloExecutions
 from ..ir.types import array_type, leaves, size
@@ -197,7 +198,7 @@ def _collective(
         direction=direction,
         source=SourcePosition(place.frames, "exact") if place.frames else source,
         reduction=_reduction(instruction, executions.module) if transfer is None else transfer.reduction,
-        channel_id=_integer(channel),
+        channel_id=number(channel),
         fused_form=instruction.computation.name.rstrip(".0123456789") if place is not instruction else None,
         op_name=op_name,
         loops=runs.loops,
@@ -238,7 +239,7 @@ def _operands(kind: Kind, instruction: Instruction, results: tuple[HloType, ...]
     if sides == "apart":
         found = instruction.computation.instruction(instruction.operands[0]) if instruction.operands else None
         return () if found is None else (found.type,)
-    dimension = _integer(instruction.attributes.get("dimensions", "").strip("{} "))
+    dimension = number(instruction.attributes.get("dimensions", "").strip("{} "))
     if sides == "equal" or dimension is None:
         return results
     return tuple(_resized(result, dimension, size, grows=sides == "scattered") for result in results)
@@ -258,7 +259,3 @@ def _reduction(instruction: Instruction, module: HloModule) -> str | None:
     computation = module.computation(names[0]) if len(names) == 1 else None
     root = computation.root if computation is not None else None
     return None if root is None else REDUCTIONS.get(root.opcode)
-
-
-def _integer(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() and len(text) < 19 else None

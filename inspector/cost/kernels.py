@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...parsers.hlo import Instruction
+from ...parsers.hlo.fields import number
 from ..catalog.custom_calls import LOCAL
 from ..catalog.spellings import CUSTOM_CALLS
 
@@ -23,7 +24,7 @@ def stated(instruction: Instruction) -> dict[str, int]:
     """`flops` and `bytes_accessed` of a Pallas kernel for TPUs with a `cost_estimate`."""
     estimate = _configuration(instruction).get("cost_estimate")
     found = estimate if isinstance(estimate, Mapping) else {}
-    return {name: int(value) for name, value in found.items() if str(value).isdigit()}
+    return {name: size for name, value in found.items() if (size := number(str(value))) is not None}
 
 
 def _configuration(instruction: Instruction) -> Mapping[str, object]:

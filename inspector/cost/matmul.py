@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from ...parsers.hlo import ArrayShape, Instruction
+from ...parsers.hlo.fields import number
 from ...parsers.hlo.types import HloType
 from ..ir.types import leaves
 
@@ -48,11 +49,20 @@ def _of_library(instruction: Instruction) -> list[int] | None:
     """The contracting dimensions that a call of cuBLAS, or of hipBLAS, has in its configuration."""
     match instruction.backend_config:
         case {"gemm_backend_config": {"dot_dimension_numbers": {"lhs_contracting_dimensions": list(found)}}}:
-            return [int(axis) for axis in found]
+            axes = [number(str(axis)) for axis in found]
+            return None if None in axes else [axis for axis in axes if axis is not None]
     return None
 
 
 def _convolution(instruction: Instruction, result: ArrayShape, operands: Sequence[HloType | None]) -> int | None:
+    """Return None also where attributes are no numbers, or name dimensions that there are not."""
+    try:
+        return _products(instruction, result, operands)
+    except ValueError:
+        return None
+
+
+def _products(instruction: Instruction, result: ArrayShape, operands: Sequence[HloType | None]) -> int | None:
     labels = _LABELS.match(instruction.attributes.get("dim_labels", ""))
     kernel = operands[1] if len(operands) > 1 else None
     image = operands[0]
@@ -64,15 +74,15 @@ def _convolution(instruction: Instruction, result: ArrayShape, operands: Sequenc
     spatial = [name for name in of_result if name.isdigit()]
     window = dict(_FIELD.findall(instruction.attributes.get("window", "").strip("{}")))
     met = 1
-    for number, name in enumerate(spatial):
+    for at, name in enumerate(spatial):
         met *= _meetings(
             image.dims[of_image.index(name)],
             kernel.dims[of_kernel.index(name)],
             result.dims[of_result.index(name)],
-            _part(window.get("stride"), number, 1),
-            int(_text(window.get("pad"), number, "0_0").partition("_")[0]),
-            _part(window.get("lhs_dilate"), number, 1),
-            _part(window.get("rhs_dilate"), number, 1),
+            _part(window.get("stride"), at, 1),
+            _integer(_text(window.get("pad"), at, "0_0").partition("_")[0]),
+            _part(window.get("lhs_dilate"), at, 1),
+            _part(window.get("rhs_dilate"), at, 1),
         )
     around = result.dims[of_result.index("b")] * result.dims[of_result.index("f")]
     return 2 * around * kernel.dims[of_kernel.index("i")] * met
@@ -93,14 +103,23 @@ def _meetings(
     return meetings
 
 
-def _part(text: str | None, number: int, default: int) -> int:
-    return int(_text(text, number, str(default)))
+def _part(text: str | None, at: int, default: int) -> int:
+    if (found := _integer(_text(text, at, str(default)))) < 1:
+        raise ValueError(f"{found} between positions")
+    return found
 
 
-def _text(text: str | None, number: int, default: str) -> str:
+def _text(text: str | None, at: int, default: str) -> str:
     parts = text.split("x") if text else []
-    return parts[number] if number < len(parts) else default
+    return parts[at] if at < len(parts) else default
+
+
+def _integer(text: str) -> int:
+    if (found := number(text.removeprefix("-"))) is None:
+        raise ValueError(f"{text} is no number")
+    return -found if text.startswith("-") else found
 
 
 def _integers(text: str) -> list[int]:
-    return [int(part) for part in text.strip("{} ").split(",") if part.strip().isdecimal()]
+    parts = (number(part.strip()) for part in text.strip("{} ").split(","))
+    return [part for part in parts if part is not None]

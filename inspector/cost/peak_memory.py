@@ -12,6 +12,7 @@ from functools import cache, partial
 from itertools import pairwise
 
 from ...parsers.hlo import HloModule, HloType, Instruction, TupleShape
+from ...parsers.hlo.fields import number
 from ..capture.model import Memory
 from ..collectives.context import context_of
 from ..collectives.origin import direction_of
@@ -137,10 +138,11 @@ def _renamed(name: str, module: HloModule) -> Instruction | None:
 def part_of(made_by: Instruction, index: str) -> HloType:
     """The type of the part of a result that has this index, `0` or `1, 0`; of all of it where there is none."""
     part = made_by.type
-    for number in map(int, filter(None, index.split(","))):
-        if not isinstance(part, TupleShape) or number >= len(part.elements):
+    for place in filter(None, index.split(",")):
+        element = number(place.strip())
+        if element is None or not isinstance(part, TupleShape) or element >= len(part.elements):
             return made_by.type
-        part = part.elements[number]
+        part = part.elements[element]
     return part
 
 

@@ -28,7 +28,7 @@ MAX_DEPTH = 16
 
 _INSTRUCTION = re.compile(r"(?:^|\s)%([\w.-]+) = \S+ [\w-]+\(")
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
-_SOURCE = re.compile(r'source_file="([^"]*)"(?:,? source_line=(\d+))')
+_SOURCE = re.compile(r'source_file="([^"]*)"(?:,? source_line=(\d{1,9})\b)')
 _DONATED = re.compile(r"donated buffers were not usable")
 
 

@@ -101,7 +101,7 @@ def _of_hlo(stage: ParsedStage, known: _Known) -> tuple[ShardedValue, ...]:
         return ()
     rows = []
     parameters = [each for each in entry.instructions if each.opcode == "parameter"]
-    parameters.sort(key=lambda each: int(each.literal or 0) if (each.literal or "0").isdecimal() else 0)
+    parameters.sort(key=lambda each: number(each.literal) or 0)
     by_path = {value.path: value for value in known.arguments}
     for each in parameters:
         name = each.op_name or each.name

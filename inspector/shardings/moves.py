@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...parsers.errors import readable
+from ...parsers.hlo.fields import number as number_of
 from ...parsers.mlir import Parameter, PropagationStep, ValueRef
 from ...parsers.mlir.lists import entries
 from ...parsers.mlir.sdy_parser import parse_propagation
@@ -87,7 +88,7 @@ class Moves:
             written = attributes.get(f"shardscope.{side}_propagation_edges")
             if written:
                 for number, edge in _entries(written).items():
-                    yield from self._along_edge(row, side, int(re.sub(r"\D", "", number) or 0), edge)
+                    yield from self._along_edge(row, side, number_of(re.sub(r"\D", "", number)) or 0, edge)
 
     def _along_edge(self, row: int, side: str, index: int, written: str) -> Iterator[Move]:
         steps = readable(lambda: parse_propagation(written))

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from ...parsers.errors import ParseError
 from ...parsers.hlo import Instruction
+from ...parsers.hlo.fields import number as number_of
 from ...parsers.mlir.sdy import Sharding
 from ...parsers.sharding_syntax import gspmd
 from ...parsers.sharding_syntax.mesh import MeshSyntax
@@ -104,7 +105,7 @@ def _leaves(instruction: Instruction) -> Iterator[Sharded]:
 
 
 def _number(parameter: Instruction) -> int:
-    return int(parameter.literal) if parameter.literal and parameter.literal.isdecimal() else 0
+    return number_of(parameter.literal) or 0
 
 
 def _other(own: ArraySharding, candidates: Sequence[gspmd.Sharding | None], rank: int) -> ArraySharding | None:

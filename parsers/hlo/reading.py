@@ -13,7 +13,7 @@ from ..grammar import Grammar
 from ..lalr import Token
 from ..source import Source, Span
 from .call import LITERAL, Call, Operand
-from .fields import without_remarks
+from .fields import number, without_remarks
 from .sections import Section
 
 
@@ -73,7 +73,9 @@ def read_attributes(text: bytes) -> Mapping[str, str]:
 def read_tables(text: bytes) -> Mapping[str, Mapping[int, str]]:
     """The rows of the tables behind a module's header, as text by table and number; raises ParseError."""
     return {
-        title.text: {int(number): _text(text, Span(row.start, row.end)) for number, row in rows if number.isdecimal()}
+        title.text: {
+            found: _text(text, Span(row.start, row.end)) for key, row in rows if (found := number(key)) is not None
+        }
         for title, rows in _parsed(text, 0, len(text), "tables")
     }
 

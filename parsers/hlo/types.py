@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from ..errors import ParseError, problem_in
 from ..grammar import Grammar, integers, several
+from .fields import number
 
 UNBOUNDED = -1
 """The size of a dimension that is printed as `?`."""
@@ -91,7 +92,7 @@ class Layout:
     def memory_space(self) -> int:
         """The number of the memory space, 0 for the default one."""
         numbers = [arguments[0] for letters, arguments in self.properties if letters == "S"]
-        return int(numbers[0]) if numbers and numbers[0].isdecimal() else 0
+        return number(numbers[0]) or 0 if numbers else 0
 
 
 @lru_cache(maxsize=65536)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from ....parsers.hlo.fields import number
 from ...catalog.spellings import rule_of
 from ...ir.jaxpr import Equation, literal_in
 from ...ir.jaxpr_text import EquationPlace
@@ -100,7 +101,7 @@ def _of_product(equation: Equation, position: int, rank: int, dim: int) -> int |
 
 
 def _numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",") if part.strip()]
+    return [found for part in text.split(",") if (found := number(part.strip())) is not None]
 
 
 def is_elementwise(equation: Equation) -> bool:

@@ -17,7 +17,7 @@ from ....parsers.hlo.types import HloType, TupleShape
 from ....parsers.sharding_syntax import gspmd
 from ...catalog.spellings import HLO_OPCODES
 from ...collectives.context import AnalysisContext, context_of
-from ...collectives.participants import participants_of
+from ...collectives.participants import GroupsOfModule, participants_of
 from ...ir.array_sharding import ArraySharding
 from ...ir.program import Program
 from ...ir.stage import ParsedStage
@@ -55,7 +55,13 @@ def device_classes(program: Program, stage: ParsedStage, watched: Iterable[Instr
         return {}
     context = context_of(program)
     numbers = PartitionNumbers(flow, context.partitions)
-    classes = _DeviceClasses(context, numbers, _arguments(program), frozenset(each.start for each in watched))
+    classes = _DeviceClasses(
+        context,
+        numbers,
+        _arguments(program),
+        frozenset(each.start for each in watched),
+        GroupsOfModule(context.partitions),
+    )
     classes.run(entry)
     return classes.found
 
@@ -75,6 +81,7 @@ class _DeviceClasses:
     numbers: PartitionNumbers
     arguments: Mapping[str, ArraySharding]
     watched: frozenset[int]
+    written: GroupsOfModule
     found: dict[int, Classes] = field(default_factory=dict)
     _known: dict[tuple[object, ...], State] = field(default_factory=dict)
     _depth: int = 0
@@ -201,7 +208,10 @@ class _DeviceClasses:
 
     def _communicated(self, instruction: Instruction, taken: Classes) -> Classes:
         """Return what partitions receive from others."""
-        who = participants_of(instruction, None, (), self.context)
+        who = participants_of(instruction, None, (), self.written, self.context)
+        known = {member for group in (*who.groups, *who.pairs) for member in group}
+        if not all(0 <= member < self.context.partitions for member in known):
+            return self._different
         received: list[object] = [None] * self.context.partitions
         for source, target in who.pairs:
             received[target] = taken[source]
@@ -210,7 +220,6 @@ class _DeviceClasses:
             held = tuple(taken[member] for member in group)
             for position, member in enumerate(group):
                 received[member] = held, position if by_position else 0
-        known = {member for group in (*who.groups, *who.pairs) for member in group}
         return _numbered(received) if who.pairs or len(known) == len(received) else self._different
 
     def _joined_with(self, one: State, other: State) -> State:

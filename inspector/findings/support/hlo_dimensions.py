@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ....parsers.errors import ParseError
 from ....parsers.hlo import ArrayShape, Instruction
+from ....parsers.hlo.fields import number
 from ....parsers.hlo.types import HloType, element_type, parse_layout
 from ...catalog.opcodes import HLO_ELEMENTWISE
 from .hlo_values import HloUse
@@ -166,4 +167,4 @@ def dims_of(type: HloType | None) -> tuple[int, ...] | None:
 
 def _numbers(instruction: Instruction, attribute: str) -> list[int]:
     text = instruction.attributes.get(attribute, "").strip("{} ")
-    return [int(part) for part in text.split(",") if part.strip().isdecimal()]
+    return [found for part in text.split(",") if (found := number(part.strip())) is not None]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from ....parsers.hlo.fields import number
 from ....parsers.sharding_syntax.mesh import AxisRef, MeshSyntax, join_axes
 from ...catalog.spellings import KIND_OF
 from ...collectives.context import context_of
@@ -111,7 +112,8 @@ def enough_for(report: Report, gather: Unformed) -> Enough | None:
     if instruction is None or len(gather.used) < len(collective.result_types):
         return None
     along = instruction.attributes.get("dimensions", "").strip("{}")
-    found = {_enough_of(collective.groups, used, int(along)) for used in gather.used} if along.isdecimal() else {None}
+    dim = number(along)
+    found = {None} if dim is None else {_enough_of(collective.groups, used, dim) for used in gather.used}
     return found.pop() if len(found) == 1 else None
 
 

@@ -13,7 +13,7 @@ from ....parsers.source import Source
 from ...catalog.spellings import HLO_OPCODES
 from ..language import DebugInfo, Embedded, Language, Operation, any_of
 
-_FRAME_ID = re.compile(rb"\bstack_frame_id=(\d++)")
+_FRAME_ID = re.compile(rb"\bstack_frame_id=(\d{1,9})\b")
 _FRAME = re.compile(rb'\bsource_file="[^"\n]*+"')
 
 
