@@ -13,6 +13,7 @@ from functools import partial
 
 from ...parsers.errors import ParseError, readable
 from ...parsers.hlo import Instruction
+from ...parsers.hlo.fields import number as number_of
 from ...parsers.mlir import Operation, Parameter, UnknownLoc, frames, names
 from ...parsers.mlir.lists import unquote
 from ...parsers.sharding_syntax import gspmd
@@ -101,7 +102,7 @@ def _of_hlo(stage: ParsedStage, known: _Known) -> tuple[ShardedValue, ...]:
         return ()
     rows = []
     parameters = [each for each in entry.instructions if each.opcode == "parameter"]
-    parameters.sort(key=lambda each: number(each.literal) or 0)
+    parameters.sort(key=lambda each: number_of(each.literal) or 0)
     by_path = {value.path: value for value in known.arguments}
     for each in parameters:
         name = each.op_name or each.name

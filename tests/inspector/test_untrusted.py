@@ -22,6 +22,7 @@ from shardscope.inspector.capture.protocol.wire import Frame, encode
 from shardscope.inspector.check import golden
 from shardscope.inspector.check.golden import read_golden
 from shardscope.inspector.collectives import participants
+from shardscope.inspector.cost.matmul import matmul_flops
 from shardscope.inspector.findings.support.hlo_numbers import PartitionNumbers
 from shardscope.inspector.findings.support.hlo_values import HloFlow, HloValue
 from shardscope.inspector.ir.program import Program
@@ -130,6 +131,38 @@ def test_devices_that_no_program_has(partitions: int) -> None:
     source = Source("f", f"module attributes {{{header}}} {{\n}}\n".encode())
     report = inspect(Capture(stages=(Stage("stablehlo", "mlir", source),), complete=True))
     assert report.partitions == 1
+
+
+LABELS = "dim_labels=b01f_01io->b01f"
+GEMM = '"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":[%s]}}'
+
+
+@pytest.mark.parametrize(
+    ("opcode", "attributes", "flops"),
+    [
+        ("convolution", f"window={{size=3x3 pad=1_1x1_1}}, {LABELS}", 2 * 8 * 8 * 8 * (8 * 3 - 2) ** 2),
+        ("convolution", f"window={{size=3x3 lhs_dilate=0x0}}, {LABELS}", None),
+        ("convolution", f"window={{size=3x3 pad=a_1x1_1}}, {LABELS}", None),
+        ("convolution", f"window={{size=3x3 stride={'9' * 5000}x1}}, {LABELS}", None),
+        ("convolution", "window={size=3x3}, dim_labels=b01f_01io->bxyz", None),
+        ("dot", f"lhs_contracting_dims={{{'9' * 5000}}}", 2 * 8**4),
+        *(("custom-call", f"backend_config={{{GEMM % each}}}", None) for each in ('"x"', "-10", "null", "[]", "1e999")),
+        ("custom-call", f"backend_config={{{GEMM % 1}}}", 2 * 8**5),
+    ],
+)
+def test_attributes_that_are_no_numbers(opcode: str, attributes: str, flops: int | None) -> None:
+    text = f"""HloModule m
+
+ENTRY %main (p: f32[8,8,8,8], k: f32[3,3,8,8]) -> f32[8,8,8,8] {{
+  %p = f32[8,8,8,8] parameter(0)
+  %k = f32[3,3,8,8] parameter(1)
+  ROOT %r = f32[8,8,8,8] {opcode}(%p, %k), {attributes}
+}}
+"""
+    entry = parse_module(Source("f", text.encode())).entry
+    assert entry is not None
+    assert entry.root is not None
+    assert matmul_flops(entry.root, [entry.instructions[0].type, entry.instructions[1].type]) == flops
 
 
 def test_groups_that_are_spelled_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
