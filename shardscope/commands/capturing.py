@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from shardscope.commands.numbers import devices, seconds
 from shardscope.commands.progress import progress
-from shardscope.configuration import MAX_DEVICES, MAX_TIMEOUT_S, Found, configuration_above
+from shardscope.configuration import Found, configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import PHASES, Capture
 from shardscope.inspector.capture.protocol.request import Request, is_file, split_function
@@ -74,26 +74,13 @@ def add_capture_options(parser: argparse.ArgumentParser, *, one_target: bool = T
         "--context", metavar="NAME", help="run under this mesh, or context manager, of the script: see jax.set_mesh"
     )
     parser.add_argument(
-        "--devices", type=_positive, metavar="N", help="number of fake CPU devices (default: as needed)"
+        "--devices",
+        type=devices,
+        metavar="N",
+        help="number of fake CPU devices (default: as needed)",
     )
     parser.add_argument("--python", metavar="PATH", help="Python interpreter that runs the script")
-    parser.add_argument("--timeout", type=_seconds, metavar="S", help="stop the capture after S seconds")
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text[:9]) <= MAX_DEVICES:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of devices from 1 to {MAX_DEVICES}")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= MAX_TIMEOUT_S:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to {MAX_TIMEOUT_S:,}")
-    return seconds
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="stop the capture after S seconds")
 
 
 def _mesh(text: str) -> tuple[tuple[str, int], ...]:

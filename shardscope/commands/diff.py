@@ -23,6 +23,7 @@ from pathlib import Path
 
 from shardscope.commands.capturing import add_capture_options, capture_side, complain, is_kept, request_of, settings_of
 from shardscope.commands.git_revision import checked_out
+from shardscope.commands.numbers import whole
 from shardscope.commands.output import add_output_options, chosen_format, exit_code, write_rendered
 from shardscope.commands.progress import progress
 from shardscope.exit_code import ExitCode
@@ -56,7 +57,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         )
     add_capture_options(parser)
     parser.add_argument(
-        "--around", type=int, default=0, metavar="N", help="show the program text around the N largest changes"
+        "--around",
+        type=whole(0, 10_000),
+        default=0,
+        metavar="N",
+        help="show the program text around the N largest changes",
     )
     parser.add_argument(
         "--pass", dest="pass_name", metavar="PASS", help="show what this XLA pass changes in A: its name or number"

@@ -15,9 +15,10 @@ from __future__ import annotations
 import argparse
 import sys
 
+from shardscope.commands.numbers import devices, seconds
 from shardscope.commands.output import FAILED, add_output_options, chosen_format, write_rendered
 from shardscope.commands.trace_folder import folder_of
-from shardscope.commands.tracing import command_of, traced_as_processes
+from shardscope.commands.tracing import command_of, processes, steps, traced_as_processes
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import TraceOptions
@@ -30,15 +31,17 @@ SKEW_S = 3607.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("--processes", type=int, default=None, metavar="N", help="number of processes (default: 4)")
     parser.add_argument(
-        "--devices", type=int, metavar="N", help="number of fake CPU devices, in all processes together"
+        "--processes", type=processes, default=None, metavar="N", help="number of processes (default: 4)"
+    )
+    parser.add_argument(
+        "--devices", type=devices, metavar="N", help="number of fake CPU devices, in all processes together"
     )
     parser.add_argument("--match", metavar="PROGRAM", help="the program for --steps and --no-run")
-    parser.add_argument("--steps", type=int, metavar="N", help="end the script after N calls of it")
+    parser.add_argument("--steps", type=steps, metavar="N", help="end the script after N calls of it")
     parser.add_argument("--no-run", action="store_true", help="end the script before its first call")
     parser.add_argument(
-        "--timeout", type=float, metavar="S", help="stop after S seconds, and compare what was recorded"
+        "--timeout", type=seconds, metavar="S", help="stop after S seconds, and compare what was recorded"
     )
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
     parser.add_argument("--save", dest="folder", metavar="FOLDER", help="save the trace, for `shardscope open`")
@@ -71,8 +74,8 @@ def run(options: argparse.Namespace) -> ExitCode:
 
 def _take_processes(options: argparse.Namespace) -> None:
     """Take `--processes N` from behind the script, if the script is all that is before it."""
-    given = options.command
-    if options.processes is None and len(given) == 3 and given[1] == "--processes" and given[2].isdecimal():
-        options.processes = int(given[2])
-        del given[1:]
+    match options.command:
+        case [_, "--processes", count] if options.processes is None and count.isdecimal() and len(count) < 4:
+            options.processes = int(count)
+            del options.command[1:]
     options.processes = 4 if options.processes is None else options.processes

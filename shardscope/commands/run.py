@@ -20,6 +20,7 @@ from dataclasses import replace
 from itertools import chain
 
 from shardscope.commands.capturing import add_capture_options, request_of, settings_of
+from shardscope.commands.numbers import whole
 from shardscope.commands.output import add_finding_options, add_output_options, verifies
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
@@ -28,6 +29,7 @@ from shardscope.inspector.capture.protocol.request import PROBES, Request
 from shardscope.inspector.capture.spawn import begin
 
 MAX_NUMBERS = 1000
+MAX_SEED = (1 << 31) - 1
 """Maximum number of iterations, and of indices."""
 
 
@@ -72,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reference", action="store_true", help="compare values with a run on one device")
     parser.add_argument(
         "--seed",
-        type=int,
+        type=whole(0, MAX_SEED),
         default=0,
         metavar="N",
         help="seed of the synthetic values of abstract arguments (default: 0)",

@@ -13,6 +13,7 @@ import argparse
 import importlib.util
 import sys
 
+from shardscope.commands.numbers import whole
 from shardscope.exit_code import ExitCode
 from shardscope.parsers.errors import ShardscopeError
 
@@ -24,15 +25,11 @@ MAX_PORT = (1 << 16) - 1
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("--port", type=_port, default=0, help="the port to listen on (default: any that is free)")
+    parser.add_argument(
+        "--port", type=whole(0, MAX_PORT, "a port"), default=0, help="the port to listen on (default: any that is free)"
+    )
     parser.add_argument("shown", choices=SHOWN, metavar="COMMAND", help=f"one of {', '.join(SHOWN)}")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > MAX_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port: 0 to {MAX_PORT}")
-    return int(text)
 
 
 def run(options: argparse.Namespace) -> ExitCode:

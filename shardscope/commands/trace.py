@@ -21,10 +21,11 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
+from shardscope.commands.numbers import devices
 from shardscope.commands.output import add_finding_options, add_output_options, chosen_format
 from shardscope.commands.trace_folder import folder_of
 from shardscope.commands.trace_view import Again, show
-from shardscope.commands.tracing import command_of, traced_as_processes, traced_with_enough_devices
+from shardscope.commands.tracing import command_of, processes, steps, traced_as_processes, traced_with_enough_devices
 from shardscope.inspector.capture.environment import user_devices
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import TraceOptions
@@ -37,10 +38,12 @@ from shardscope.inspector.traces.trace import Trace
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("--match", metavar="PROGRAM", help="report this program in full: an id of the list, or step*")
-    parser.add_argument("--steps", type=int, metavar="N", help="end the script after N calls of it")
+    parser.add_argument("--steps", type=steps, metavar="N", help="end the script after N calls of it")
     parser.add_argument("--no-run", action="store_true", help="end the script before its first call")
-    parser.add_argument("--devices", type=int, metavar="N", help="run on N fake CPU devices, in all processes together")
-    parser.add_argument("--processes", type=int, metavar="N", help="run as N processes of jax.distributed")
+    parser.add_argument(
+        "--devices", type=devices, metavar="N", help="run on N fake CPU devices, in all processes together"
+    )
+    parser.add_argument("--processes", type=processes, metavar="N", help="run as N processes of jax.distributed")
     parser.add_argument(
         "--target", metavar="TARGET", help="compile the program for this target; the script runs on fake devices"
     )

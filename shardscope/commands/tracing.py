@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import IO
 
 from shardscope.commands.live_list import live_list
+from shardscope.commands.numbers import whole
 from shardscope.configuration import configuration_above
 from shardscope.inspector.capture.environment import user_devices
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, TraceOptions
-from shardscope.inspector.capture.several import devices_of_each, output_file, run_processes
+from shardscope.inspector.capture.several import MAX_PROCESSES, devices_of_each, output_file, run_processes
 from shardscope.inspector.capture.tracing import run_traced
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.traces.rank_watch import RankWatch
 from shardscope.inspector.traces.read import read_trace
 from shardscope.inspector.traces.trace import Trace
+
+processes, steps = whole(1, MAX_PROCESSES), whole(1, 10**9)
 
 MAX_LINES = 12
 """Maximum number of lines of a failed process's output."""

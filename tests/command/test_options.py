@@ -32,6 +32,27 @@ def test_refused(shardscope: Shardscope, tmp_path: Path, option: str) -> None:
     assert not (tmp_path / "captured").exists()
 
 
+NO_NUMBERS = ("nan", "-1", "inf", "-inf", "", "1e400", "1e30", "x", "²", "9" * 30, "9" * 5000)
+"""What no option takes for a number."""
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_every_option_has_bounds(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever is no text for the command refuses what is no number of its kind."""
+    parser = argparse.ArgumentParser(prog="p")
+    load(name).configure(parser)
+    for action in parser._actions:
+        if not action.option_strings or (action.type is None and not action.choices) or action.dest == "details":
+            continue
+        for value in NO_NUMBERS:
+            with pytest.raises(SystemExit) as ended:
+                parser.parse_args([f"{action.option_strings[-1]}={value}"])
+            assert ended.value.code == 2
+            said = capsys.readouterr().err
+            assert action.option_strings[-1] in said.splitlines()[-1], value
+            assert "Traceback" not in said
+
+
 @pytest.mark.parametrize("setting", ["timeout = nan", "timeout = inf", "timeout = -1", "devices = 100000"])
 def test_refused_in_settings(shardscope: Shardscope, tmp_path: Path, setting: str) -> None:
     (tmp_path / "pyproject.toml").write_text(f"[tool.shardscope]\n{setting}\n")
