@@ -19,6 +19,7 @@ from shardscope.inspector.capture.model import Capture, CaptureError, Stage
 from shardscope.inspector.capture.protocol.events import frame_of
 from shardscope.inspector.capture.protocol.trace import CompiledProgram, ProcessStarted
 from shardscope.inspector.capture.protocol.wire import Frame, encode
+from shardscope.inspector.capture.worker import binaries
 from shardscope.inspector.check import golden
 from shardscope.inspector.check.golden import read_golden
 from shardscope.inspector.collectives import participants
@@ -255,6 +256,20 @@ def test_what_a_small_file_unpacks_to_is_bounded(name: str, tmp_path: Path, monk
     path.write_bytes(BOMBS[name])
     with pytest.raises((CaptureError, ParseError)):
         load(str(path))
+
+
+def test_what_jaxlib_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads what is no text: a damaged protocol buffer of 7 kB had it take 8 GB, and another had no end."""
+    resource = pytest.importorskip("resource")
+    taken: dict[int, int] = {}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: taken.update({kind: limits[0]}))
+    binaries.limit(7000)
+    assert 1 << 31 < taken[resource.RLIMIT_DATA] < 1 << 33
+    assert taken[resource.RLIMIT_CPU] < 60
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (10, 20))
+    binaries.limit(7000)
+    assert set(taken.values()) == {10}
 
 
 def test_files_of_a_folder_have_one_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,33 @@ from typing import Any
 def main() -> None:
     """Print, as text, the module that standard input holds."""
     data = sys.stdin.buffer.read()
+    limit(len(data))
     try:
         text = _mlir_text(data) if data.startswith(b"ML\xefR") else _hlo_text(data)
     except Exception as error:
         sys.exit(f"{type(error).__name__}: {error}")
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+
+
+BYTES, BYTES_OF_ONE = 1 << 32, 400
+SECONDS, SECONDS_OF_MEBIBYTE = 30, 2
+"""What jaxlib may take, and more for each byte or mebibyte of the file: a damaged one of 7 kB has it take 8 GB."""
+
+
+def limit(size: int) -> None:
+    """Bound the memory and the processor time of this process, where the system has such bounds."""
+    try:
+        import resource
+    except ImportError:
+        return
+    limits = {
+        resource.RLIMIT_DATA: BYTES + BYTES_OF_ONE * size,
+        resource.RLIMIT_CPU: SECONDS + SECONDS_OF_MEBIBYTE * (size >> 20),
+    }
+    for kind, most in limits.items():
+        soft, hard = resource.getrlimit(kind)
+        known = [most, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)]
+        resource.setrlimit(kind, (min(known), hard))
 
 
 def _mlir_text(data: bytes) -> str:
