@@ -6,6 +6,7 @@ compares a carried integer with a constant, its initial value is a constant, and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ MAX_STEPS = 150
 
 TRANSPARENT = frozenset({"copy", "bitcast", "convert", "reshape", "opt-barrier", "broadcast", "copy-done"})
 """Opcodes that pass a scalar on as it is."""
+
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+"""A number of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,8 @@ class Test:
 def trip_count(loop: Instruction, module: HloModule) -> int | None:
     """Return how often the body of a while instruction runs; None where the text does not determine it."""
     match loop.backend_config:
-        case {"known_trip_count": {"n": str(n)}} if n.isdecimal() and len(n) < 19:
-            return int(n)
+        case {"known_trip_count": {"n": str(n)}} if (known := _integer(n)) is not None and known >= 0:
+            return known
     condition, body = (_called(loop, key, module) for key in ("condition", "body"))
     test = None if condition is None else _test(condition, module)
     if test is None or body is None or body.root is None or test.carried.index is None:
@@ -160,7 +164,4 @@ def _sum(left: Value, right: Value) -> Value:
 
 
 def _integer(text: str | None) -> int | None:
-    """A small decimal integer."""
-    if text is None or not text.removeprefix("-").isdecimal() or len(text) > 19:
-        return None
-    return int(text)
+    return int(text) if text is not None and _INTEGER.fullmatch(text) else None

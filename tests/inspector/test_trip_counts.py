@@ -117,10 +117,12 @@ ENTRY %main (p: f32[4]) -> f32[4] {
         ("add(%i, %step)", 2, 0, "LT", 7),
         ("subtract(%i, %step)", -2, 9, "GT", 0),
         ("subtract(%step, %i)", 0, 9, "GT", 0),
+        ("add(%i, %step)", 2, 2**63 - 7, "LT", 2**63 - 1),
+        ("subtract(%i, %step)", -2, 7 - 2**62, "GT", -(2**62)),
     ],
 )
 def test_steps_of_hlo(stepped: str, step: int, start: int, direction: str, bound: int) -> None:
-    text = HLO_LOOP
+    text = HLO_LOOP.replace("s32", "s64")
     for word, value in {"START": start, "BOUND": bound, "DIRECTION": direction, "STEPPED": stepped}.items():
         text = text.replace(word, str(value))
     report = inspect(Capture(stages=(Stage("hlo", "hlo", Source("loop", text.encode())),), complete=True))
