@@ -34,12 +34,15 @@ def label_of(stage: str) -> str:
 
 
 def stage_tabs(capture: Capture) -> tuple[Tab, ...]:
-    """All stages, whether they were reached or not."""
+    """All stages, whether they were reached or not, with the time that each took."""
     missing: State = "failed" if capture.failure is not None else "waiting"
-    return tuple(
-        Tab(name, kind.label, state="ready" if capture.stage(name) is not None else missing)
-        for name, kind in STAGES.items()
-    )
+    tabs = []
+    for name, kind in STAGES.items():
+        stage = capture.stage(name)
+        taken = None if stage is None else stage.seconds
+        note = "" if taken is None else format_seconds(taken)
+        tabs.append(Tab(name, kind.label, state=missing if stage is None else "ready", note=note))
+    return tuple(tabs)
 
 
 def notice(capture: Capture, width: int) -> Content:

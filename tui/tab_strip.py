@@ -23,13 +23,17 @@ State = Literal["ready", "waiting", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One tab: `key` is what to press for it, `count` how much is behind it, where that can be counted."""
+    """One tab: `key` is what to press for it, `count` how much is behind it, where that can be counted.
+
+    `note` is shown of all tabs, or else of the chosen one, where there is room on one line.
+    """
 
     id: str
     label: str
     key: str = ""
     count: int | None = None
     state: State = "ready"
+    note: str = ""
 
 
 class TabStrip(Widget):
@@ -82,6 +86,11 @@ class TabStrip(Widget):
         attempts = [(length, True) for length in range(longest, LEAST - 1, -1)]
         attempts += [(length, False) for length in range(longest, 0, -1)]
         lines: list[list[tuple[Tab, Content]]] = [[]]
+        for noted in ({tab.id for tab in self.tabs}, {self.chosen}):
+            tabs = [(tab, self._drawn(tab, True, longest, tab.note if tab.id in noted else "")) for tab in self.tabs]
+            lines = self._broken(tabs, width)
+            if len(lines) == 1:
+                return lines
         for length, counted in attempts:
             lines = self._broken([(tab, self._drawn(tab, counted, length)) for tab in self.tabs], width)
             if len(lines) <= MOST_LINES:
@@ -99,7 +108,7 @@ class TabStrip(Widget):
             left -= drawn.cell_length
         return lines
 
-    def _drawn(self, tab: Tab, counted: bool, length: int) -> Content:
+    def _drawn(self, tab: Tab, counted: bool, length: int, note: str = "") -> Content:
         style = "$text-muted"
         match tab.state:
             case "waiting":
@@ -114,4 +123,5 @@ class TabStrip(Widget):
         label = f"{tab.label[:length].rstrip('/')}{'✗' if tab.state == 'failed' else ''}"
         shown = counted and tab.count is not None
         count = (f"({tab.count:,})", "$aside" if tab.id != self.chosen else "") if shown else ""
-        return Content.assemble(" ", key, label, count).stylize_before(style)
+        noted = (f" {note}", "$aside" if tab.id != self.chosen else "") if note else ""
+        return Content.assemble(" ", key, label, count, noted).stylize_before(style)

@@ -84,3 +84,16 @@ def test_tabs_keep_names_and_counts(width: int, lines: int) -> None:
     assert shown == [f" {tab.key} {tab.label}" + (f"({tab.count:,})" if tab.count else "") for tab in strip.tabs]
     assert strip.get_content_height(Size(30, 12), Size(30, 12), 30) == 2
     assert all(sum(drawn.cell_length for _, drawn in line) <= 30 for line in strip._lines(30))
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [(40, " jaxpr 99 ms StableHLO 1.5 s HLO 2 s"), (28, " jaxpr StableHLO HLO 2 s"), (20, " jaxpr StableHLO HLO")],
+)
+def test_times_of_stages_where_there_is_room(width: int, shown: str) -> None:
+    strip = TabStrip()
+    notes = {"jaxpr": "99 ms", "StableHLO": "1.5 s", "HLO": "2 s"}
+    strip.tabs = tuple(Tab(name, name, note=note) for name, note in notes.items())
+    strip.chosen = "HLO"
+    [line] = strip._lines(width)
+    assert "".join(drawn.plain for _, drawn in line) == shown
