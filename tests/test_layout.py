@@ -93,6 +93,7 @@ def _imported(path: Path, *, as_it_runs: bool) -> Iterator[str]:
                 yield from (".".join((*base, *filter(None, (module,)), alias.name)) for alias in names)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_go_down_only(path: Path) -> None:
     rank = RANKS[path.relative_to(ROOT).parts[0]]
@@ -118,6 +119,7 @@ def inside(name: str, folder: Path) -> bool:
     return name == package or name.startswith(f"{package}.")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_processes_know_of_each_other_only_the_protocol(path: Path) -> None:
     loads = any(path.is_relative_to(folder) for folder in WORKER_CODE)

@@ -21,6 +21,8 @@ from shardscope.parsers.source import Source
 
 from .test_collectives import nodes, torus
 
+pytestmark = pytest.mark.once
+
 
 def module(text: str) -> HloModule:
     return parse_module(Source("test", text.encode()))

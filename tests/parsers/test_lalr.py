@@ -13,6 +13,8 @@ from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, Unexp
 from shardscope.parsers.grammar import STARTS, lark_of
 from shardscope.parsers.lalr import END, Machine, Parse, UnexpectedTerminalError, load_tables
 
+pytestmark = pytest.mark.once
+
 # The terminals of the other one are found by its caller.
 WITH_TERMINALS = STARTS.keys() - {"structure"}
 EXPLICIT = {"hlo": {"OPCODE": st.sampled_from(["add", "all-reduce"])}}

@@ -13,7 +13,6 @@ from shardscope.tui.source_pane import SourcePane
 from shardscope.tui.stage_pane import StagePane
 from shardscope.tui.tables_pane import TABS, TablesPane
 from textual.events import Key
-from textual.widget import Widget
 from textual.widgets import Input
 
 from ..conftest import SampleCapture
@@ -123,33 +122,31 @@ async def test_a_variance_row_leads_to_its_equation(sample: SampleCapture, opene
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
-@pytest.mark.parametrize("pane", MainScreen.PANES)
-async def test_zoom_fills_the_screen(
-    sample: SampleCapture, opened: Opened, size: tuple[int, int], pane: type[Widget]
-) -> None:
+async def test_zoom_fills_the_screen(sample: SampleCapture, opened: Opened, size: tuple[int, int]) -> None:
     async with opened(sample("fsdp_tp:loss"), size=size) as driver:
         await driver.ready()
-        for _ in MainScreen.PANES:
-            if driver.screen.query_one(pane).has_focus_within or driver.screen.query_one(pane).has_focus:
-                break
-            await driver.press("tab")
-        before = driver.screen.query_one(pane).region
-        await driver.press("z")
-        region = driver.screen.query_one(pane).region
-        assert (region.width, region.height) == (size[0], size[1] - 1)  # the footer stays
-        await driver.press("escape")
-        await driver.until(lambda: driver.screen.query_one(pane).region == before)
+        for kind in MainScreen.PANES:
+            pane = driver.screen.query_one(kind)
+            for _ in MainScreen.PANES:
+                if pane.has_focus_within or pane.has_focus:
+                    break
+                await driver.press("tab")
+            before = pane.region
+            await driver.press("z")
+            assert (pane.region.width, pane.region.height) == (size[0], size[1] - 1), kind  # the footer stays
+            await driver.press("escape")
+            await driver.until(lambda pane=pane, before=before: pane.region == before)
 
 
-@pytest.mark.parametrize("close", ["escape", "q", "question_mark"])
-async def test_help_names_the_keys(sample: SampleCapture, opened: Opened, close: str) -> None:
+async def test_help_names_the_keys(sample: SampleCapture, opened: Opened) -> None:
     async with opened(sample("fsdp_tp:loss"), size=(150, 130)) as driver:
-        await driver.press("question_mark")
-        assert isinstance(driver.app.screen, Help)
-        for words in ("next match", "unfold", "line up", "one pane on the whole screen", "next pane"):
-            assert words in driver.text
-        await driver.press(close)
-        assert not isinstance(driver.app.screen, Help)
+        for close in ("escape", "q", "question_mark"):
+            await driver.press("question_mark")
+            assert isinstance(driver.app.screen, Help)
+            for words in ("next match", "unfold", "line up", "one pane on the full screen", "next pane"):
+                assert words in driver.text
+            await driver.press(close)
+            assert not isinstance(driver.app.screen, Help), close
 
 
 async def test_save(sample: SampleCapture, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ from .conftest import Opened
 from .test_looks import kept, with_everything
 from .test_targets import on_tpus
 
+pytestmark = pytest.mark.once
+
 
 async def test_a_row_leads_to_its_collective(opened: Opened) -> None:
     async with opened(on_tpus(kept())) as driver:
