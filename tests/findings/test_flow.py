@@ -220,8 +220,8 @@ def test_kernels_differ_over_the_axes_that_they_ask_for() -> None:
     """Wherever in the kernel: in its own body, in a branch, in what that calls; no other axes."""
     for depth in range(4):
         calls = [equation("o", "cond", "i", ("branches[0]", 4 + number)) for number in range(depth)]
-        chain = [jaxpr("i", [call], "o") for call in calls]
-        asking = jaxpr("i", [equation("n", "axis_index", "", axes=("x",)), equation("o", "add", "i n")], "o")
+        chain = [jaxpr("i ref", [call], "o") for call in calls]
+        asking = jaxpr("i ref", [equation("n", "axis_index", "", axes=("x",)), equation("o", "add", "i n")], "o")
         other = jaxpr("i", [equation("n", "axis_index", "", axes=("y",))], "n")
         mapped = ShardMap(("x", "y"), True, ((),), ((),), (("x", 2), ("y", 2)))
         outermost = jaxpr("a", [equation("b", "shard_map", "a", ("jaxpr", 1), shard_map=mapped)], "b")
