@@ -49,6 +49,8 @@ def _takes_back(place: EquationPlace, devices: int | None, use: Use) -> bool:
     if there.primitive == "ppermute":
         pairs = permutation_of(there)
         everyone = set(range(devices or 0))
+        if len(everyone) == 2:
+            return False  # of two devices, a ring's next step takes back the one before
         is_inverse = {(target, source) for source, target in permutation_of(back)} == set(pairs)
         return is_inverse and everyone == {source for source, _ in pairs} == {target for _, target in pairs}
     dims = [[numbers_of(each, name) for name in ("split_axis", "concat_axis")] for each in (back, there)]
