@@ -109,7 +109,8 @@ def variables(theme: Theme) -> dict[str, str]:
     hues = {f"hue-{number}": colour for number, colour in enumerate(colours)}
     code = {name: colours[HUES.index(hue)] for name, hue in _CODE.items()}
     if theme.ansi:
-        lines = {"aside": "ansi_bright_black", "line-cursor": "ansi_bright_black", "line-linked": "ansi_default"}
+        aside, cursor = ("white", "bright_black") if theme.dark else ("bright_black", "bright_cyan")
+        lines = {"aside": f"ansi_{aside}", "line-cursor": f"ansi_{cursor}", "line-linked": "ansi_default"}
     elif theme.dark:
         lines = {"aside": "#7f8a99", "line-cursor": "#2b3a4d", "line-linked": "#1c2733"}
     else:

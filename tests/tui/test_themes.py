@@ -6,7 +6,7 @@ import pytest
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.palette import DARK, HIGH_CONTRAST, LIGHT, THEMES, usual_theme, variables
 from textual.color import Color
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from .conftest import Driver
 from .test_looks import kept
@@ -36,6 +36,12 @@ def test_colours_can_be_read_on_their_background(theme: Theme) -> None:
     background = Color.parse(theme.background)
     told = {name: colour for name, colour in variables(theme).items() if name.startswith(("hue-", "code-"))}
     assert all(contrast(background, colour) >= 4.5 for colour in told.values())
+
+
+@pytest.mark.parametrize("name", ["ansi-dark", "ansi-light"])
+def test_a_line_of_the_cursor_shows_its_number_in_sixteen_colours(name: str) -> None:
+    told = variables(BUILTIN_THEMES[name])
+    assert told["line-cursor"] not in {colour for each, colour in told.items() if each != "line-cursor"}
 
 
 def contrast(one: Color, other: str) -> float:
