@@ -5,8 +5,8 @@
     +  %sum = f32[] add(%x, %y)                                     a diff, of which the side after the change is left
     HLO: HloModule jit_f                                            print("HLO:", text), and with "HLO:\\n" a blank
 
-and byte order marks, UTF-16, HTML, no-break blanks, indentation, the colours of terminals, and lines that were broken
-where a terminal ended.
+and byte order marks, UTF-16, strings of Python and JSON, HTML, no-break blanks, indentation, the colours of terminals,
+and lines that were broken where a terminal ended.
 """
 
 from __future__ import annotations
@@ -58,6 +58,11 @@ _EMPTY = re.compile(rb"\s*+")
 _ALIAS = re.compile(_LABEL + rb"[#!]\w++ = ")
 """A line in which a module begins, though not at its start."""
 
+_QUOTED = re.compile(rb"\A[^\n]{0,200}?[\"'](?=(?:#\w++ = |%b)[^\n]*?\\n[^\n]*?\\n)" % _BEGINNING)
+"""The start of a string with a module in it, whose ends of lines are written out."""
+_WRITTEN = re.compile(rb"\\([nt\"'\\])")
+_QUOTE_END = re.compile(rb"[\"'][\s,})\]]*\Z")
+
 _ESCAPE = re.compile(rb"\x1b\[[0-?]*+[ -/]*+[@-~]")
 
 _WIDTHS = range(40, 400)
@@ -79,6 +84,7 @@ def restored(data: bytes) -> tuple[bytes, tuple[str, ...]]:
     done = []
     for undo in (
         _decoded,
+        _unquoted,
         _without_colours,
         _out_of_html,
         _with_plain_blanks,
@@ -98,6 +104,15 @@ def _decoded(data: bytes) -> tuple[bytes, str]:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", "replace").encode("utf-8", "replace"), "it was read as UTF-16"
     return data, ""
+
+
+def _unquoted(data: bytes) -> tuple[bytes, str]:
+    start = _QUOTED.match(data)
+    if start is None or data.count(b"\n", 0, _SEARCHED) > 2:
+        return data, ""
+    written = _QUOTE_END.sub(b"", data[start.end() :])
+    plain = _WRITTEN.sub(lambda escape: {b"n": b"\n", b"t": b"\t"}.get(escape[1], escape[1]), written)
+    return plain, "it was written as a string of Python or JSON"
 
 
 def _without_colours(data: bytes) -> tuple[bytes, str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import html
+import json
 import shutil
 import subprocess
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -207,3 +209,14 @@ def test_what_compilers_print_is_as_it_was(corpus: list[Path]) -> None:
 def test_modules_in_modules_keep_their_indentation() -> None:
     data = b"module @outer {\n  func.func @f() {\n    return\n  }\n  module @inner {\n  }\n}\n"
     assert restored(data)[0] == data
+
+
+@texts
+@pytest.mark.parametrize(
+    "written", [repr, json.dumps, lambda text: json.dumps({"hlo": text}), lambda text: repr(text.encode())]
+)
+def test_strings_of_python_and_json(text: str, written: Callable[[str], str]) -> None:
+    plain, words = restored(written(text).encode())
+    assert plain.decode() == text
+    assert words == ("it was written as a string of Python or JSON",)
+    assert restored(text.encode()) == (text.encode(), ())
