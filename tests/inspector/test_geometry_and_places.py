@@ -12,18 +12,21 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardscope.inspector.capture.model import Stage
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.catalog.spellings import KIND_OF, primitives_of, similar_names
+from shardscope.inspector.catalog.spellings import KIND_OF, functions_of, primitives_of, similar_names
 from shardscope.inspector.check.budget import broken, parse_budget
 from shardscope.inspector.cost.peak_memory import part_of
 from shardscope.inspector.diff.matching import match
 from shardscope.inspector.diff.outline import CollectiveSignature, Fingerprint, Operand, Place, Transfer
 from shardscope.inspector.findings.fixes.edits import extent, keyword_changes
 from shardscope.inspector.findings.policy import Policy
+from shardscope.inspector.findings.rule import MAX_MESSAGE_CHARACTERS, finding
+from shardscope.inspector.findings.rules import RULES
 from shardscope.inspector.ir.meshes import partitions_of
 from shardscope.inspector.ir.stage import ParsedStage
 from shardscope.inspector.pipeline import inspect
@@ -296,6 +299,19 @@ def test_what_primitives_are_lowered_to() -> None:
         assert [one for one, names in of.items() if primitive in names] == [kind]
     assert sorted(primitives_of(*kinds)) == sorted(name for names in of.values() for name in names)
     assert primitives_of() == ()
+    functions = {kind: functions_of(kind) for kind in kinds}
+    for function, kind in (documented | {"psum_scatter": "reduce-scatter", "pmean": "all-reduce"}).items():
+        if hasattr(jax.lax, function):
+            assert [one for one, names in functions.items() if function in names] == [kind], function
+    assert set(functions_of()) == set(functions_of(*kinds)) == set().union(*functions.values())
+
+
+@pytest.mark.parametrize("length", [1, 98, 99, 100, 101, 150])
+def test_messages_are_cut_off_where_they_are_too_long(length: int, reductions: tuple[Finding, ...]) -> None:
+    message = "".join(chr(ord("a") + number % 26) for number in range(length))
+    shown = finding(RULES[0], reductions[0].place, message, confidence="likely").message
+    assert len(shown) == min(length, MAX_MESSAGE_CHARACTERS)
+    assert shown == message or (length > MAX_MESSAGE_CHARACTERS and message.startswith(shown.removesuffix("…")))
 
 
 SCRIPT = """
