@@ -99,6 +99,11 @@ def largest(a):
         a * 2, "x")
     return a + whole.max(axis=0)
 
+@partial(mapped, in_specs=P("x"), out_specs=P("x"))
+def turned(a):
+    there = lax.ppermute(a, "x", [(0, 2), (1, 3), (2, 0), (3, 1)])
+    return lax.ppermute(jnp.cos(there), "x", [(i, (i + 1) % 4) for i in range(4)])
+
 donated = jax.jit(lambda a, b: ((2 * a).astype(jnp.bfloat16), b + 1), donate_argnums=(0, 1))
 
 gathered = mapped(lambda a: lax.all_gather(a, "x", tiled=True), in_specs=P("x"), out_specs=P())
@@ -132,7 +137,7 @@ averaged_inputs = (jnp.arange(64.0).reshape(8, 8) / 64,)
 mapped_over_inputs = (jnp.arange(192.0).reshape(3, 8, 8) / 192,)
 extreme_inputs = (jnp.arange(32.0),)
 mean_inputs = (jnp.arange(32.0), jnp.arange(8.0))
-summed_inputs = untyped_inputs = twice_gathered_inputs = largest_inputs = (jnp.arange(32.0),)
+summed_inputs = untyped_inputs = twice_gathered_inputs = largest_inputs = turned_inputs = (jnp.arange(32.0),)
 donated_inputs = (jnp.ones(8), jnp.ones(3))
 """
 
@@ -184,6 +189,7 @@ invarying = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="casts of 
     ("function", "rule", "line"),
     [
         ("largest", "SS22", "+    whole = lax.pmax(a * 2, 'x')"),
+        ("turned", "SS27", '+    there = lax.ppermute(a, "x", [(i, (i + 3) % 4) for i in range(4)])'),
         (
             "donated",
             "SS20",

@@ -1,26 +1,36 @@
-"""SS27: a rotation in a loop, of which the last one's result is thrown away."""
+"""SS27: a rotation in a loop, of which the last one's result is thrown away, and two permutations in a row."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ....parsers.hlo import Instruction
 from ...collectives.spelled import over_text
+from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import types_text
-from ...report import Collective, Finding, Report
-from ..rule import Rule, advice, finding
-from ..support.compiled import place_in_hlo, saving
-from ..support.compiled_from import compiled_collectives
+from ...report import Collective, Finding, Fix, Report
+from ..fixes.calls import call_at
+from ..fixes.edits import together, without_call
+from ..fixes.permutations import permutation_text, with_permutation
+from ..rule import Rule, Saving, advice, finding
+from ..support.blocks import reached
+from ..support.compiled import certainty, compiled_to, in_hlo, is_compiled, place_in_hlo, saving
+from ..support.compiled_from import compiled_as, compiled_collectives
+from ..support.device_values import axis_sizes, devices_along
 from ..support.hlo_loops import Loop, loops_of
+from ..support.jaxpr_flow import At, Flow, equations_of
 
 PERMUTATIONS = ("collective-permute", "collective-permute-start")
+
+_PAIR = re.compile(r"\((\d+), (\d+)\)")
 
 MAX_TRIPS = 64
 """Iterations of which the last one's permutation is worth a finding."""
 
 
 def check(report: Report) -> Iterator[Finding]:
-    """For each loop, the permutations of what it carries where nothing uses that at the end."""
+    """Yield the permutations of what loops carry where nothing uses that at the end, and those in a row."""
     for loop in loops_of(report.program):
         wasted = [each for each in loop.collectives if each.opcode in PERMUTATIONS and _is_wasted(loop, each)]
         there = [
@@ -29,6 +39,64 @@ def check(report: Report) -> Iterator[Finding]:
         trips = {each.executions for each in there}
         if len(trips) == 1 and 1 < (trips.pop() or 0) <= MAX_TRIPS:
             yield _found(there)
+    for flow, place in equations_of(report, ("ppermute",)):
+        yield from _in_a_row(report, flow, place)
+
+
+def _in_a_row(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Finding]:
+    """Two permutations of all devices, of which the second moves what the first one did, and nothing else uses it."""
+    axes = place.equation.axes or ()
+    found = reached(flow, At(place.jaxpr, place.equation.outputs[0].name), lambda use: _permutes(use.place, axes))
+    ends = [] if found is None or not found.is_local(flow) else list(dict.fromkeys(use.place for use in found.ends))
+    size = devices_along(axes, axis_sizes(report, flow, place))
+    if len(ends) != 1 or size is None:
+        return
+    first, second = (_destinations(each, size) for each in (place, ends[0]))
+    type = place.equation.outputs[0].type.array
+    compiled = [compiled_as(report, "collective-permute", axes, type, flow.source(each)) for each in (place, ends[0])]
+    if first is None or second is None or (is_compiled(report) and not _are_two(report, compiled)):
+        return
+    both = [second[device] for device in first]
+    calls = [call_at(report.program, flow.source(each), ("ppermute",)) for each in (place, ends[0])]
+    left_out = [without_call(report.program, call) for call in calls]
+    wire_bytes = None if compiled[0] is None else compiled[0].wire_bytes
+    over, times = ", ".join(axes), 2 if both == list(range(size)) else 1
+    if times == 2:
+        said, fix = "and back, for nothing", Fix("leave out both", together(*left_out))
+    else:
+        said, text = "twice in a row: one permutation moves it there at once", permutation_text(both)
+        fix = Fix(f"permute it once, by {text}", together(with_permutation(calls[0], text), left_out[1]))
+    yield finding(
+        RULE,
+        flow.place(place),
+        f"{type} is permuted over {over} {said}",
+        confidence=certainty(compiled[0]),
+        axes=axes,
+        related=(flow.place(ends[0]),),
+        evidence=(compiled_to(compiled[0], ", and another"), ("time", "on a torus, a longer way takes longer")),
+        fixes=(fix,),
+        saves=Saving(None if wire_bytes is None else times * wire_bytes),
+    )
+
+
+def _are_two(report: Report, compiled: list[Collective | None]) -> bool:
+    """Return whether two permutations were compiled to two: of one line, as many as that there."""
+    one, other = compiled
+    if one is None or other is None or one is not other:
+        return one is not None and other is not None
+    lines = [(each.source.file, each.source.line) for each in in_hlo(report, "collective-permute")]
+    return lines.count((one.source.file, one.source.line)) > 1
+
+
+def _permutes(place: EquationPlace, axes: tuple[str, ...]) -> bool:
+    return place.equation.primitive == "ppermute" and place.equation.axes == axes
+
+
+def _destinations(place: EquationPlace, size: int) -> list[int] | None:
+    """Return where each of so many devices sends to; None of what is no permutation of all of them."""
+    pairs = dict(pair for pair in _PAIR.findall(dict(place.equation.params).get("perm", "")))
+    found = [int(pairs.get(str(device), -1)) for device in range(size)]
+    return found if sorted(found) == list(range(size)) and len(pairs) == size else None
 
 
 def _is_wasted(loop: Loop, permutation: Instruction) -> bool:
@@ -57,11 +125,14 @@ RULE = Rule(
     id="SS27",
     slug="discarded-permute",
     severity="warning",
-    finds="A ring in a loop with one permutation too many: nothing uses what the last one moves.",
+    finds="A ring in a loop with one permutation too many: nothing uses what the last one moves. Or two permutations in"
+    " a row, where one moves the value there at once.",
     why="A ring over n devices needs n - 1 permutations. A loop of n iterations makes n, and the last one takes as"
     " long as the others.",
     proof="In the partitioner's output, the loop carries a value that each iteration permutes, and nothing uses it"
-    " after the loop; the compiled program permutes in each iteration. For loops of at most 64 iterations.",
+    " after the loop; the compiled program permutes in each iteration. For loops of at most 64 iterations."
+    " In a row: every device sends once and receives once, with only elementwise operations in between, and the"
+    " compiled program has both.",
     faulty="""def step(i, carry):
     total, x = carry
     return total + f(x), lax.ppermute(x, "x", ring)
@@ -72,5 +143,5 @@ total, _ = lax.fori_loop(0, n, step, (zeros, x))""",
 total, last = lax.fori_loop(0, n - 1, step, (zeros, x))
 total = total + f(last)""",
     check=check,
-    by_hand="the work of the last iteration has to be written a second time",
+    tries="one permutation in place of two in a row; the last iteration of a loop has to be written by hand",
 )

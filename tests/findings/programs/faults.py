@@ -82,6 +82,20 @@ def ring(a):
     return jnp.sin(lax.ppermute(a, "x", [(0, 1), (1, 2), (2, 3), (3, 0)]))
 
 
+@programs.found_by("SS27")
+@rows
+def two_shifts(a):
+    shifted = lax.ppermute(a, "x", [(i, (i + 1) % 4) for i in range(4)])
+    return lax.ppermute(jnp.sin(shifted), "x", [(i, (i + 1) % 4) for i in range(4)])
+
+
+@programs.found_by()
+@rows
+def two_shifts_that_are_used(a):
+    shifted = lax.ppermute(a, "x", [(i, (i + 1) % 4) for i in range(4)])
+    return shifted + lax.ppermute(shifted, "x", [(i, (i + 1) % 4) for i in range(4)])
+
+
 @programs.found_by()
 @rows
 def chain_with_a_beginning(a):
