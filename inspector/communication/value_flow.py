@@ -98,7 +98,8 @@ class ValueFlow:
             place = waiting.pop()
             instruction = place.instruction
             if instruction.opcode == "dynamic-update-slice":
-                return self._is_zero(self.operands(instruction)[0])
+                operands = self.operands(instruction)
+                return bool(operands) and self._is_zero(operands[0])
             before = self._before(place) if instruction.opcode in CARRYING else [self._fused_root(place)]
             waiting += [each for each in before if each is not None and each not in seen]
             seen.update(waiting)

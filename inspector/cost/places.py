@@ -122,8 +122,9 @@ class Route:
         return max(1, self.size // self.far)
 
 
+MAX_CHIPS = 1 << 16
 MAX_EXTENT = 1 << 12
-"""Chips along one axis of a torus; what a file says beyond that is no machine that there is."""
+"""Chips of a torus, and along one axis of it; what a file says beyond that is no machine that there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,4 +216,4 @@ def machine_of(program: Program) -> Machine | None:
         return None
     axes = range(min(len(device.coords) for device in subject.devices))
     shape = tuple(max(device.coords[axis] for device in subject.devices) + 1 for axis in axes)
-    return Machine(chip, devices, shape)
+    return None if math.prod(shape) > MAX_CHIPS else Machine(chip, devices, shape)

@@ -67,7 +67,7 @@ def takes_result(program: Program, flow: Dataflow, row: int, collective: Collect
         for name in instruction.operands:
             made = computation.instruction(name)
             for _ in range(MAX_FORMS):
-                if made is None or made.opcode not in FORMS:
+                if made is None or made.opcode not in FORMS or not made.operands:
                     break
                 made = computation.instruction(made.operands[0])
             if made is not None and made.name == collective.name:

@@ -166,6 +166,35 @@ ENTRY %main (p: f32[8,8,8,8], k: f32[3,3,8,8]) -> f32[8,8,8,8] {{
     assert matmul_flops(entry.root, [entry.instructions[0].type, entry.instructions[1].type]) == flops
 
 
+def test_operations_in_a_circle_and_without_operands() -> None:
+    text = grouped(["[1,4]<=[4]", "[1,4]<=[4]"], 4).replace(
+        "all-reduce(%p), channel_id=2", "all-reduce(%u), channel_id=2"
+    )
+    text = text.replace(
+        "ENTRY",
+        """%body (b: (f32[8])) -> (f32[8]) {
+  ROOT %b = (f32[8]) parameter(0)
+}
+
+%condition (c: (f32[8])) -> pred[] {
+  %c = (f32[8]) parameter(0)
+  %one = pred[] copy(%other)
+  ROOT %other = pred[] copy(%one)
+}
+
+ENTRY""",
+    ).replace(
+        "  %r0",
+        """  %t = (f32[8]) tuple(%p)
+  %w = (f32[8]) while(%t), condition=%condition, body=%body
+  %u = f32[8] dynamic-update-slice()
+  %r0""",
+        1,
+    )
+    report = inspect(Capture(stages=(Stage("hlo", "hlo", Source("f", text.encode())),), complete=True))
+    assert len(list(written(report))) == len(formats("report", "reports"))
+
+
 def test_groups_that_are_spelled_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line names up to a million devices: those that are spelled alike are one list, and others have a limit."""
     monkeypatch.setattr(participants, "MAX_MEMBERS", 3 * 64)

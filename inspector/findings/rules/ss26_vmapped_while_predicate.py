@@ -12,6 +12,9 @@ from ..support.compiled import place_in_hlo
 from ..support.compiled_from import compiled_collectives
 from ..support.hlo_loops import PASSING, Loop, loops_of
 
+MAX_STEPS = 100
+"""Operations that are followed: in a damaged text they may go in a circle."""
+
 
 def check(report: Report) -> Iterator[Finding]:
     """The loops whose condition is a reduction over devices that JAX's batching of the predicate made."""
@@ -26,7 +29,9 @@ def _reduction(loop: Loop) -> Instruction | None:
     names = loop.instruction.callees.get("condition", ())
     condition = loop.module.computation(names[0]) if len(names) == 1 else None
     root = None if condition is None else condition.root
-    while condition is not None and root is not None and root.opcode in PASSING and root.references:
+    for _ in range(MAX_STEPS):
+        if condition is None or root is None or root.opcode not in PASSING or not root.references:
+            break
         root = condition.instruction(root.references[0].name)
     if root is None or root.opcode != "all-reduce" or root.metadata is None:
         return None
