@@ -15,7 +15,7 @@ from .model import STAGES, Capture, CaptureError, PassSnapshot, Stage
 from .protocol import events as sent
 from .protocol.events import EVENTS, TEXTS, Event
 from .protocol.trace import MAX_PROGRAMS, CompiledProgram
-from .protocol.values import Gradients, Probe, Probed, Reference
+from .protocol.values import CollectiveTimes, Differences, Execution, Gradients, Probe, Probed, Reference
 from .protocol.wire import SCHEMA, Frame
 from .tags import plain, tagged, untagged
 
@@ -27,7 +27,7 @@ NUMBERS = 3 * array("I").itemsize
 HELD: dict[type[Event], str] = {
     sent.Subject: "subject",
     sent.Memory: "memory",
-    sent.Execution: "execution",
+    Execution: "execution",
     Probed: "probed",
     Reference: "reference",
     Gradients: "gradients",
@@ -38,8 +38,8 @@ VALUES: dict[type[Event], tuple[str, str]] = {
     sent.Equations: ("numbers", "equations"),
     sent.Arguments: ("values", "arguments"),
     sent.Outputs: ("values", "outputs"),
-    sent.CollectiveTimes: ("values", "collective_times"),
-    sent.Differences: ("values", "compared"),
+    CollectiveTimes: ("values", "collective_times"),
+    Differences: ("values", "compared"),
     sent.Timings: ("seconds", "timings"),
 }
 """The one field of an event, and the field of a Capture that holds its value."""

@@ -10,13 +10,11 @@ from dataclasses import dataclass, field
 from ...parsers.errors import ShardscopeError
 from ...parsers.source import Source
 from .protocol.events import Device as Device
-from .protocol.events import Execution as Execution
 from .protocol.events import Failure as Failure
 from .protocol.events import Memory as Memory
 from .protocol.events import Mesh as Mesh
 from .protocol.events import MeshAxis as MeshAxis
 from .protocol.events import Message as Message
-from .protocol.events import OutputSummary as OutputSummary
 from .protocol.events import Phase as Phase
 from .protocol.events import Progress as Progress
 from .protocol.events import Subject as Subject
@@ -24,6 +22,8 @@ from .protocol.events import Value as Value
 from .protocol.stages import STAGES as STAGES
 from .protocol.stages import Dialect as Dialect
 from .protocol.values import Compared, Gradients, Probe, Probed, Reference, Timing
+from .protocol.values import Execution as Execution
+from .protocol.values import OutputSummary as OutputSummary
 
 PHASES: dict[Phase, str] = {
     "start": "starting Python",

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from ...records import dataclass
 from .trace import TraceEvent
-from .values import Compared, Gradients, Probe, Probed, Reference, Timing
+from .values import CollectiveTimes, Differences, Execution, Gradients, Probe, Probed, Reference
 from .wire import Frame
 
 Level = Literal["info", "warning", "error"]
@@ -190,52 +190,6 @@ class Message:
     text: str
     phase: Phase
     location: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OutputSummary:
-    """One output of a live run. The statistics are over finite elements; None for types that have none.
-
-    `spec` is how it came out; `values` are all of them, where they are few. Where runs are to be compared, `digest` is
-    the same for the same bits, and `projections` are the norm and the products with two fixed random vectors.
-    """
-
-    path: str
-    type: str
-    spec: str | None
-    minimum: float | None = None
-    mean: float | None = None
-    maximum: float | None = None
-    non_finite: int | None = None
-    values: str | None = None
-    digest: str | None = None
-    projections: tuple[float, float, float] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Execution:
-    """The result of a live run: `seconds` per run after one warm-up.
-
-    `seeded_inputs` is true where arguments had types but no values, and were given pseudo-random ones.
-    """
-
-    outputs: tuple[OutputSummary, ...] = ()
-    seconds: tuple[float, ...] = ()
-    seeded_inputs: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CollectiveTimes:
-    """The time that each collective takes on each device."""
-
-    values: tuple[Timing, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """The results whose shards were compared."""
-
-    values: tuple[Compared, ...]
 
 
 @dataclass(frozen=True, slots=True)

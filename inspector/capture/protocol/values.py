@@ -1,4 +1,4 @@
-"""Values that were observed while the function ran: on each device, compared, timed. A part of the Capture.
+"""What was observed while the function ran: outputs, and values on each device, compared, timed. A part of the Capture.
 
 Times are in seconds.
 """
@@ -8,6 +8,38 @@ from __future__ import annotations
 from typing import Literal
 
 from ...records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSummary:
+    """One output of a live run. The statistics are over finite elements; None for types that have none.
+
+    `spec` is how it came out; `values` are all of them, where they are few. Where runs are to be compared, `digest` is
+    the same for the same bits, and `projections` are the norm and the products with two fixed random vectors.
+    """
+
+    path: str
+    type: str
+    spec: str | None
+    minimum: float | None = None
+    mean: float | None = None
+    maximum: float | None = None
+    non_finite: int | None = None
+    values: str | None = None
+    digest: str | None = None
+    projections: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """The result of a live run: `seconds` per run after one warm-up.
+
+    `seeded_inputs` is true where arguments had types but no values, and were given pseudo-random ones.
+    """
+
+    outputs: tuple[OutputSummary, ...] = ()
+    seconds: tuple[float, ...] = ()
+    seeded_inputs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +56,13 @@ class Timing:
     count: int
     seconds: float
     late: float
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveTimes:
+    """The time that each collective takes on each device."""
+
+    values: tuple[Timing, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +125,13 @@ class Compared:
     position: int
     axes: tuple[str, ...]
     differs: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """The results whose shards were compared."""
+
+    values: tuple[Compared, ...]
 
 
 @dataclass(frozen=True, slots=True)

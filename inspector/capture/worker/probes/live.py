@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...protocol.events import Execution, OutputSummary
 from ...protocol.memory import available_bytes
+from ...protocol.values import Execution, OutputSummary
 from ..inputs import arg_spec
 from ..inputs.callables import Traceable
 from ..inputs.paths import result_path

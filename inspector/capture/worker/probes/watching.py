@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ....catalog.spellings import CONSTRAINTS
-from ...protocol.events import CollectiveTimes, Differences
 from ...protocol.request import Request
-from ...protocol.values import Reference
+from ...protocol.values import CollectiveTimes, Differences, Reference
 from ..channel import Channel
 from ..program.jaxpr_facts import Table, is_collective
 from . import equations, live, timings
