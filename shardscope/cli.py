@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Sequence[str]) -> int:
-    options = _parser(given).parse_args(given)
+    options = _options(given)
     from shardscope.inspector.capture.model import UnreadableFileError
     from shardscope.inspector.capture.output_file import OutputError, check_writable
     from shardscope.parsers.errors import ParseError, ShardscopeError
@@ -61,6 +61,15 @@ def _run(given: Sequence[str]) -> int:
         return _complain(error, ExitCode.SYSTEM_FAILED)
     except ShardscopeError as error:
         return _complain(error, ExitCode.USAGE)
+
+
+def _options(given: Sequence[str]) -> argparse.Namespace:
+    """What was given, read; argparse takes a script's arguments for ours where options stand before their `--`."""
+    own = list(given[: given.index("--")]) if given[:1] == ["run"] and "--" in given else list(given)
+    options = _parser(own).parse_args(own)
+    if len(own) < len(given):
+        options.argv = [*options.argv, *given[len(own) + 1 :]]
+    return options
 
 
 class _Parser(argparse.ArgumentParser):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from shardscope.cli import _options
 from shardscope.commands import SUMMARIES, load
 from shardscope.commands.output import chosen_format
 
@@ -84,3 +85,11 @@ def test_what_a_terminal_gets_is_a_format_of_the_command(name: str, monkeypatch:
         options = parser.parse_args(["a.py"] * (2 if name == "diff" else 1))
         assert chosen_format(options) in (format.choices or ())
         assert ("tui" in (format.choices or ())) == (chosen_format(options) == "tui")
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("options", [(), ("--no-live",), ("--format", "text", "--save", "step.shardscope")])
+def test_what_follows_two_dashes_is_the_scripts(options: tuple[str, ...]) -> None:
+    given = _options(["run", "step.py:step", *options, "--", "256", "--help"])
+    assert (given.function, given.argv) == ("step.py:step", ["256", "--help"])
+    assert _options(["run", *options, "step.py:step"]).argv == []
