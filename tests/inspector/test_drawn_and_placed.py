@@ -22,6 +22,8 @@ from shardscope.inspector.findings.rules import ss17_slow_link_collective as ss1
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render import variance_lines
 from shardscope.inspector.render.html.mesh import _places, _ways
+from shardscope.inspector.render.html.tables import MAX_ROWS, table_section
+from shardscope.inspector.render.table import Column, Row, Table
 from shardscope.inspector.render.text.opening import subject_lines
 from shardscope.inspector.report import Report
 from shardscope.inspector.selection.selection import ProbePlace, StagePlace, collectives_in, linked
@@ -145,6 +147,21 @@ def test_the_row_at_a_place_is_the_smallest_around_it(name: str) -> None:
 @pytest.mark.parametrize("name", ["embedded", "exchange", "gathered_twice", "manual", "rare", "rounds", "target"])
 def test_findings_of_kept_captures_are_well_formed(name: str) -> None:
     assert_well_formed(load_kept(name))
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 2])
+def test_long_tables_of_a_page_say_what_they_leave_out(more: int) -> None:
+    count = MAX_ROWS + more
+    page = table_section(Table("t", "T", (Column("n"),), tuple(Row((f"row{number}",)) for number in range(count))))
+    assert len(re.findall(r">row\d+<", page)) == min(count, MAX_ROWS)
+    assert re.findall(r"and (\d+) more", page) == ([str(more)] if more > 0 else [])
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+def test_lines_of_a_stage(end: str) -> None:
+    text = "HloModule m\n\nENTRY %e (p: f32[4]) -> f32[4] {\n  ROOT %p = f32[4] parameter(0)\n}" + end
+    report = inspect(Capture(stages=(Stage("hlo", "hlo", Source("m", text.encode())),), complete=True))
+    assert [each.lines for each in report.stages] == [len(text.splitlines())]
 
 
 def test_first_lines_are_sentences() -> None:
