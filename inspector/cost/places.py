@@ -122,9 +122,9 @@ class Route:
         return max(1, self.size // self.far)
 
 
-MAX_CHIPS = 1 << 16
+MAX_CHIPS, MAX_CORES = 1 << 16, 1 << 6
 MAX_EXTENT = 1 << 12
-"""Chips of a torus, and along one axis of it; what a file says beyond that is no machine that there is."""
+"""Chips of a torus, cores of one, and chips along one axis: a file that says more is about no machine that there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +213,8 @@ def machine_of(program: Program) -> Machine | None:
     if chip is None or not devices:
         return None
     if any(not 0 <= place < MAX_EXTENT for device in subject.devices for place in device.coords):
+        return None
+    if any(not 0 <= device.core < MAX_CORES for device in subject.devices):
         return None
     axes = range(min(len(device.coords) for device in subject.devices))
     shape = tuple(max(device.coords[axis] for device in subject.devices) + 1 for axis in axes)

@@ -70,9 +70,14 @@ def test_places_that_no_torus_has(place: int) -> None:
     capture = load(KEPT / "target.capture")
     assert capture.subject is not None
     first, *others = capture.subject.devices
-    moved = replace(first, coords=(place, *first.coords[1:]))
-    damaged = replace(capture, subject=replace(capture.subject, devices=(moved, *others)))
-    assert machine_of(Program(damaged)) is None
+    corner = ((1 << 12) - 1,) * len(first.coords)
+    for moved in (
+        replace(first, coords=(place, *first.coords[1:])),
+        replace(first, core=place),
+        replace(first, coords=corner),
+    ):
+        damaged = replace(capture, subject=replace(capture.subject, devices=(moved, *others)))
+        assert machine_of(Program(damaged)) is None
 
 
 def check(program: Program, machine: Machine) -> None:
