@@ -64,7 +64,7 @@ def _run(given: Sequence[str]) -> int:
 
 
 def _options(given: Sequence[str]) -> argparse.Namespace:
-    """What was given, read; argparse takes a script's arguments for ours where options stand before their `--`."""
+    """Parse the arguments; argparse takes a script's arguments for ours if options precede their `--`."""
     own = list(given[: given.index("--")]) if given[:1] == ["run"] and "--" in given else list(given)
     options = _parser(own).parse_args(own)
     if len(own) < len(given):

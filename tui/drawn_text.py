@@ -31,7 +31,7 @@ STYLES: Mapping[str, str] = {
     "collective": "bold $code-collective",
     **{kind: f"$code-{kind}" for kind in ("string", "type", "operation", "keyword", "groups")},
 }
-"""Those of `KINDS` that are not drawn as the text is."""
+"""The members of `KINDS` that are not drawn as the text is."""
 
 
 class DrawnText(CursorView):

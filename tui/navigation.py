@@ -65,7 +65,7 @@ class NavigationScreen(EditScreen):
     capture: reactive[Capture] = reactive(Capture())
     stage = reactive("")
     frame_number = reactive(0)
-    """Of the stack of what is selected, the frame that the source pane shows."""
+    """The frame of the selected stack that the source pane shows."""
 
     def __init__(self, feed: Feed, policy: Policy = EVERYTHING, loop: EditLoop | None = None) -> None:
         super().__init__(feed, policy, loop)

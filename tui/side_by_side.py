@@ -107,7 +107,7 @@ def _lines(cell: Cell) -> Sequence[Cell]:
 
 
 def _state(capture: Capture) -> str:
-    """Why a program is not compiled."""
+    """Return why a program is not compiled."""
     if capture.failure is not None:
         why = next(iter(capture.failure.message.splitlines()), "")
         return f"stopped while {PHASES[capture.failure.phase]}: {why}"

@@ -14,7 +14,7 @@ from .context import AnalysisContext
 from .dcn_transfers import Transfer, as_partitions, in_every_slice
 
 MAX_MEMBERS = 1 << 22
-"""Of the groups of one module: a line of a text can name a million devices."""
+"""Limit for the groups of one module: a line of a text can name a million devices."""
 
 
 @dataclass

@@ -63,7 +63,7 @@ def _compiled(report: Report) -> Iterable[Collective]:
 
 
 def is_compiled(report: Report) -> bool:
-    """Whether the program came so far that its collectives are known."""
+    """True if the program was compiled far enough for its collectives to be known."""
     return report.capture.stage(COMPILED) is not None
 
 

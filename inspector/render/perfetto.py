@@ -22,7 +22,7 @@ MAX_EVENTS = 200_000
 """Activities that are written; of a longer step, its beginning."""
 
 DIGITS = 3
-"""Of a microsecond: viewers count nanoseconds."""
+"""Fractions of a microsecond: viewers count nanoseconds."""
 
 NO_TIMELINE = "no time line: there are no figures for this device; compile for a target, as in --target tpu:v5p:2x2x2"
 

@@ -99,7 +99,7 @@ ReplicaGroups = ListGroups | IotaGroups | MeshGroups
 
 
 def device_counts(replicas: str, partitions: str) -> set[int]:
-    """How many members groups may have in all: replicas, partitions, or both, as the header of a module gives them.
+    """Return the possible total sizes of groups: replicas, partitions, or both, from the header of a module.
 
     None where that is more than any program has: the numbers are as good as the file that they are in.
     """

@@ -62,7 +62,7 @@ def test_too_few_of_the_number_that_was_asked_for(captured: Captured) -> None:
     capture = captured(MESH.format(mesh="mesh = jax.make_mesh((4, 2), ('a', 'b'))"), devices=4)
     assert capture.failure is not None
     assert capture.failure.kind == "usage"
-    assert capture.failure.message.startswith("8 devices are needed, and there are 4:")
+    assert capture.failure.message.startswith("8 devices are needed, but there are 4:")
     assert capture.failure.hint == "--devices 8"
 
 

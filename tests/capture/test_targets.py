@@ -194,7 +194,7 @@ def test_what_the_host_would_do_is_left_out_and_told(captured: Captured) -> None
     assert capture.complete, capture.failure
     told = {(message.location or "").rpartition(":")[2]: message.text for message in capture.messages}
     assert told["5"].startswith("debug_")
-    assert "was left out" in told["5"]
+    assert "was removed" in told["5"]
     assert "it returns zeros" in told["8"]
 
 
@@ -205,7 +205,7 @@ def test_too_many_devices_for_the_target(captured: Captured) -> None:
     )
     assert capture.failure is not None
     assert capture.failure.kind == "usage"
-    assert "16 devices are needed, and there are 4" in capture.failure.message
+    assert "16 devices are needed, but there are 4" in capture.failure.message
     assert "a target of 16 devices" in (capture.failure.hint or "")
 
 

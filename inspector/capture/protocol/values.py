@@ -1,4 +1,4 @@
-"""What was observed while the function ran: outputs, and values on each device, compared, timed. A part of the Capture.
+"""Observations of a run: outputs, and values on each device, compared, timed. A part of the Capture.
 
 Times are in seconds.
 """

@@ -21,7 +21,7 @@ def main() -> None:
 
 BYTES, BYTES_OF_ONE = 1 << 32, 400
 SECONDS, SECONDS_OF_MEBIBYTE = 30, 2
-"""What jaxlib may take, and more for each byte or mebibyte of the file: a damaged one of 7 kB has it take 8 GB."""
+"""Memory limit of jaxlib, and more per byte or mebibyte of the file: with a damaged one of 7 kB it takes 8 GB."""
 
 
 def limit(size: int) -> None:
