@@ -44,13 +44,13 @@ def _of_origin(report: Report, origin: object, place: SourcePosition, spec: str)
             call = call_at(report.program, place, ("with_sharding_constraint", "reshard"))
             if call is not None and (sharding := _sharding(call[1])) is not None:
                 edits = with_spec(report.program, (call[0], sharding), spec)
-                yield from [Fix(f"ask for {spec} in {ast.unparse(call[1])}", edits)] if edits else []
+                yield from [Fix(f"request {spec} in {ast.unparse(call[1])}", edits)] if edits else []
 
 
 def _of_output(report: Report, name: str, spec: str) -> Iterator[Fix]:
     edits = with_out_specs(report, {name: spec})
     if edits:
-        yield Fix(f"let out_shardings ask for {spec} of {name}, if what uses it can take it so", edits)
+        yield Fix(f"request {spec} for {name} in out_shardings, if its users accept that", edits)
 
 
 def with_out_specs(report: Report, specs: Mapping[str, str]) -> Edits:

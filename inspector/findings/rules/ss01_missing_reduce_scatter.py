@@ -81,7 +81,7 @@ def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
     return finding(
         RULE,
         FindingPlace(", ".join(each.name for each in collectives), first.source, first.stage, first.span),
-        f"{len(specs)} {what} all-reduced over {over} and returned whole; the arguments like them are sharded",
+        f"{len(specs)} {what} all-reduced over {over} and returned whole, but arguments like them are sharded",
         confidence="likely",
         axes=first.axes or (),
         severity="info" if platform == "cpu" else None,
@@ -96,7 +96,7 @@ def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
         ),
         fixes=(
             Fix(
-                f"jax.jit(…, out_shardings=…) with {named}{more}, if what uses them can take them so",
+                f"jax.jit(…, out_shardings=…) with {named}{more}, if their users accept that",
                 with_out_specs(report, specs) if has_whole_axes("".join(specs.values())) else (),
             ),
         ),
@@ -215,6 +215,6 @@ rows = total.shape[0] // lax.axis_size("x")
 return lax.dynamic_slice_in_dim(total, lax.axis_index("x") * rows, rows)""",
     repaired='return lax.psum_scatter(a @ b, "x", scatter_dimension=0, tiled=True)',
     check=check,
-    tries="psum_scatter in place of psum, and no slice; on TPUs, the compiler's options for reduce-scatters;"
+    tries="psum_scatter instead of psum and the slice; on TPUs, the compiler's options for reduce-scatters;"
     " out_shardings with the parameters' shardings for their gradients",
 )
