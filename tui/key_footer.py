@@ -52,6 +52,8 @@ class KeyFooter(Widget):
             self.call_after_refresh(self._take)
 
     def _take(self) -> None:
+        if not self.is_attached:  # its screen has been left meanwhile
+            return
         actions = {}
         for _, binding, enabled, tooltip in self.screen.active_bindings.values():
             if binding.show and binding.action not in actions:

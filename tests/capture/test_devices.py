@@ -142,7 +142,7 @@ def test_hints(captured: Captured) -> None:
     """)
     assert capture.failure is not None
     assert capture.failure.kind == "function"
-    assert "takes all 8 devices" in (capture.failure.hint or "")
+    assert "uses all 8 available devices" in (capture.failure.hint or "")
     capture = captured("import jax\njax.devices('gpu')\n")
     assert capture.failure is not None
     assert "--target local" in (capture.failure.hint or "")

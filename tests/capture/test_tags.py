@@ -116,7 +116,7 @@ def test_kernels_for_tpus_have_the_names_that_xla_gives_them(tmp_path: Path) -> 
     script.write_text(KERNELS)
     bare = subprocess.run(
         [sys.executable, "-c", BARE.replace("TARGET", target), str(script)],
-        env={**os.environ, "JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"},
+        env={**os.environ, "JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"},
         capture_output=True,
         text=True,
         check=False,

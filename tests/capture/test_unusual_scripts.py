@@ -65,7 +65,7 @@ def test_ordered_effects_for_a_target(tmp_path: Path) -> None:
     if last.failure is not None and last.failure.kind == "usage":
         pytest.skip(last.failure.message)
     assert last.complete, last.failure
-    assert sum("was left out" in message.text for message in last.messages) == 3
+    assert sum("was removed" in message.text for message in last.messages) == 3
 
 
 @pytest.mark.cold
@@ -81,7 +81,7 @@ def test_other_platforms_are_answered_by_fakes(tmp_path: Path, choice: str) -> N
     assert last.complete, last.failure
     assert last.subject is not None
     assert last.subject.platform == "cpu"
-    assert any("was left at 'cpu'" in message.text for message in last.messages)
+    assert any("was kept at 'cpu'" in message.text for message in last.messages)
 
 
 @pytest.mark.cold

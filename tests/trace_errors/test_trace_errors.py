@@ -55,18 +55,18 @@ FIXED = {
         [
             ("x enters by in_specs[0]", None),
             ("reduce_sum", "total + jnp.sum(a)"),
-            ("begins as float32[]", "while_loop("),
+            ("starts as float32[]", "while_loop("),
         ],
         "+    begin = (lax.pcast(jnp.float32(0), ('x',), to='varying'), 0)",
     ),
     "counted": (
         "a loop carry that starts without x",
-        [("add", "lax.fori_loop(0"), ("begins as float32[2]", "lax.fori_loop(0")],
+        [("add", "lax.fori_loop(0"), ("starts as float32[2]", "lax.fori_loop(0")],
         "+    return lax.fori_loop(0, 3, lambda i, c: c + a, lax.pcast(jnp.ones(a.shape), ('x',), to='varying'))",
     ),
     "branched": (
         "false_fun returns a value without x",
-        [("true_fun gives float32[2]{V:x}", None), ("false_fun gives float32[2]", "lax.cond(")],
+        [("true_fun returns float32[2]{V:x}", None), ("false_fun returns float32[2]", "lax.cond(")],
         "+    return lax.cond(a[0] > 0, lambda: a, lambda: lax.pcast(jnp.zeros(a.shape), ('x',), to='varying'))",
     ),
     "reduced_over_too_much": (

@@ -18,11 +18,14 @@ def permutation_text(destinations: Sequence[int]) -> str:
 
 
 def with_permutation(call: Call | None, text: str) -> Edits:
-    """Return a ppermute with other pairs."""
-    match call:
-        case (file, ast.Call(args=[_, _, permutation])):
-            return instead((file, permutation), text)
-        case (file, ast.Call(keywords=keywords)):
-            given = [keyword.value for keyword in keywords if keyword.arg == "perm"]
-            return instead((file, given[0]), text) if given else ()
-    return ()
+    """Return a ppermute with other pairs; nothing where they are written elsewhere, as in a `partial`."""
+    if call is None:
+        return ()
+    file, node = call
+    given = [*node.args[2:3], *(keyword.value for keyword in node.keywords if keyword.arg == "perm")]
+    return instead((file, given[0]), text) if given and _is_inside(given[0], node) else ()
+
+
+def _is_inside(part: ast.expr, whole: ast.expr) -> bool:
+    begin, end = (whole.lineno, whole.col_offset), (whole.end_lineno or 0, whole.end_col_offset or 0)
+    return begin <= (part.lineno, part.col_offset) <= (part.end_lineno or 0, part.end_col_offset or 0) <= end

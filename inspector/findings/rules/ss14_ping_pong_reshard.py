@@ -78,7 +78,7 @@ def _written(report: Report, flow: Flow, place: EquationPlace, found: Reached) -
         axes=axes,
         related=map(flow.place, back),
         evidence=(compiled_to(compiled, ", and another"),),
-        fixes=(Fix("leave out both", together(*edits) if all(edits) else ()),),
+        fixes=(Fix("remove both", together(*edits) if all(edits) else ()),),
         saves=saving(compiled, times=1 + len(back)),
     )
 
@@ -98,5 +98,5 @@ RULE = Rule(
 return lax.with_sharding_constraint(jnp.sin(y), P("x", None))""",
     repaired='return lax.with_sharding_constraint(jnp.sin(2 * x), P("x", None))',
     check=check,
-    tries="no constraint in between",
+    tries="the program without the constraint in between, or without both exchanges",
 )

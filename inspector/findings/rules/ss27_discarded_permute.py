@@ -1,4 +1,4 @@
-"""SS27: a rotation in a loop, of which the last one's result is thrown away, and two permutations in a row."""
+"""SS27: a rotation in a loop whose last result is unused, and two permutations in a row."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _in_a_row(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Finding]:
-    """Two permutations of all devices, of which the second moves what the first one did, and nothing else uses it."""
+    """Yield two permutations of all devices where only the second one uses the result of the first."""
     axes = place.equation.axes or ()
     found = reached(flow, At(place.jaxpr, place.equation.outputs[0].name), lambda use: _permutes(use.place, axes))
     ends = [] if found is None or not found.is_local(flow) else list(dict.fromkeys(use.place for use in found.ends))
@@ -57,25 +57,23 @@ def _in_a_row(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Find
     if first is None or second is None or (is_compiled(report) and not _are_two(report, compiled)):
         return
     both = [second[device] for device in first]
+    if both == list(range(size)):
+        return  # SS14: it takes the first one back
     calls = [call_at(report.program, flow.source(each), ("ppermute",)) for each in (place, ends[0])]
-    left_out = [without_call(report.program, call) for call in calls]
+    text = permutation_text(both)
+    edits = (with_permutation(calls[0], text), without_call(report.program, calls[1]))
+    is_written = all(edits) and calls[0] != calls[1]
     wire_bytes = None if compiled[0] is None else compiled[0].wire_bytes
-    over, times = ", ".join(axes), 2 if both == list(range(size)) else 1
-    if times == 2:
-        said, fix = "and back, for nothing", Fix("leave out both", together(*left_out))
-    else:
-        said, text = "twice in a row: one permutation moves it there at once", permutation_text(both)
-        fix = Fix(f"permute it once, by {text}", together(with_permutation(calls[0], text), left_out[1]))
     yield finding(
         RULE,
         flow.place(place),
-        f"{type} is permuted over {over} {said}",
+        f"{type} is permuted over {', '.join(axes)} twice in a row: one permutation is enough",
         confidence=certainty(compiled[0]),
         axes=axes,
         related=(flow.place(ends[0]),),
-        evidence=(compiled_to(compiled[0], ", and another"), ("time", "on a torus, a longer way takes longer")),
-        fixes=(fix,),
-        saves=Saving(None if wire_bytes is None else times * wire_bytes),
+        evidence=(compiled_to(compiled[0], ", and another"), ("time", "on a torus, a longer route takes longer")),
+        fixes=(Fix(f"permute once, by {text}", together(*edits) if is_written else ()),),
+        saves=Saving(wire_bytes),
     )
 
 
@@ -126,7 +124,7 @@ RULE = Rule(
     slug="discarded-permute",
     severity="warning",
     finds="A ring in a loop with one permutation too many: nothing uses what the last one moves. Or two permutations in"
-    " a row, where one moves the value there at once.",
+    " a row, where one is enough.",
     why="A ring over n devices needs n - 1 permutations. A loop of n iterations makes n, and the last one takes as"
     " long as the others.",
     proof="In the partitioner's output, the loop carries a value that each iteration permutes, and nothing uses it"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....parsers.hlo import HloModule
 from ....parsers.sharding_syntax.mesh import AxisRef
+from ...ir.types import ArrayType
 from ...report import Collective, Report, ShardedValue
 from .compiled import in_hlo
 
@@ -32,9 +33,9 @@ def returned_sums(report: Report) -> Iterator[ReturnedSum]:
     sums = {each.name: each for each in in_hlo(report, "all-reduce")}
     outputs = [value for value in report.shardings if value.role == "output"]
     makers = [] if module is None or not sums else list(_makers(module, len(outputs)))
+    arguments = _by_leaf(report)
     for output, name in zip(outputs, makers, strict=True) if len(outputs) == len(makers) else ():
-        collective = sums.get(name)
-        alike = _alike(report, output)
+        collective, alike = sums.get(name), _alike(arguments, output)
         if collective is None or output.sharding is None or len(alike) != 1 or alike[0].sharding is None:
             continue
         summed = set(collective.axes or ())
@@ -42,11 +43,19 @@ def returned_sums(report: Report) -> Iterator[ReturnedSum]:
             yield ReturnedSum(collective, output, alike[0])
 
 
-def _alike(report: Report, output: ShardedValue) -> list[ShardedValue]:
+def _by_leaf(report: Report) -> Mapping[tuple[ArrayType, str], list[ShardedValue]]:
+    found: dict[tuple[ArrayType, str], list[ShardedValue]] = {}
+    for value in report.shardings:
+        if value.role == "argument":
+            found.setdefault((value.type, value.leaf), []).append(value)
+    return found
+
+
+def _alike(arguments: Mapping[tuple[ArrayType, str], list[ShardedValue]], output: ShardedValue) -> list[ShardedValue]:
     """Return the arguments of a result's type with the longest path that its own ends with."""
-    same = [v for v in report.shardings if v.role == "argument" and v.type == output.type]
-    found = [value for value in same if output.leaf.endswith(value.leaf)]
-    return [value for value in found if len(value.leaf) == max(len(each.leaf) for each in found)]
+    leaf = output.leaf
+    ends = (*(leaf[at:] for at, character in enumerate(leaf) if character == "["), "")
+    return next((found for end in ends if (found := arguments.get((output.type, end)))), [])
 
 
 def _axes(value: ShardedValue) -> set[AxisRef]:

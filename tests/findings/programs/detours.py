@@ -127,7 +127,7 @@ def permuted_there_and_back(a):
     return shifted(jax.nn.relu(shifted(a + 7, 1)) * 3, -1)
 
 
-@programs.found_by()
+@programs.found_by("SS27")
 @by_rows
 def permuted_on_and_on(a):
     return shifted(jax.nn.relu(shifted(a + 8, 1)) * 3, 1)
