@@ -98,7 +98,7 @@ def explain_lookup(failed: Failed, said: re.Match[str]) -> Explanation:
     used = {axis for dim in indices for axis in dim}
     result = (*indices[:-1], *without(operand[1:], used))
     return Explanation(
-        "the sharding of the lookup's result is left open: rows, or indices, have to be communicated",
+        "the sharding of the lookup's result is ambiguous: rows or indices have to be communicated",
         steps,
         tuple(_looked_up(failed, dict.fromkeys((text_of(result), "P()")))),
     )
@@ -116,8 +116,8 @@ def explain_update(failed: Failed, said: re.Match[str]) -> Explanation:
                 named = with_keyword((file, call), "out_sharding", f"jax.typeof({ast.unparse(array)}).sharding")
                 title = f"{fixes[0].title}, and keep the sharding of {ast.unparse(array)}" if fixes else ""
                 fixes += [Fix(title, together(fix.edits, named)) for fix in fixes]
-    step = StoryStep(f"the value is sharded as {text_of(specs[1])}, its place as {text_of(specs[0])}", failed.place)
-    return Explanation("a value is sharded differently from the place that it is written to", (step,), tuple(fixes))
+    step = StoryStep(f"the value is sharded as {text_of(specs[1])}, the slice as {text_of(specs[0])}", failed.place)
+    return Explanation("a value is sharded differently from the slice that it is written to", (step,), tuple(fixes))
 
 
 def explain_scatter(failed: Failed, said: re.Match[str]) -> Explanation:
@@ -128,14 +128,14 @@ def explain_scatter(failed: Failed, said: re.Match[str]) -> Explanation:
         StoryStep(f"the updates are sharded as {text_of(updates)}", failed.place),
     )
     fixes = [
-        Fix(f"say how the result is to be sharded: {text}", with_keyword((file, call), "out_sharding", sharding))
+        Fix(f"give the sharding of the result: {text}", with_keyword((file, call), "out_sharding", sharding))
         for file, call in failing(failed)
         if isinstance(call, ast.Call)
         for text in dict.fromkeys((text_of(array), "P()"))
         for sharding in shardings(failed, file, call.func if isinstance(call.func, ast.Attribute) else call, text)
     ]
     return Explanation(
-        "the sharding of the updated array is left open: rows, or updates, have to be communicated", steps, tuple(fixes)
+        "the sharding of the updated array is ambiguous: rows or updates have to be communicated", steps, tuple(fixes)
     )
 
 
@@ -151,7 +151,7 @@ def explain_constraint(failed: Failed, said: re.Match[str]) -> Explanation:
         for file, call in failed.calls(("with_sharding_constraint",))
     ]
     return Explanation(
-        "with_sharding_constraint reshards nothing where all axes are explicit: it only compares", steps, tuple(fixes)
+        "with_sharding_constraint does not reshard over explicit axes: it only compares", steps, tuple(fixes)
     )
 
 
@@ -174,11 +174,11 @@ def explain_reshape(failed: Failed, said: re.Match[str]) -> Explanation:
     """A reshape that splits or merges sharded dimensions."""
     spec = spec_of_type(said[1])
     whole: Spec = ((),) * len(spec)
-    title = f"reshard the operand to {text_of(whole)}: every device gathers all of it"
+    title = f"reshard the operand to {text_of(whole)}: every device gathers the full value"
     fixes = [Fix(title, edits) for edits in resharded(failed, 0, whole)]
-    with_sharding = Fix("use jax.lax.reshape with out_sharding: how the result is to be sharded")
+    with_sharding = Fix("use jax.lax.reshape with out_sharding, the sharding of the result")
     return Explanation(
-        "the reshape splits or merges sharded dimensions, so that the sharding of its result is left open",
+        "the reshape splits or merges sharded dimensions, so the sharding of its result is ambiguous",
         (StoryStep(f"its operand is {said[1]}, its result {said[2]}", failed.place),),
         (*fixes, with_sharding),
     )
@@ -197,7 +197,7 @@ def _unlike(failed: Failed, operation: str, specs: Sequence[Spec], in_order: Seq
     where = f" in dimension {differing[0]}" if differing else ""
     if len(list(operands(failed))) == 1:
         whole: Spec = ((),) * len(specs[0])
-        title = f"reshard what is given to {text_of(whole)}: every device gathers all of it"
+        title = f"reshard the argument to {text_of(whole)}: every device gathers the full value"
         fixes = [Fix(title, edits) for edits in resharded(failed, 0, whole)]
     else:
         fixes = [
@@ -236,4 +236,4 @@ def _looked_up(failed: Failed, specs: Iterable[str]) -> Iterator[Fix]:
         for spec in specs:
             for sharding in shardings(failed, file, array, spec):
                 text = f"{ast.unparse(array)}.at[{ast.unparse(rows)}].get({mode}out_sharding={sharding})"
-                yield Fix(f"say how the result is to be sharded: {spec}", instead((file, node), text))
+                yield Fix(f"give the sharding of the result: {spec}", instead((file, node), text))

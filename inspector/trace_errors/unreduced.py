@@ -31,13 +31,13 @@ def explain_other_axes(failed: Failed, said: re.Match[str]) -> Explanation:
     """The axes that the contracting dimension is sharded over, and those that out_sharding names."""
     named, summed = (tuple(_AXIS.findall(text)) for text in said.groups())
     over = _listed(summed)
-    makes = f"each device has a partial sum, to be reduced over {over}" if summed else "each device has whole sums"
+    makes = f"each device has a partial sum, to be reduced over {over}" if summed else "each device has full sums"
     steps = (
         StoryStep(f"both operands are sharded over {over} in the contracting dimension: {makes}", failed.place),
-        StoryStep(f"out_sharding says that partial sums over {_listed(named)} are left", failed.place),
+        StoryStep(f"out_sharding requests partial sums over {_listed(named)}", failed.place),
     )
     return Explanation(
-        f"the product makes partial sums over {over}, and out_sharding leaves them over {_listed(named)}",
+        f"the product makes partial sums over {over}, but out_sharding requests them over {_listed(named)}",
         steps,
         (
             *_with_axes(failed, summed),
@@ -54,9 +54,9 @@ def explain_unlike(failed: Failed, said: re.Match[str]) -> Explanation:
         for which, axes in zip(("first", "second"), sides, strict=True)
     ]
     return Explanation(
-        "partial sums can be left only where both operands are sharded alike in the contracting dimension",
+        "partial sums require both operands to be sharded alike in the contracting dimension",
         tuple(steps),
-        (Fix("reshard one operand to the sharding that the other one has in the contracting dimension"),),
+        (Fix("reshard one operand in the contracting dimension like the other"),),
     )
 
 
@@ -66,7 +66,7 @@ def explain_one_side(failed: Failed, said: re.Match[str]) -> Explanation:
     title = f"reduce the {partial} operand first: jax.sharding.reshard to P(), or to a spec that scatters the sum"
     reduced = [Fix(title, edits) for edits in resharded(failed, 0 if said[1] == "lhs" else 1, ())]
     return Explanation(
-        f"`{said[3]}` of partial sums and of a value that is no partial sum",
+        f"`{said[3]}` of partial sums and of a value that is not a partial sum",
         (StoryStep(f"the {partial} operand is unreduced, the {whole} one is not", failed.place),),
         (*reduced,),
     )
@@ -76,7 +76,7 @@ def explain_products(failed: Failed, said: re.Match[str]) -> Explanation:
     """Explain what cannot be done with partial sums."""
     function = said[1] or said[2] or said[3]
     return Explanation(
-        f"`{function}` of partial sums is not the partial sums of the result: they have to be reduced first",
+        f"`{function}` of partial sums is not a partial sum of the result: reduce them first",
         (StoryStep("its operands are unreduced: each device has a partial sum", failed.place),),
         tuple(_reduced(failed)),
     )
@@ -95,7 +95,7 @@ def _with_axes(failed: Failed, axes: tuple[str, ...]) -> Iterator[Fix]:
                 for keyword in spec.keywords:
                     if keyword.arg == "unreduced":
                         yield Fix(
-                            f"leave the partial sums that there are: unreduced={wanted}",
+                            f"keep the existing partial sums: unreduced={wanted}",
                             instead((file, keyword.value), wanted),
                         )
 

@@ -109,6 +109,18 @@ def test_both_parts_are_the_whole(sample: SampleCapture, name: str) -> None:
         assert set(whole.getvalue().splitlines()) == set(parts.getvalue().splitlines())
 
 
+def test_what_the_run_finds_is_all_that_follows(sample: SampleCapture) -> None:
+    report = inspect(sample("missing_reduce_scatter:faulty"))
+    known = next(each for each in report.findings if each.severity != "info")
+    found = replace(known, message="another one", severity="error")
+    parts = StringIO()
+    print_beginning(replace(report, findings=(known,)), Console(file=parts, width=160))
+    begun = replace(report, findings=(known,))
+    print_report(replace(report, findings=(found, known)), Console(file=parts, width=160), begun=begun)
+    text = parts.getvalue()
+    assert text.count(known.message) == text.count("another one") == 1
+
+
 def test_a_function_without_collectives_takes_three_lines(sample: SampleCapture) -> None:
     report, text = inspect(sample("constraint:open_columns")), StringIO()
     print_report(report, Console(file=text, width=160))

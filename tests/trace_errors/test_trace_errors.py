@@ -95,7 +95,7 @@ FIXED = {
         "+    return jax.numpy.matmul(a, b, out_sharding=jax.NamedSharding(jax.typeof(a).sharding.mesh, jax.P()))",
     ),
     "other_sums": (
-        "makes partial sums over 'x', and out_sharding leaves them over 'y'",
+        "makes partial sums over 'x', but out_sharding requests them over 'y'",
         [("over 'x' in the contracting dimension", 'unreduced={"y"}'), ("partial sums over 'y'", 'unreduced={"y"}')],
         '+    return jnp.einsum("ij,jk->ik", a, b, '
         "out_sharding=jax.NamedSharding(explicit, P(None, None, unreduced={'x'})))",
@@ -119,7 +119,7 @@ FIXED = {
         "jax.NamedSharding(jax.typeof(b).sharding.mesh, jax.P(None, 'x')))])",
     ),
     "open_lookup": (
-        "the sharding of the lookup's result is left open",
+        "the sharding of the lookup's result is ambiguous",
         [("indexed array is sharded", "b[a[0]")],
         "+    return b.at[a[0].astype('int32')].get("
         "out_sharding=jax.NamedSharding(jax.typeof(b).sharding.mesh, jax.P('x', None)))",

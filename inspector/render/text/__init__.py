@@ -7,12 +7,13 @@ sections in full.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from io import StringIO
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from ...report import Report
+from ...report import Finding, Report
 from ..finding_facts import notes_text
 from ..overview import attention, in_order, nothing_sent
 from ..renderers import SECTIONS
@@ -36,7 +37,7 @@ def print_report(report: Report, console: Console, details: Collection[str] = ()
     sections = SECTIONS if "all" in details else tuple(details)
     printed = set() if begun is None else set(map(_plain, _beginning(begun, sections)))
     is_short = _is_short(report, details)
-    for number, part in enumerate(_parts(report, sections)):
+    for number, part in enumerate(_parts(report, sections, frozenset(() if begun is None else begun.findings))):
         if part is not None and _plain(part) not in printed:
             if number and not is_short:
                 console.print()
@@ -52,7 +53,7 @@ def print_beginning(report: Report, console: Console, details: Collection[str] =
 
 
 def _beginning(report: Report, details: Collection[str]) -> Iterator[RenderableType]:
-    parts = (_head(report), _findings(report, details), table_section(communication(report)))
+    parts = (_head(report), _findings(report, details, frozenset()), table_section(communication(report)))
     return (part for part in parts if part is not None)
 
 
@@ -72,15 +73,20 @@ def _head(report: Report) -> RenderableType:
     return Group(*subject_lines(report))
 
 
-def _findings(report: Report, details: Collection[str]) -> RenderableType | None:
-    return None if "findings" in details else table_section(matters(report))
+def _findings(report: Report, details: Collection[str], printed: frozenset[Finding]) -> RenderableType | None:
+    """Errors and warnings, without the findings that are printed already."""
+    if "findings" in details:
+        return None
+    return table_section(
+        matters(replace(report, findings=tuple(each for each in report.findings if each not in printed)))
+    )
 
 
-def _parts(report: Report, details: Collection[str]) -> Iterator[RenderableType | None]:
+def _parts(report: Report, details: Collection[str], printed: frozenset[Finding]) -> Iterator[RenderableType | None]:
     yield _head(report)
     yield failure(report, in_full="messages" in details)
     yield explanation(report)
-    yield _findings(report, details)
+    yield _findings(report, details, printed)
     yield table_section(communication(report))
     if "messages" not in details:
         yield table_section(worst_problems(report))
