@@ -53,7 +53,7 @@ def merged(before: Report | None, arrived: Report, *, whole: bool) -> Report:
 def same_entry(selected: Selected | None, report: Report) -> Selected | None:
     """Return the selected entry's equal in another report, or else the entry of the same place.
 
-    None where a finding or a collective is there no more.
+    None where a finding, a collective or a failure is there no more.
     """
     match selected:
         case Finding():
@@ -66,7 +66,7 @@ def same_entry(selected: Selected | None, report: Report) -> Selected | None:
             alike_values = (v for v in report.shardings if (v.role, v.name) == (selected.role, selected.name))
             return selected if selected in report.shardings else next(alike_values, selected)
         case Failure():
-            return report.capture.failure or selected
+            return report.capture.failure
     return selected
 
 

@@ -9,11 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from shardscope.inspector.capture.model import Capture, Progress
+from shardscope.inspector.capture.model import Capture, Failure, Progress
 from shardscope.inspector.capture.spawn import Cancellation, CaptureHandle, Request
+from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Finding
 from shardscope.tui import edit_loop
 from shardscope.tui.app import ShardscopeApp
+from shardscope.tui.arrivals import same_entry
 from shardscope.tui.choice_screen import ChoiceScreen
 from shardscope.tui.diff_screen import DiffScreen
 from shardscope.tui.edit_loop import EditLoop
@@ -151,3 +153,10 @@ async def test_a_file_has_nothing_to_run_again(sample: SampleCapture) -> None:
         for key in ("r", "d", "A"):
             await driver.press(key)
         await driver.until(lambda: "shardscope run" in driver.text)
+
+
+def test_a_failure_that_is_gone_is_not_selected(sample: SampleCapture) -> None:
+    capture = sample("psum:psum")
+    one, other = (Failure("function", message, "trace") for message in ("one", "other"))
+    assert same_entry(one, inspect(capture)) is None
+    assert same_entry(one, inspect(replace(capture, failure=other))) == other
