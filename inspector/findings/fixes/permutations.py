@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from .calls import Call
-from .edits import Edits, instead
+from .edits import Edits, extent, instead
 
 
 def permutation_text(destinations: Sequence[int]) -> str:
@@ -27,5 +27,5 @@ def with_permutation(call: Call | None, text: str) -> Edits:
 
 
 def _is_inside(part: ast.expr, whole: ast.expr) -> bool:
-    begin, end = (whole.lineno, whole.col_offset), (whole.end_lineno or 0, whole.end_col_offset or 0)
-    return begin <= (part.lineno, part.col_offset) <= (part.end_lineno or 0, part.end_col_offset or 0) <= end
+    inner, outer = extent(part), extent(whole)
+    return outer[:2] <= inner[:2] and inner[2:] <= outer[2:]

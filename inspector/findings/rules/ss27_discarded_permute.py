@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ....parsers.hlo import Instruction
@@ -17,13 +16,11 @@ from ..rule import Rule, Saving, advice, finding
 from ..support.blocks import reached
 from ..support.compiled import certainty, compiled_to, in_hlo, is_compiled, place_in_hlo, saving
 from ..support.compiled_from import compiled_as, compiled_collectives
-from ..support.device_values import axis_sizes, devices_along
+from ..support.device_values import axis_sizes, devices_along, permutation_of
 from ..support.hlo_loops import Loop, loops_of
 from ..support.jaxpr_flow import At, Flow, equations_of
 
 PERMUTATIONS = ("collective-permute", "collective-permute-start")
-
-_PAIR = re.compile(r"\((\d+), (\d+)\)")
 
 MAX_TRIPS = 64
 """Iterations of which the last one's permutation is worth a finding."""
@@ -52,13 +49,15 @@ def _in_a_row(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Find
     if len(ends) != 1 or size is None:
         return
     first, second = (_destinations(each, size) for each in (place, ends[0]))
-    type = place.equation.outputs[0].type.array
-    compiled = [compiled_as(report, "collective-permute", axes, type, flow.source(each)) for each in (place, ends[0])]
-    if first is None or second is None or (is_compiled(report) and not _are_two(report, compiled)):
+    if first is None or second is None:
         return
     both = [second[device] for device in first]
     if both == list(range(size)):
         return  # SS14: it takes the first one back
+    type = place.equation.outputs[0].type.array
+    compiled = [compiled_as(report, "collective-permute", axes, type, flow.source(each)) for each in (place, ends[0])]
+    if is_compiled(report) and not _are_two(report, compiled):
+        return
     calls = [call_at(report.program, flow.source(each), ("ppermute",)) for each in (place, ends[0])]
     text = permutation_text(both)
     edits = (with_permutation(calls[0], text), without_call(report.program, calls[1]))
@@ -92,8 +91,8 @@ def _permutes(place: EquationPlace, axes: tuple[str, ...]) -> bool:
 
 def _destinations(place: EquationPlace, size: int) -> list[int] | None:
     """Return where each of so many devices sends to; None of what is no permutation of all of them."""
-    pairs = dict(pair for pair in _PAIR.findall(dict(place.equation.params).get("perm", "")))
-    found = [int(pairs.get(str(device), -1)) for device in range(size)]
+    pairs = dict(permutation_of(place.equation))
+    found = [pairs.get(device, -1) for device in range(size)]
     return found if sorted(found) == list(range(size)) and len(pairs) == size else None
 
 
