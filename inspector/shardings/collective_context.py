@@ -314,7 +314,7 @@ class CollectiveContext:
         return (sizes[0] if sizes else 1) % devices == 0
 
     def _parts(self, cut: ShardedDimension) -> tuple[int, list[int]] | None:
-        """In how many blocks an operand's dimension is cut, and the sizes of its factors; None of merged ones."""
+        """Return the number of an operand dimension's blocks, and the sizes of its factors; None for merged ones."""
         sharding = placed_at(self.flow, cut.node)
         if not cut.is_operand or sharding is None or self.rule is None or self._is_merged(cut.factors):
             return None

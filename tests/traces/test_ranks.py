@@ -144,7 +144,7 @@ def test_programs_of_one_name_are_told_apart_where_their_order_differs() -> None
 
 
 def test_who_has_a_program_and_who_has_not() -> None:
-    """Of three ranks, each set of those that compile a program is told from the others."""
+    """Of three ranks, each set of those that compile a program is distinguished from the others."""
     for having in ((0,), (1,), (0, 2), (1, 2), (0, 1, 2)):
         processes, programs = [], []
         for rank in range(3):

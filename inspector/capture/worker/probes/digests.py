@@ -23,7 +23,7 @@ MAX_MOVED = 1 << 16
 
 
 def comparable(value: Any, devices: int) -> Any:
-    """Return the digest by which `bits` of different shards are told apart on so many devices, or the value itself."""
+    """Return the digest that distinguishes `bits` of different shards on so many devices, or the value itself."""
     value = plain(value)
     return value if value.size * jnp.dtype(value.dtype).itemsize * devices <= MAX_MOVED else digest(value)
 
