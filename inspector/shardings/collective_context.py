@@ -11,7 +11,6 @@ of them needs communication:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -23,6 +22,7 @@ from ..ir.array_sharding import ArraySharding
 from ..ir.program import Program
 from ..report import Collective, CollectiveCause, Confidence, Effect, MovedDimension, Why
 from .dataflow import Dataflow, Node
+from .dimension_use import DimensionUse
 from .executed import kept_axes, takes_result
 from .explained import Wording, why_axis, wording_of
 from .gradients import is_gradient
@@ -39,15 +39,6 @@ from .sharded_dimensions import (
 )
 from .spelled import as_spec
 
-ACROSS = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        *("slice", "dynamic_slice", "dynamic_update_slice", "concatenate", "pad", "reverse", "gather", "scatter"),
-        *("sort", "convolution", "reduce_window", "select_and_scatter", "cholesky", "triangular_solve", "fft"),
-    )
-)
-"""Operations that need elements of other parts of a dimension."""
-
 
 class CollectiveContext:
     """An operation and its values, seen from a collective."""
@@ -62,7 +53,7 @@ class CollectiveContext:
         self.confidence = confidence
         self.wording: Wording = wording_of(flow)
         self.axes = collective.axes or ()
-        self.rule = flow.records.rule(flow.rows[row])
+        self.use = DimensionUse(flow, row)
         self.cuts = tuple(dimensions_of(self.flow, self.row))
 
     @property
@@ -80,7 +71,7 @@ class CollectiveContext:
         if requested := next(filter(None, (self._asked_of_operand(*each) for each in self._wanted())), None):
             return requested
         cut = [each for each in self.cuts if self._along(each.axes)]
-        summed = [each for each in cut if each.is_operand and self._is_reduced(each.factors)]
+        summed = [each for each in cut if each.is_operand and self.use.reduces(each)]
         if summed and KIND_OF[self.collective.kind].reduces:
             return self._cause("sum", summed[0], against=(), origins=summed)
         reordered = self._in_another_order(cut)
@@ -94,7 +85,7 @@ class CollectiveContext:
             ]
             given = [other for other in others if not other.is_operand]
             keeps = self._keeps(each) if given else None
-            may_keep = given and (keeps is None or self._could_keep(each))
+            may_keep = given and (keeps is None or self.use.could_keep(each))
             if keeps or (may_keep and self._is_asked(given[0])):
                 return self._asked_of_result(each, given[0])
             if others:
@@ -102,7 +93,7 @@ class CollectiveContext:
                 return self._cause("reshard", each, against=elsewhere or others, origins=[each])
         if reordered:
             return self._reordered(*reordered)
-        across = sorted((each for each in cut if self._is_crossed(each)), key=self._distance)
+        across = sorted((each for each in cut if self.use.is_crossed(each)), key=self._distance)
         if across:
             return self._cause("move", across[0], against=(), origins=[across[0]])
         if summed:  # by a gather of what each device reduces, as of argmax
@@ -134,8 +125,8 @@ class CollectiveContext:
             rule=self.wording.rule(self.row),
             against=tuple(dict.fromkeys(why for each in against for why in self._why(each, all_axes=True))),
             needed=effect == "sum" and is_gradient(self.flow, self.row),
-            is_merged=cut is not None and cut.is_operand and self._is_merged(cut.factors),
-            is_kept=cut is not None and self._is_kept(cut),
+            is_merged=cut is not None and cut.is_operand and self.use.merges(cut),
+            is_kept=cut is not None and self.use.is_kept(cut),
         )
 
     def _of(
@@ -171,19 +162,6 @@ class CollectiveContext:
         ways = (cut.axes, ())
         kept = [kept_axes(self.program, self.flow, self.row, factor, ways) for factor in cut.factors]
         return None if not kept or None in kept else all(each == frozenset({cut.axes}) for each in kept)
-
-    def _could_keep(self, cut: ShardedDimension) -> bool:
-        """Return whether a reshape splits the dimension where parts of its axes divide it."""
-        parts = self._parts(cut)
-        if parts is None:
-            return False
-        left, sizes = parts
-        for size in sizes:
-            shared = math.gcd(left, size)
-            if shared not in (left, size):
-                return False
-            left //= shared
-        return len(sizes) > 1 and left == 1
 
     def _asked_of_result(self, cut: ShardedDimension, requested: ShardedDimension) -> CollectiveCause:
         """The operation keeps to its operand: what requested another sharding of its result is the cause."""
@@ -293,36 +271,6 @@ class CollectiveContext:
 
     def _along(self, axes: Sequence[AxisRef]) -> bool:
         return any(overlaps(own, self.axes) for own in axes)
-
-    def _is_crossed(self, cut: ShardedDimension) -> bool:
-        """Return whether the operation works across the parts of a dimension."""
-        if self.rule is None or self.flow.rows[self.row].name in ACROSS:
-            return True
-        kept = {*self.rule.need_replication, *self.rule.permutation}
-        return not kept.isdisjoint(cut.factors)
-
-    def _is_merged(self, factors: tuple[str, ...]) -> bool:
-        results = () if self.rule is None else self.rule.results
-        return any(not set(factors).isdisjoint(dim[1:]) for result in results for dim in result)
-
-    def _is_kept(self, cut: ShardedDimension) -> bool:
-        """Return whether a result may have the axes of an operand's dimension, in blocks of its major part."""
-        parts = self._parts(cut)
-        if parts is None:
-            return False
-        devices, sizes = parts
-        return (sizes[0] if sizes else 1) % devices == 0
-
-    def _parts(self, cut: ShardedDimension) -> tuple[int, list[int]] | None:
-        """Return the number of an operand dimension's blocks, and the sizes of its factors; None for merged ones."""
-        sharding = placed_at(self.flow, cut.node)
-        if not cut.is_operand or sharding is None or self.rule is None or self._is_merged(cut.factors):
-            return None
-        sizes = dict(self.rule.sizes)
-        return sharding.size_along(cut.axes), [sizes.get(factor, 1) for factor in cut.factors]
-
-    def _is_reduced(self, factors: tuple[str, ...]) -> bool:
-        return self.rule is not None and not set(factors).isdisjoint(self.rule.reduction)
 
 
 def _are_same(one: ShardedDimension, other: ShardedDimension) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.values import Probe
-from shardscope.inspector.capture.worker.probes import probing
+from shardscope.inspector.capture.worker.probes import keeping, probing
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.values.elements import shard_elements
 
@@ -299,7 +299,7 @@ def test_shard_map_of_the_mesh_in_the_context(captured: Captured) -> None:
 
 
 def test_of_too_many_values_those_that_leave_a_shard_map_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probing, "MAX_SITES", 2)
+    monkeypatch.setattr(keeping, "MAX_SITES", 2)
     mesh = jax.make_mesh((1,), ("x",))
 
     def body(value: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -311,7 +311,7 @@ def test_of_too_many_values_those_that_leave_a_shard_map_are_kept(monkeypatch: p
     prober = probing.Prober({}, lambda *_: False, True, ())
     results, kept = prober.run(jax.jit(mapped).trace(value).jaxpr, [value])
     whole = probing.Prober({}, lambda *_: False, True, ())
-    monkeypatch.setattr(probing, "MAX_SITES", 2000)
+    monkeypatch.setattr(keeping, "MAX_SITES", 2000)
     _, every = whole.run(jax.jit(mapped).trace(value).jaxpr, [value])
     assert list(kept) == [*list(every)[:2], *list(every)[-2:]]
     assert prober.left_out == {*every} - {*kept}

@@ -15,8 +15,8 @@ from ....parsers.sharding_syntax.mesh import AxisRef
 from ...ir.array_sharding import ArraySharding
 from ...ir.derived import derived
 from ...ir.program import Program
-from ...shardings.collective_context import ACROSS
 from ...shardings.dataflow import Dataflow, Node
+from ...shardings.dimension_use import ACROSS
 from ...shardings.recorded import sharding_at
 from ...shardings.spelled import from_sdy
 from ...shardings.table import propagated
