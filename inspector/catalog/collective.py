@@ -82,8 +82,8 @@ class CollectiveKind:
     reduces: bool = False
     primitives: tuple[CollectiveRule, ...] = ()
 
-    def wire_bytes(self, group_size: int, bytes_in: int | None, bytes_out: int | None) -> int | None:
-        """Return the bytes that each device sends in a bandwidth-optimal algorithm; None where sizes are not known.
+    def wire_bytes(self, group_size: int | None, bytes_in: int | None, bytes_out: int | None) -> int | None:
+        """Return the bytes that each device sends in a bandwidth-optimal algorithm; None where a size is unknown.
 
         With groups of n, an all-gather and a reduce-scatter send (n-1)/n of the larger side, an all-reduce is one of
         each (Chan et al., "Collective communication: theory, practice, and experience", 2007), an all-to-all keeps 1/n
@@ -91,6 +91,8 @@ class CollectiveKind:
         """
         if self.pattern == "pairs":
             return bytes_in
+        if group_size is None:
+            return None
         if group_size <= 1:
             return 0
         size = bytes_out if self.sides == "gathered" else bytes_in

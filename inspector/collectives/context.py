@@ -18,10 +18,10 @@ class AnalysisContext:
     """Facts from the rest of the capture.
 
     `meshes` are the user's, over partition numbers; the first that explains a collective's groups names its axes.
-    Empty groups stand for all `partitions`, whose `devices` are listed in their order unless they are fake or unknown.
-    `partitioning` is None where the stages around the partitioner were not recorded. `differentiated` is whether any
-    operation of the program belongs to a backward pass. `unpartitioned` and `partitioned` are
-    the modules that go into the partitioner and come out of it.
+    Empty groups stand for all `partitions`, 0 where no text declares them, whose `devices` are listed in their order
+    unless they are fake or unknown. `partitioning` is None where the stages around the partitioner were not recorded.
+    `differentiated` is whether any operation of the program belongs to a backward pass. `unpartitioned` and
+    `partitioned` are the modules that go into the partitioner and come out of it.
     """
 
     meshes: tuple[MeshSyntax, ...]
@@ -41,7 +41,7 @@ def context_of(program: Program) -> AnalysisContext:
     differentiated = any(map(_holds_transposed, program.stages))
     return AnalysisContext(
         program.meshes,
-        program.partitions,
+        program.declared_partitions,
         None if before is None or after is None else _partitioning(after, before),
         differentiated,
         program.devices,

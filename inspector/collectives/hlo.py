@@ -229,18 +229,22 @@ def _results(found: ParsedCollective) -> tuple[HloType, ...]:
     return tuple(leaves(outer.type))
 
 
-def _operands(kind: Kind, instruction: Instruction, results: tuple[HloType, ...], size: int) -> tuple[HloType, ...]:
+def _operands(
+    kind: Kind, instruction: Instruction, results: tuple[HloType, ...], size: int | None
+) -> tuple[HloType, ...]:
     """The types of what goes in.
 
     They follow from the results (XLA, xla/service/shape_inference.cc), so the operands, which may be anywhere in a
     large computation, need not be looked up; save where a collective has operands of other kinds too.
     """
     sides = KIND_OF[kind].sides
-    if sides == "apart":
-        found = instruction.computation.instruction(instruction.operands[0]) if instruction.operands else None
-        return () if found is None else (found.type,)
+    if sides == "equal":
+        return results
+    if sides == "apart" or size is None:
+        names = instruction.operands[:1] if sides == "apart" else instruction.operands
+        return tuple(found.type for name in names if (found := instruction.computation.instruction(name)) is not None)
     dimension = number(instruction.attributes.get("dimensions", "").strip("{} "))
-    if sides == "equal" or dimension is None:
+    if dimension is None:
         return results
     return tuple(_resized(result, dimension, size, grows=sides == "scattered") for result in results)
 

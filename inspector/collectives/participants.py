@@ -48,9 +48,9 @@ class Participants:
     pairs: Pairs
 
     @property
-    def group_size(self) -> int:
-        """The size of the largest group; that of a pair where there are none."""
-        return max(map(len, self.groups), default=2)
+    def group_size(self) -> int | None:
+        """The size of the largest group; that of a pair where there are none, and None where neither is known."""
+        return max(map(len, self.groups), default=2 if self.pairs else None)
 
     def axes(self, meshes: tuple[MeshSyntax, ...]) -> tuple[AxisRef, ...] | None:
         """The axes of the first mesh that forms these groups or pairs; meshes with the names in the text come first."""

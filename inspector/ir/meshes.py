@@ -33,13 +33,13 @@ def meshes_of(subject: Subject | None, stages: Sequence[ParsedStage]) -> tuple[M
 
 
 def partition_count(subject: Subject | None, stages: Sequence[ParsedStage], meshes: Iterable[MeshSyntax]) -> int:
-    """Return the number of partitions of the program; 1 where none is declared."""
+    """Return the number of partitions of the program; 0 where none is declared."""
     if subject is not None and subject.device_assignment:
         return len(subject.device_assignment)
     for stage in reversed(stages):
         if stage.module is not None and stage.module.devices > 1:
             return stage.module.devices
-    return max((mesh.size for mesh in meshes), default=1)
+    return max((mesh.size for mesh in meshes), default=0)
 
 
 def devices_of(subject: Subject | None) -> tuple[Device, ...]:

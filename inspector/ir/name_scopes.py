@@ -58,7 +58,11 @@ def components(path: str) -> list[str]:
 
 
 def keys_of_name(name: str) -> tuple[str, ...]:
-    """The keys in the name of an argument or output: `params['layers'][0].wq` is `("params", "layers", "0", "wq")`."""
+    """The keys in the name of an argument or output: `params['layers'][0].wq` is `("params", "layers", "0", "wq")`.
+
+    The value of a variable of nnx has the variable's keys: `state['up']['kernel'].value` ends with `kernel`.
+    """
+    name = name.removesuffix(".value") if name.endswith("'].value") else name
     found, end = [], 0
     while (key := _KEY.match(name, end)) is not None:
         found.append(next(text for text in key.groups() if text is not None))

@@ -68,9 +68,14 @@ class Program:
         return meshes_of(self.capture.subject, self.stages)
 
     @cached_property
+    def declared_partitions(self) -> int:
+        """Number of partitions; 0 where none is declared."""
+        return partition_count(self.capture.subject, self.stages, self.meshes)
+
+    @property
     def partitions(self) -> int:
         """Number of partitions; 1 where none is declared."""
-        return partition_count(self.capture.subject, self.stages, self.meshes)
+        return self.declared_partitions or 1
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:

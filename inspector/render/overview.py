@@ -92,6 +92,10 @@ def attention(report: Report) -> Iterator[Cell]:
         names = _listed(differing)
         differ = "differs" if len(differing) == 1 else "differ"
         yield Piece(f"{plural(len(differing), 'sharding')} {differ} from requested: {names}", "warning")
+    nowhere = sum(not each.groups and not each.pairs for each in report.collectives)
+    if nowhere and not report.program.declared_partitions:
+        of = plural(nowhere, "collective")
+        yield Piece(f"sizes of {of} over all devices are unknown: the text does not say how many there are", "warning")
     if peak is not None and peak.fits is False:
         yield Piece(f"does not fit: {format_bytes(peak.bytes)} of {format_bytes(peak.capacity)} per device", "error")
     if report.divergences and all(found.severity != "error" for found in report.findings):

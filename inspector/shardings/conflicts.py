@@ -6,7 +6,7 @@ that it executes the operation on; where these do not decide, nothing is said to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,10 +17,11 @@ from ..ir.derived import derived
 from ..ir.program import Program
 from ..report import Conflict, ShardedValue, Side, ValueDimension
 from .dataflow import Dataflow, Node
-from .executed import kept_axes
+from .executed import is_permuted, kept_axes
 from .explained import why_axis, wording_of
 from .recorded import ASKING, sharding_at
 from .table import node_of, propagated
+from .why import overlap
 
 
 def conflicts(program: Program) -> tuple[Conflict, ...]:
@@ -59,20 +60,54 @@ def _sides(flow: Dataflow) -> frozenset[Node]:
         return frozenset(node for cuts in met for node, _ in cuts)
 
 
+def _kept(program: Program, flow: Dataflow, row: int, factor: str) -> frozenset[tuple[AxisRef, ...]] | None:
+    """The ways to shard a factor that agree with the executed operation; None where its sizes do not decide.
+
+    A size may be due to another axis: that is so where the axes would shard two factors, and possible where devices
+    permute what is sharded so.
+    """
+    every = _values(flow, row).cuts
+    found = {each: kept_axes(program, flow, row, each, {cut.axes for cut in cuts}) for each, cuts in every.items()}
+    kept = found[factor]
+    if kept is None or len(kept) != 1 or not (axes := next(iter(kept))):
+        return kept
+    others = [each for other, ways in found.items() if other != factor and ways and len(ways) == 1 for each in ways]
+    if any(overlap(axis, each) for axis in axes for way in others for each in way):
+        return None
+    permuted = (is_permuted(program, flow, row, cut.value) for cut in every[factor] if cut.axes == axes)
+    return None if all(permuted) else kept
+
+
 def _met(flow: Dataflow, row: int) -> Iterator[tuple[str, list[tuple[Node, _Cut]]]]:
     """The factors along which the values of an operation are cut differently, with these values."""
+    nodes, operands, cuts_of = _values(flow, row)
+    for factor, cuts in cuts_of.items():
+        if len({cut.axes for cut in cuts}) > 1:
+            # The result's way is first, of operands that of most axes; of values that are cut alike the first one.
+            first = max(cuts, key=lambda cut: (cut.value >= operands, len(cut.axes)))
+            yield factor, [(nodes[cut.value], cut) for cut in (first, *(cut for cut in cuts if cut.axes != first.axes))]
+
+
+class _Values(NamedTuple):
+    """The operands of an operation, of which there are so many, and its results; and how each factor is cut in them."""
+
+    nodes: Sequence[Node] = ()
+    operands: int = 0
+    cuts: Mapping[str, Sequence[_Cut]] = {}
+
+
+def _values(flow: Dataflow, row: int) -> _Values:
     rule = flow.records.rule(flow.rows[row])
     # What asks for another sharding is no conflict: that is what it is there for.
     if rule is None or flow.rows[row].name in ASKING:
-        return
+        return _Values()
     operands = flow.operands(row)[: len(rule.operands)]
     nodes = [node for node in (*operands, *flow.results(row)[: len(rule.results)]) if node is not None]
     if None in operands or len(nodes) < 2:
-        return
+        return _Values()
     shardings = tuple(sharding_at(flow, node) for node in nodes)
     ignored = (*flow.rows[row].manual, *_trivial_axes(flow))
-    for factor, cuts in _meetings(rule, shardings, len(operands), ignored):
-        yield factor, [(nodes[cut.value], cut) for cut in cuts]
+    return _Values(nodes, len(operands), _cuts(rule, shardings, len(operands), ignored))
 
 
 @derived
@@ -98,7 +133,7 @@ def _conflict(program: Program, flow: Dataflow, row: int, factor: str, cuts: Seq
         )
         for node, cut in cuts
     ]
-    kept = kept_axes(program, flow, row, factor, [cut.axes for _, cut in cuts])
+    kept = _kept(program, flow, row, factor)
     won = [side for side in sides if kept is not None and side.axes in kept]
     name, place = wording.places.operation(row)
     return Conflict(
@@ -122,29 +157,23 @@ class _Cut(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 14)
-def _meetings(
+def _cuts(
     rule: ShardingRule, shardings: Sequence[Sharding | None], operands: int, ignored: Sequence[str]
-) -> tuple[tuple[str, tuple[_Cut, ...]], ...]:
-    """The factors along which values of an operation are cut differently, each with a value for each way.
+) -> Mapping[str, Sequence[_Cut]]:
+    """The sharding of each factor's dimension in each value of an operation that has it.
 
-    `shardings` are those of the operands, of which there are so many, and then of the results, which come first among
-    values that are cut alike. In a large program most operations have been met before.
+    `shardings` are those of the operands, of which there are so many, and then of the results. In a large program most
+    operations have been met before.
     """
     found: dict[str, list[_Cut]] = {}
+    special = {*rule.need_replication, *rule.permutation}
     tensors = (*rule.operands[:operands], *rule.results)
     for value, (sharding, tensor) in enumerate(zip(shardings, tensors, strict=False)):
         for dim, factors in enumerate(tensor):
             # Of a dimension of several factors it is not known which of them an axis shards.
-            if len(factors) == 1:
+            if len(factors) == 1 and factors[0] not in special:
                 axes = sharding.dims[dim].axes if sharding is not None and dim < len(sharding.dims) else ()
                 # What a shard_map takes in is one device's part: along its own axes nothing is cut any more.
                 axes = tuple(axis for axis in axes if axis.name not in ignored)
                 found.setdefault(factors[0], []).append(_Cut(value, dim, axes))
-    special = {*rule.need_replication, *rule.permutation}
-    meetings = []
-    for factor, cuts in found.items():
-        if factor not in special and len({cut.axes for cut in cuts}) > 1:
-            # The result's way is first, of operands that of most axes.
-            first = max(cuts, key=lambda cut: (cut.value >= operands, len(cut.axes)))
-            meetings.append((factor, (first, *(cut for cut in cuts if cut.axes != first.axes))))
-    return tuple(meetings)
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 
-from ...parsers.hlo import Computation, Instruction
+from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.mlir import ShardingRule
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..ir.derived import derived
@@ -25,6 +25,8 @@ STAGE = "hlo-spmd"
 
 FORMS = frozenset({"bitcast", "copy", "get-tuple-element", "reshape", "transpose"})
 """Instructions that change nothing but the form of a value; their first operand is that."""
+
+PERMUTE = "collective-permute"
 
 MAX_FORMS = 8
 
@@ -64,15 +66,54 @@ def takes_result(program: Program, flow: Dataflow, row: int, collective: Collect
     for computation, instruction in _instructions(text, tag):
         if instruction.opcode != _opcode(flow, row) or computation.name != collective.computation:
             continue
-        for name in instruction.operands:
-            made = computation.instruction(name)
-            for _ in range(MAX_FORMS):
-                if made is None or made.opcode not in FORMS or not made.operands:
-                    break
-                made = computation.instruction(made.operands[0])
-            if made is not None and made.name == collective.name:
-                return True
+        if any(_made(computation, name) is computation.instruction(collective.name) for name in instruction.operands):
+            return True
     return False
+
+
+def is_permuted(program: Program, flow: Dataflow, row: int, value: int) -> bool:
+    """Return whether devices permute an operand of the executed operation, or its result in front of every use.
+
+    `value` is its number among operands and results. Along which axes it is sharded there, its size does not tell.
+    """
+    stage, text = program.stage("sdy"), program.stage(STAGE)
+    tag = None if stage is None else tag_of_location(stage, flow.rows[row].location)
+    if text is None or text.hlo is None or tag is None:
+        return False
+    for computation, instruction in _instructions(text, tag):
+        if instruction.opcode != _opcode(flow, row):
+            continue
+        if value >= len(instruction.operands):
+            if _goes_to_permutes(text.hlo, instruction):
+                return True
+            continue
+        made = _made(computation, instruction.operands[value])
+        if made is not None and made.opcode == PERMUTE:
+            return True
+    return False
+
+
+def _made(computation: Computation, name: str) -> Instruction | None:
+    """The instruction that makes a value, behind those that only change its form."""
+    made = computation.instruction(name)
+    for _ in range(MAX_FORMS):
+        if made is None or made.opcode not in FORMS or not made.operands:
+            break
+        made = computation.instruction(made.operands[0])
+    return made
+
+
+def _goes_to_permutes(module: HloModule, instruction: Instruction) -> bool:
+    found, reached = False, [instruction]
+    for each in reached:
+        for user, _ in module.graph.users(each)[0]:
+            if user.opcode in FORMS or user.opcode == "all-reduce":
+                reached.append(user)
+            elif user.opcode == PERMUTE:
+                found = True
+            else:
+                return False
+    return found
 
 
 def _opcode(flow: Dataflow, row: int) -> str:

@@ -8,7 +8,7 @@ are found from the tiles where a mesh is known, and else the attribute is shown 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ...parsers.errors import ParseError, readable
@@ -46,7 +46,10 @@ def gspmd_borders(program: Program) -> tuple[ShardedValue, ...]:
     rows = _of_hlo(hlo, known) if hlo is not None and _has_shardings(hlo) else None
     if stablehlo is None or b"mhlo.sharding" not in stablehlo.source.data:
         return rows or ()
-    return (*(rows or ()), *_of_stablehlo(stablehlo, known, rows is not None))
+    if rows is not None:
+        return (*rows, *_of_stablehlo(stablehlo, known, only_constraints=True))
+    # Before propagation nothing can differ from what is requested.
+    return tuple(replace(row, agrees=None) for row in _of_stablehlo(stablehlo, known, only_constraints=False))
 
 
 def gspmd_values(program: Program) -> tuple[ShardedValue, ...]:

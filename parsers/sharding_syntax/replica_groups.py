@@ -33,8 +33,8 @@ class ListGroups:
         return [device for group in self.groups for device in group]
 
     def devices(self, device_count: int) -> Groups:
-        """The groups as lists of devices out of `device_count`."""
-        return self.groups or (tuple(range(device_count)),)
+        """The groups as lists of devices out of `device_count`; none where that is 0, for not known."""
+        return self.groups or ((tuple(range(device_count)),) if device_count else ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,6 +269,8 @@ def test_recomputed_modules_are_those_of_the_forward_pass() -> None:
 def test_keys_of_names() -> None:
     assert keys_of_name("model.layers[0].attn['a.b'].kernel") == ("model", "layers", "0", "attn", "a.b", "kernel")
     assert module_of_name("state[0]['layers'][1]['wq']") == ("layers", "1", "wq")
+    assert module_of_name("state['up']['kernel'].value") == ("up", "kernel")
+    assert module_of_name("params.head.value") == ("head", "value")
     assert keys_of_name("not a name(") == ("not a name(",)
 
 

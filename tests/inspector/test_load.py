@@ -25,6 +25,7 @@ from shardscope.inspector.diff.passes import pass_changes
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load, load_bytes
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.overview import attention
 from shardscope.parsers.errors import ParseError
 
 from tests.conftest import SampleCapture
@@ -303,3 +304,32 @@ def test_other_modules_are_named_or_counted(others: int) -> None:
     more = others - said.count(", m") - 1
     assert said.endswith(f" and {more} more" if more else f"m{others:02}")
     assert more == max(0, others - MAX_NAMES)
+
+
+ALL_DEVICES = """HloModule m{counts}
+
+add {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}}
+
+ENTRY e {{
+  p = f32[1024] parameter(0)
+  sum = f32[1024] all-reduce(p), replica_groups={{}}, to_apply=add
+  ROOT gathered = f32[4096] all-gather(sum), replica_groups={{}}, dimensions={{0}}
+}}
+"""
+
+
+@pytest.mark.parametrize("counts", ["", ", num_partitions=4", ", replica_count=4"])
+def test_the_number_of_all_devices_is_in_the_header_or_unknown(counts: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(ALL_DEVICES.format(counts=counts))
+    report = inspect(load(str(path)))
+    assert [each.groups for each in report.collectives] == [((0, 1, 2, 3),) if counts else ()] * 2
+    # 2 · 3/4 and 3/4 of 4 and 16 KiB.
+    assert [each.wire_bytes for each in report.collectives] == ([6144, 12288] if counts else [None, None])
+    (gathered,) = (each for each in report.collectives if each.kind == "all-gather")
+    assert list(map(str, (*gathered.operand_types, *gathered.result_types))) == ["f32[1024]", "f32[4096]"]
+    assert any("unknown" in str(cell) for cell in attention(report)) == (not counts)

@@ -34,9 +34,8 @@ def shardings(report: Report) -> Table:
 
 
 def only_written(report: Report) -> bool:
-    """Return whether only the requests in StableHLO are known of shardings."""
-    found = report.shardings
-    return bool(found) and all(value.stage == "stablehlo" and value.sharding is None for value in found)
+    """Return whether only what StableHLO says of shardings is known."""
+    return bool(report.shardings) and all(value.stage == "stablehlo" for value in report.shardings)
 
 
 def values_table(

@@ -57,6 +57,19 @@ def rows_of_both(a, b):
 
 
 rows_of_both_inputs = like(P("x", None), 16, 32), like(P("x", None), 32, 8)
+
+cube = Mesh(np.array(jax.devices()[:8]).reshape(2, 2, 2), ("x", "y", "z"))
+
+
+def crossed(a):
+    turned = jnp.swapaxes(a, 0, -1)
+    product = jnp.einsum("bij,bkj->bik", turned, a)
+    return jnp.maximum(product, jax.lax.with_sharding_constraint(turned, NamedSharding(cube, P(None, "z", "x"))))
+
+
+crossed_inputs = (
+    jax.ShapeDtypeStruct((16, 16, 16), jnp.float32, sharding=NamedSharding(cube, P(None, ("y", "z"), None))),
+)
 """
 
 
@@ -119,6 +132,20 @@ def test_what_is_chosen_is_what_the_compiled_product_multiplies(script: Path, fu
     # What is gathered is what lost; of the product of rows it is the second operand.
     if function == "rows_of_both":
         assert [str(side.value) for side in conflict.rejected] == ["b dim 0"]
+
+
+def test_a_size_that_another_axis_explains_decides_nothing(script: Path) -> None:
+    """Rows and columns cannot both be on x: the compiled product swaps two axes of its operand in front of it."""
+    found = captured(script, "crossed")
+    partitioned = found.stage("hlo-spmd")
+    assert partitioned is not None
+    entry = _hlo.hlo_module_from_text(partitioned.source.text()).computations()[-1]
+    (product,) = (each for each in entry.instructions() if "dot(" in each.to_string())
+    assert "collective-permute" in product.operands()[0].name
+    about = {conflict.factor: conflict for conflict in conflicts(found) if str(conflict.operation) == "dot_general"}
+    assert about["l"].chosen is None
+    assert about["l"].rejected == ()
+    assert len(about["l"].undecided) == 2
 
 
 def test_no_conflict_where_all_agree(script: Path, sample: SampleCapture) -> None:

@@ -11,6 +11,7 @@ from shardscope.inspector.ir.program import Program
 from shardscope.inspector.ir.types import array_type, leaves
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.tables.shardings import shardings as shardings_table
 from shardscope.inspector.shardings.placement import same
 from shardscope.inspector.shardings.table import borders, values
 
@@ -65,3 +66,25 @@ def test_bare_texts_tell_the_devices(captured: Capture, stage: str, tmp_path: Pa
     assert compared >= 1
     assert "{devices=[4,1,2]0,1,2,3,4,5,6,7 last_tile_dims={replicated}}" in {row.spec for row in borders(bare)}
     assert inspect(bare).shardings == borders(bare)
+
+
+WRITTEN = """module @jit_f attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<16x32xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}) -> tensor<16x32xf32> {
+    %0 = stablehlo.custom_call @Sharding(%arg0) {mhlo.sharding = "{devices=[1,8]<=[8]}"}
+      : (tensor<16x32xf32>) -> tensor<16x32xf32>
+    return %0 : tensor<16x32xf32>
+  }
+}
+"""
+
+
+def test_before_propagation_no_sharding_holds_yet(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text(WRITTEN)
+    report = inspect(Program(load(str(path))))
+    assert [(row.role, str(row.local_type), row.agrees) for row in report.shardings] == [
+        ("argument", "f32[2,32]", None),
+        ("output", "None", None),
+        ("constraint", "f32[16,4]", None),
+    ]
+    assert shardings_table(report).heading == "Shardings in StableHLO, before propagation"
