@@ -22,7 +22,7 @@ from ..inspector.report import Report, ShardedValue, Why
 from ..inspector.shardings.conflicts import in_conflict
 from ..inspector.shardings.explained import why, wording_of
 from ..inspector.shardings.replay import BEFORE, Replay, replay_of
-from ..inspector.shardings.spelled import as_spec, from_sdy
+from ..inspector.shardings.spelled import from_sdy
 from ..inspector.shardings.table import node_of, propagated, values
 from .analyst import Analyst
 from .painted import columns_of, data, rows_of
@@ -80,7 +80,7 @@ def spec_after(report: Report, value: ShardedValue, step: int) -> str:
     if flow is None or sharding is None:
         return value.spec or "?"
     try:
-        return as_spec(from_sdy(sharding, flow.module.meshes).closed())
+        return str(from_sdy(sharding, flow.module.meshes).closed())
     except ValueError:
         return "?"
 

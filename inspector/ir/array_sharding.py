@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from ...parsers.mlir.sdy import DimensionSharding
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
+from .meshes import partitions_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,33 @@ class ArraySharding:
     def closed(self) -> ArraySharding:
         """Return the sharding after propagation: dimensions take no further axes and have no priorities."""
         return replace(self, dims=tuple(DimensionSharding(dim.axes) for dim in self.dims), replicated=())
+
+    def __str__(self) -> str:
+        """JAX's spelling. Parts of axes print as Shardy prints them, `x:(1)2`; a dimension that is open, with `…`.
+
+        Priorities print as the Shardy guide proposes them, `P('x', 'y', priorities=(0, 1))`.
+        """
+        if not self.mesh.axes:
+            return f"device {partitions_of(self.mesh)[0]}"
+        entries = [_entry(dim) for dim in self.dims]
+        if self.unreduced:
+            kind = "" if self.reduction == "sum" else f"{self.reduction} "
+            entries.append(f"unreduced={kind}{{{', '.join(repr(str(axis)) for axis in self.unreduced)}}}")
+        priorities = tuple(dim.priority for dim in self.dims)
+        if any(priority is not None for priority in priorities):
+            entries.append(f"priorities={priorities}")
+        return f"P({', '.join(entries)})"
+
+
+def _entry(dim: DimensionSharding) -> str:
+    names = [repr(str(axis)) for axis in dim.axes]
+    if dim.is_open:
+        names.append("…")
+    if not names:
+        return "None"
+    if names == ["…"]:
+        return "P.UNCONSTRAINED"
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
 
 def merged(axes: Iterable[AxisRef], mesh: MeshSyntax) -> tuple[AxisRef, ...]:

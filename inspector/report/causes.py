@@ -7,6 +7,7 @@ from typing import Literal
 
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
+from ..ir.array_sharding import ArraySharding
 from .position import Confidence, SourcePosition
 from .shardings import AxisOrigin, BoundaryOrigin, NamedOperation, ValueDimension, ValueName
 
@@ -115,8 +116,8 @@ class CollectiveCause:
     rule: str | None
     place: SourcePosition
     moved: MovedDimension | None
-    before: str | None
-    after: str | None
+    before: ArraySharding | None
+    after: ArraySharding | None
     origins: tuple[Why, ...]
     against: tuple[Why, ...]
     needed: bool

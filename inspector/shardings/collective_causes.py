@@ -22,7 +22,6 @@ from .dataflow import Dataflow, Node
 from .explained import why_axis, wording_of
 from .gradients import BACKWARD
 from .sharded_dimensions import placed_at
-from .spelled import as_spec
 from .table import propagated
 from .why import overlap
 
@@ -108,8 +107,8 @@ def _at_an_output(flow: Dataflow, text: ParsedStage, collective: Collective) -> 
                     rule=None,
                     place=place,
                     moved=MovedDimension(True, wording.name(node), dim),
-                    before=as_spec(before),
-                    after=as_spec(after),
+                    before=before,
+                    after=after,
                     origins=tuple(why_axis(flow, node, axis) for axis in moved),
                     against=(),
                     needed=False,

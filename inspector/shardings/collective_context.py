@@ -37,7 +37,6 @@ from .sharded_dimensions import (
     placed_at,
     with_axes,
 )
-from .spelled import as_spec
 
 
 class CollectiveContext:
@@ -140,7 +139,6 @@ class CollectiveContext:
     ) -> CollectiveCause:
         """A cause at an operation, without a rule: `node` is moved from one of `shardings` to the other."""
         operation, place = self.wording.places.operation(row)
-        before, after = (None if each is None else as_spec(each) for each in shardings)
         return CollectiveCause(
             effect=effect,
             operation=operation,
@@ -148,8 +146,8 @@ class CollectiveContext:
             # What is called from several places has no line of its own.
             place=place if place.stack else self.collective.source,
             moved=moved,
-            before=before,
-            after=after,
+            before=shardings[0],
+            after=shardings[1],
             origins=tuple(dict.fromkeys(origins)),
             against=(),
             needed=False,
@@ -201,7 +199,7 @@ class CollectiveContext:
         """The same axes in another order, or dimension, than another value of the operation has."""
         found = self._cause("reshard", cut, against=(other,), origins=(cut,))
         sharding = placed_at(self.flow, cut.node)
-        return found if sharding is None else replace(found, after=as_spec(with_axes(sharding, cut.dim, other.axes)))
+        return found if sharding is None else replace(found, after=with_axes(sharding, cut.dim, other.axes))
 
     def _wanted(self) -> Iterator[tuple[Node, ArraySharding | None]]:
         """The operands of a constraint, a reshard or a shard_map, each with the requested sharding."""

@@ -29,7 +29,7 @@ from ..report import Role, ShardedValue, SourcePosition
 from .layout import Layout, layout_of
 from .placement import ANONYMOUS
 from .requested import requested_sharding
-from .spelled import as_gspmd, as_spec, from_gspmd
+from .spelled import as_gspmd, from_gspmd
 
 STAGE = "hlo-before"
 SILENT = frozenset({"parameter", "tuple", "get-tuple-element", "constant", "bitcast"})
@@ -197,7 +197,7 @@ def spelled(sharding: ArraySharding) -> str:
     """JAX's spelling, or GSPMD's where the axes are nobody's."""
     written = as_gspmd(sharding)
     if not isinstance(written, gspmd.TiledSharding) or not sharding.mesh.axes[0][0].startswith(ANONYMOUS):
-        return as_spec(sharding)
+        return str(sharding)
     devices = ",".join(map(str, written.devices[:MAX_DEVICES])) + ("…" if len(written.devices) > MAX_DEVICES else "")
     last = f" last_tile_dims={{{', '.join(written.subgroups)}}}" if written.subgroups else ""
     return f"{{devices=[{','.join(map(str, written.tiles))}]{devices}{last}}}"

@@ -11,7 +11,6 @@ from ..ir.types import ArrayType
 from ..report import Role, ShardedValue, SourcePosition
 from ..units import bytes_of
 from .requested import agrees
-from .spelled import as_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Layout:
         source: SourcePosition,
         requested: ArraySharding | None = None,
         manual: tuple[str, ...] = (),
-        spelled: Callable[[ArraySharding], str] = as_spec,
+        spelled: Callable[[ArraySharding], str] = str,
     ) -> ShardedValue:
         """The row of a value that is laid out so."""
         return ShardedValue(
@@ -55,9 +54,7 @@ class Layout:
         )
 
 
-def layout_of(
-    type: ArrayType, sharding: ArraySharding | None, spelled: Callable[[ArraySharding], str] = as_spec
-) -> Layout:
+def layout_of(type: ArrayType, sharding: ArraySharding | None, spelled: Callable[[ArraySharding], str] = str) -> Layout:
     """The layout of an array of a type under a sharding."""
     shape = type.shape
     if shape is None or sharding is None or len(sharding.dims) != len(shape) or min(shape, default=0) < 0:

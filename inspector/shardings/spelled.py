@@ -77,23 +77,6 @@ def from_gspmd(sharding: gspmd.Sharding, rank: int, mesh: MeshSyntax) -> ArraySh
             raise ValueError("a tuple has a sharding for each element")
 
 
-def as_spec(sharding: ArraySharding) -> str:
-    """JAX's spelling. Parts of axes print as Shardy prints them, `x:(1)2`; a dimension that is open, with `…`.
-
-    Priorities print as the Shardy guide proposes them, `P('x', 'y', priorities=(0, 1))`.
-    """
-    entries = [_entry(dim) for dim in sharding.dims]
-    if not sharding.mesh.axes:
-        return f"device {partitions_of(sharding.mesh)[0]}"
-    if sharding.unreduced:
-        kind = "" if sharding.reduction == "sum" else f"{sharding.reduction} "
-        entries.append(f"unreduced={kind}{{{', '.join(repr(str(axis)) for axis in sharding.unreduced)}}}")
-    priorities = tuple(dim.priority for dim in sharding.dims)
-    if any(priority is not None for priority in priorities):
-        entries.append(f"priorities={priorities}")
-    return f"P({', '.join(entries)})"
-
-
 def as_gspmd(sharding: ArraySharding) -> gspmd.Sharding:
     """HLO's spelling in its first version: tiles, and devices in their order."""
     mesh = sharding.mesh
@@ -140,14 +123,3 @@ def _check_rank(found: int, rank: int) -> None:
 
 def _whole(names: Sequence[str]) -> tuple[AxisRef, ...]:
     return tuple(map(AxisRef, names))
-
-
-def _entry(dim: DimensionSharding) -> str:
-    names = [repr(str(axis)) for axis in dim.axes]
-    if dim.is_open:
-        names.append("…")
-    if not names:
-        return "None"
-    if names == ["…"]:
-        return "P.UNCONSTRAINED"
-    return names[0] if len(names) == 1 else f"({', '.join(names)})"

@@ -16,7 +16,7 @@ from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosi
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import Wording, wording_of
 from ...shardings.recorded import ASKING
-from ...shardings.spelled import as_spec, from_gspmd
+from ...shardings.spelled import from_gspmd
 from ...shardings.table import propagated
 from ..rule import Rule, finding, keep_whole
 from ..support.compiled import certainty, compiled_to, is_compiled, saving
@@ -113,7 +113,7 @@ def _fix(report: Report, flow: Dataflow, alike: list[Detour], blamed: int) -> Fi
     node = next((node for node, _ in first.nodes if node.row == blamed), first.nodes[0][0])
     kept = kept_cut(flow, alike, node)
     dims = ", ".join(f"dimension {dict(each.nodes).get(node, 0)} along {str(each.axis)!r}" for each in alike)
-    spec = dims if kept is None else as_spec(kept)
+    spec = dims if kept is None else str(kept)
     call = call_to_leave_out(report.program, source, CONSTRAINTS)
     here = _at_line(report, wording_of(flow), blamed) if call is None else ast.unparse(call[1])
     if flow.rows[blamed].name in ASKING:
@@ -143,7 +143,7 @@ def through_both(report: Report, place: SourcePosition, before: str, after: str)
     source, (operand, wanted, *_) = report.program.file(file), node.args
     if source is None or not imports(source, "jax"):
         return ()
-    sharding = f"jax.{as_spec(between)}"
+    sharding = f"jax.{between}"
     if not (isinstance(wanted, ast.Call) and name_of(wanted.func) in ("P", "PartitionSpec")):
         sharding = f"jax.NamedSharding({ast.unparse(wanted)}.mesh, {sharding})"
     return wrapped((file, operand), f"{ast.unparse(node.func)}(", f", {sharding})")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from ...ir.array_sharding import ArraySharding
 from ...ir.program import Program
 from ...report import BoundaryOrigin, CollectiveCause, ConstraintOrigin, Fix, Report, SourcePosition
 from .calls import Body, around, call_at, imports, name_of, nodes_of
@@ -15,7 +16,6 @@ from .jits import jit_of, with_jit_keyword
 SPECS = ("P", "PartitionSpec")
 MESHES = ("Mesh", "make_mesh", "AbstractMesh")
 
-_NAMES = re.compile(r"'([^']*)'")
 _STEP = re.compile(r"\[('[^']*'|\d+)\]")
 
 
@@ -26,7 +26,7 @@ def agreeing(report: Report, cause: CollectiveCause) -> Iterator[Fix]:
     same axes in another order.
     """
     before, after = cause.before, cause.after
-    if cause.effect != "reshard" or before is None or after is None or not has_whole_axes(before + after):
+    if cause.effect != "reshard" or before is None or after is None or not has_whole_axes((before, after)):
         return
     if isinstance(cause.operation, BoundaryOrigin) and cause.operation.role == "output":
         yield from _of_output(report, cause.operation.name, before)
@@ -36,7 +36,7 @@ def agreeing(report: Report, cause: CollectiveCause) -> Iterator[Fix]:
                 yield from _of_origin(report, *next(iter(found)), spec)
 
 
-def _of_origin(report: Report, origin: object, place: SourcePosition, spec: str) -> Iterator[Fix]:
+def _of_origin(report: Report, origin: object, place: SourcePosition, spec: ArraySharding) -> Iterator[Fix]:
     match origin:
         case BoundaryOrigin("output", name):
             yield from _of_output(report, name, spec)
@@ -47,13 +47,13 @@ def _of_origin(report: Report, origin: object, place: SourcePosition, spec: str)
                 yield from [Fix(f"request {spec} in {ast.unparse(call[1])}", edits)] if edits else []
 
 
-def _of_output(report: Report, name: str, spec: str) -> Iterator[Fix]:
+def _of_output(report: Report, name: str, spec: ArraySharding) -> Iterator[Fix]:
     edits = with_out_specs(report, {name: spec})
     if edits:
         yield Fix(f"request {spec} for {name} in out_shardings, if its users accept that", edits)
 
 
-def with_out_specs(report: Report, specs: Mapping[str, str]) -> Edits:
+def with_out_specs(report: Report, specs: Mapping[str, ArraySharding]) -> Edits:
     """Return the jit with these specs of results, by their names, as `result['w']`; nothing where that is not written.
 
     Where it has one sharding for all results, or none, a tree of them is written out.
@@ -102,14 +102,14 @@ def _tree(leaves: Mapping[str, str]) -> str | None:
     return f"{{{', '.join(f'{key}: {part}' for key, part in parts.items())}}}"
 
 
-def with_spec(program: Program, placed: Placed, spec: str) -> Edits:
+def with_spec(program: Program, placed: Placed, spec: ArraySharding) -> Edits:
     """Return another spec in the place of the one of a sharding; of a name only here, where it is used."""
     file, node = placed
     if _depends_on_a_parameter(program, placed):
         return ()
     match node:
         case ast.Call(func=function) if name_of(function) in SPECS:
-            return instead(placed, spec.replace("P", ast.unparse(function), 1))
+            return instead(placed, str(spec).replace("P", ast.unparse(function), 1))
         case ast.Call(args=args, keywords=keywords):
             values = [*args, *(keyword.value for keyword in keywords)]
             specs = [
@@ -119,7 +119,7 @@ def with_spec(program: Program, placed: Placed, spec: str) -> Edits:
             ]
             return with_spec(program, (file, specs[0]), spec) if len(specs) == 1 else ()
         case ast.Name():
-            value, text = _assigned(program, file, node), _spelled(program, file, spec)
+            value, text = _assigned(program, file, node), _spelled(program, file, str(spec))
             if not isinstance(value, ast.Call) or not text:
                 return ()
             if name_of(value.func) in SPECS:
@@ -175,11 +175,11 @@ def _spelled(program: Program, file: str, text: str) -> str:
     return "" if found is None else found + text[len(name) :]
 
 
-def _named_sharding(program: Program, file: str, spec: str) -> str:
+def _named_sharding(program: Program, file: str, spec: ArraySharding) -> str:
     """Return a sharding over the one mesh that a file assigns; empty where there is not just one."""
     calls = [(name, value) for name, value in _assignments(program, file) if isinstance(value, ast.Call)]
     meshes = {name for name, call in calls if name_of(call.func) in MESHES}
-    named, written = _spelled(program, file, "NamedSharding"), _spelled(program, file, spec)
+    named, written = _spelled(program, file, "NamedSharding"), _spelled(program, file, str(spec))
     return f"{named}({next(iter(meshes))}, {written})" if len(meshes) == 1 and named and written else ""
 
 
@@ -211,16 +211,14 @@ def _part(value: ast.expr, path: str) -> ast.expr | None:
     return None if isinstance(value, ast.Tuple | ast.List | ast.Dict) else value
 
 
-def has_whole_axes(specs: str) -> bool:
+def has_whole_axes(shardings: Iterable[ArraySharding]) -> bool:
     """Return whether code can name all of the axes: no parts of them, and nothing that is left to propagation."""
-    return all(":" not in name and "…" not in name for name in _NAMES.findall(specs)) and "UNCONSTRAINED" not in specs
+    return all(
+        not dim.is_open and all(axis.sub is None for axis in dim.axes) for each in shardings for dim in each.dims
+    )
 
 
-def _is_other_order(before: str, after: str) -> bool:
-    one, other = (ast.parse(spec, mode="eval").body for spec in (before, after))
-    if not (isinstance(one, ast.Call) and isinstance(other, ast.Call)) or len(one.args) != len(other.args):
-        return False
-    pairs = [
-        tuple(_NAMES.findall(ast.unparse(each)) for each in pair) for pair in zip(one.args, other.args, strict=True)
-    ]
-    return before != after and all(sorted(a) == sorted(b) for a, b in pairs)
+def _is_other_order(before: ArraySharding, after: ArraySharding) -> bool:
+    """Return whether each dimension has the same axes in both, in some of them in another order."""
+    one, other = ([dim.axes for dim in each.dims] for each in (before, after))
+    return one != other and [set(axes) for axes in one] == [set(axes) for axes in other]

@@ -70,7 +70,7 @@ def check(report: Report) -> Iterator[Finding]:
 def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
     """Gradients that are given to all devices whole, of parameters that are sharded."""
     first, platform = returned[0].collective, platform_of(report)
-    over, specs = over_text(first), {each.output.name: each.argument.spec or "" for each in returned}
+    over, specs = over_text(first), {each.output.name: each.sharding for each in returned}
     collectives = dict.fromkeys(each.collective for each in returned)
     named = ", ".join(f"{spec} for {name}" for name, spec in list(specs.items())[:3])
     more = f", and {plural(len(specs) - 3, 'more')}" if len(specs) > 3 else ""
@@ -87,7 +87,7 @@ def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
         severity="info" if platform == "cpu" else None,
         evidence=(
             *(
-                (each.output.name, f"{each.output.spec}, {each.argument.name} is {each.argument.spec}")
+                (each.output.name, f"{each.output.spec}, {each.argument.name} is {each.sharding}")
                 for each in returned[:6]
             ),
             *on_another_target(
@@ -97,7 +97,7 @@ def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
         fixes=(
             Fix(
                 f"jax.jit(…, out_shardings=…) with {named}{more}, if their users accept that",
-                with_out_specs(report, specs) if has_whole_axes("".join(specs.values())) else (),
+                with_out_specs(report, specs) if has_whole_axes(specs.values()) else (),
             ),
         ),
         saves=Saving(saved),

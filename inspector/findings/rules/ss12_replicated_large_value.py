@@ -9,7 +9,6 @@ from ....parsers.mlir.sdy import DimensionSharding
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ...ir.array_sharding import ArraySharding
 from ...report import Finding, FindingPlace, Report, ShardedValue
-from ...shardings.spelled import as_spec
 from ...units import format_bytes
 from ..rule import Rule, advice, finding
 
@@ -78,7 +77,7 @@ def _found(value: ShardedValue, cuts: tuple[tuple[AxisRef, int, ArraySharding], 
         axes=names,
         evidence=evidence,
         fixes=advice(
-            f"shard {value.name} as {as_spec(best[2])}, and gather it where it is used; keep the copies if memory"
+            f"shard {value.name} as {best[2]}, and gather it where it is used; keep the copies if memory"
             " allows and it is used throughout"
         ),
     )

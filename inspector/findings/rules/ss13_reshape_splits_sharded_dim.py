@@ -73,7 +73,7 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
         axes=axes,
         evidence=(
             ("rule", cause.rule or "none"),
-            ("sharded as", cause.before or "?"),
+            ("sharded as", str(cause.before or "?")),
             ("compiled to", ", ".join(kinds)),
         ),
         fixes=advice(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....parsers.hlo import HloModule
-from ....parsers.sharding_syntax.mesh import AxisRef
+from ...ir.array_sharding import ArraySharding
 from ...ir.types import ArrayType
 from ...report import Collective, Report, ShardedValue
 from .compiled import in_hlo
@@ -24,6 +24,8 @@ class ReturnedSum:
     collective: Collective
     output: ShardedValue
     argument: ShardedValue
+    sharding: ArraySharding
+    """The argument's."""
 
 
 def returned_sums(report: Report) -> Iterator[ReturnedSum]:
@@ -36,11 +38,12 @@ def returned_sums(report: Report) -> Iterator[ReturnedSum]:
     arguments = _by_leaf(report)
     for output, name in zip(outputs, makers, strict=True) if len(outputs) == len(makers) else ():
         collective, alike = sums.get(name), _alike(arguments, output)
-        if collective is None or output.sharding is None or len(alike) != 1 or alike[0].sharding is None:
+        sharding = alike[0].sharding if len(alike) == 1 else None
+        if collective is None or output.sharding is None or sharding is None:
             continue
         summed = set(collective.axes or ())
-        if summed and summed <= _axes(alike[0]) and not summed & _axes(output):
-            yield ReturnedSum(collective, output, alike[0])
+        if summed and summed.issubset(sharding.sharded) and summed.isdisjoint(output.sharding.sharded):
+            yield ReturnedSum(collective, output, alike[0], sharding)
 
 
 def _by_leaf(report: Report) -> Mapping[tuple[ArrayType, str], list[ShardedValue]]:
@@ -56,10 +59,6 @@ def _alike(arguments: Mapping[tuple[ArrayType, str], list[ShardedValue]], output
     leaf = output.leaf
     ends = (*(leaf[at:] for at, character in enumerate(leaf) if character == "["), "")
     return next((found for end in ends if (found := arguments.get((output.type, end)))), [])
-
-
-def _axes(value: ShardedValue) -> set[AxisRef]:
-    return set() if value.sharding is None else set(value.sharding.sharded)
 
 
 def _makers(module: HloModule, count: int) -> Iterator[str]:

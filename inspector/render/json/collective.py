@@ -199,4 +199,6 @@ def collective_of(collective: report.Collective, program: Program, *, in_full: b
 
 def _cause(cause: CollectiveCause, *, in_full: bool) -> Cause:
     words = {"operation": str(cause.operation), "value": str(cause.moved or "")}
-    return shaped(Cause, cause, source=cause.place, against=cause.against if in_full else (), **words)
+    before, after = (None if each is None else str(each) for each in (cause.before, cause.after))
+    against = cause.against if in_full else ()
+    return shaped(Cause, cause, source=cause.place, against=against, before=before, after=after, **words)

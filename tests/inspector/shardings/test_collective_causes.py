@@ -151,7 +151,7 @@ def test_a_reshard_from_and_to(compiled: Callable[..., Report]) -> None:
     report = compiled(SPECS)
     (first, *_), axis = like(report, "all-gather", "data", "dot_general", "", "attention"), "data"
     collective, cause = first
-    assert (cause.before, cause.after) == ("P('data', 'model')", "P(None, 'model')")
+    assert (str(cause.before), str(cause.after)) == ("P('data', 'model')", "P(None, 'model')")
     assert cause.moved is not None
     assert (cause.moved.is_operand, cause.moved.dim) == (True, 0)
     assert re.fullmatch(r"params\['layers'\].*\['wqkv'\]", cause.moved.value.name)
