@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ..ir.program import Program
 from ..report import Finding, Report, Suppressed, Suppression
+from ..report.call_sites import CallSites, call_sites
 from .fixes.calls import other_calls
 from .policy import Policy
 from .rule import Rule
@@ -47,8 +48,16 @@ def with_findings(report: Report, policy: Policy) -> Report:
 
 def _findings(report: Report, rules: Iterable[Rule]) -> list[Finding]:
     """Return the findings of these rules: by severity, then by cost, else in the order of the rules."""
-    found = (_saying_what_else(report.program, each) for rule in rules for each in rule.check(report))
-    return sorted(found, key=_rank)
+    found = [_saying_what_else(report.program, each) for rule in rules for each in rule.check(report)]
+    places = [place for each in found for place in (each.place, *each.related)]
+    sites = call_sites([*(place.source for place in places), *(each.source for each in report.collectives)])
+    return sorted((_with_call_sites(each, sites) for each in found), key=_rank)
+
+
+def _with_call_sites(found: Finding, sites: CallSites) -> Finding:
+    """A finding whose places have the calls of helpers that tell them apart."""
+    place, *related = (replace(each, call_site=sites.get(each.source)) for each in (found.place, *found.related))
+    return replace(found, place=place, related=tuple(related))
 
 
 def _saying_what_else(program: Program, found: Finding) -> Finding:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from ..collectives.spelled import argument_of, axes_text, executions_text, kind_text, source_text, types_text
 from ..report import BoundaryOrigin, Collective, Report
+from ..report.call_sites import CallSites, call_sites, with_call_site
 from ..shardings.collective_causes import causes_of
 from ..units import format_bytes, format_seconds
-from .call_sites import CallSites, call_sites, with_call_site
 
 INDEX = re.compile(r"(\[\d+\])")
 """An index in a path."""

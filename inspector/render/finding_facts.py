@@ -39,7 +39,7 @@ def evidence(found: Finding) -> list[tuple[str, str]]:
     """The evidence, and related places."""
     lines = list(found.evidence)
     if found.related:
-        places = dict.fromkeys(f"{place.what} {place.source.text()}".rstrip() for place in found.related)
+        places = dict.fromkeys(f"{place.what} {place.text}".rstrip() for place in found.related)
         more = f" and {len(places) - MAX_RELATED} more" if len(places) > MAX_RELATED else ""
         lines.append(("see", "; ".join(list(places)[:MAX_RELATED]) + more))
     return lines
@@ -75,8 +75,8 @@ def trial_text(trial: Trial) -> str:
 
 
 def where(found: Finding) -> str:
-    """The line of a finding; without one, what it is about."""
-    return found.place.source.text() or found.place.what
+    """The line of a finding, with the call of a helper; without one, what it is about."""
+    return found.place.text or found.place.what
 
 
 def suppressed_by(by: Suppression) -> str:

@@ -17,6 +17,7 @@ from .printable import printable, without_commands
 from .table import Cell, Piece, Table, plain_text
 from .tables.collectives import collectives, programs
 from .tables.comparison import budgets_table, diff_tables, verdicts_table
+from .tables.findings import findings
 
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~&#$!])")
 
@@ -70,7 +71,7 @@ def _parts(report: Report) -> Iterator[str]:
             yield _folded("Traceback", code(failure.details.rstrip("\n")))
         yield from _explanation(report)
     elif not report.findings:
-        yield "No findings."
+        yield findings(report).empty_text
     if report.findings or report.suppressed:
         yield f"**Findings:** {plain(counted(report))}"
     for found in report.findings[:MAX_FINDINGS]:

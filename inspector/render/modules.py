@@ -47,7 +47,8 @@ def module_names(paths: Iterable[Path]) -> list[str]:
     inside: dict[Path, dict[str, None]] = {}
     for path in paths:
         inside.setdefault(path[:-1], {})[path[-1]] = None
-    names = [_name(parent, list(keys)) for parent, keys in inside.items()]
+    names = list(inside.pop((), {}))  # in no module together
+    names += [_name(parent, list(keys)) for parent, keys in inside.items()]
     more = [f"and {len(names) - MAX_PATHS} more"] if len(names) > MAX_PATHS else []
     return [*names[:MAX_PATHS], *more]
 

@@ -8,7 +8,6 @@ from statistics import median
 
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Execution
-from ..capture.protocol.values import Probed
 from ..report import Report
 from ..units import format_bytes, format_seconds, plural
 from ..values.gradients import wrong_gradients
@@ -114,24 +113,29 @@ def attention(report: Report) -> Iterator[Cell]:
         yield Piece(f"not finite (NaN or infinity): {_listed(bad)}", "error")
 
 
-def _not_compared(probed: Probed | None) -> str:
-    count = 0 if probed is None else probed.left_out
-    return f", {count:,} values not compared" if count else ""
+def _left_out(count: int, what: str = "not compared") -> str:
+    """The number of things that a statement is not about, in parentheses; empty for none."""
+    return f" ({count:,} {what})" if count else ""
 
 
 def in_order(report: Report) -> str:
     """Checks that passed."""
     parts = []
     capture, peak, ran = report.capture, report.peak, report.capture.execution
+    not_compared = 0 if capture.probed is None else capture.probed.left_out
     requested = [value.agrees for value in report.shardings if value.agrees is not None]
     if requested and all(requested):
-        parts.append(f"{plural(len(requested), 'requested sharding')} {'hold' if len(requested) > 1 else 'holds'}")
+        unknown = sum(value.requested is not None and value.agrees is None for value in report.shardings)
+        holds = f"{plural(len(requested), 'requested sharding')} {'hold' if len(requested) > 1 else 'holds'}"
+        parts.append(f"{holds}{_left_out(unknown, 'not known')}")
     if capture.compared and not report.divergences:
-        parts.append(f"no unexpected differences between devices{_not_compared(capture.probed)}")
+        parts.append(f"no unexpected differences between devices{_left_out(not_compared)}")
     if capture.reference is not None and capture.reference.undefined is None and not capture.reference.differs:
-        parts.append(f"{plural(capture.reference.compared, 'value')} equal to a run on one device")
+        equal = f"{plural(capture.reference.compared, 'value')} equal to a run on one device"
+        parts.append(f"{equal}{_left_out(not_compared)}")
     if (gradients := capture.gradients) is not None and gradients.checked and not wrong_gradients(gradients):
-        parts.append(f"{plural(len(gradients.checked), 'gradient')} equal to finite differences")
+        equal = f"{plural(len(gradients.checked), 'gradient')} equal to finite differences"
+        parts.append(f"{equal}{_left_out(gradients.left_out)}")
     if peak is not None and peak.fits:
         parts.append("fits in memory")
     if ran is not None:

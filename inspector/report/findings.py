@@ -8,6 +8,7 @@ from typing import Literal
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
 from ..capture.model import Message
+from .call_sites import called_from
 from .position import SourcePosition
 
 Severity = Literal["error", "warning", "info"]
@@ -22,13 +23,20 @@ Certainty = Literal["proved", "likely", "possible"]
 class FindingPlace:
     """The subject of a finding: a name for `what` it is, and its position.
 
-    `span` is in the shown text of `stage`; both are None where nothing stands for it in a text.
+    `span` is in the shown text of `stage`; both are None where nothing stands for it in a text. `call_site` is the call
+    of the helper that has the line, where findings or collectives of several calls share it.
     """
 
     what: str
     source: SourcePosition
     stage: str | None = None
     span: Span | None = None
+    call_site: SourcePosition | None = None
+
+    @property
+    def text(self) -> str:
+        """`model.py:18 ← model.py:7`: its line, with the call of a helper; empty where no line is known."""
+        return called_from(self.call_site, self.source.text())
 
 
 @dataclass(frozen=True, slots=True)

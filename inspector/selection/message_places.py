@@ -12,6 +12,7 @@ from ..ir.derived import derived
 from ..ir.jaxpr_text import JaxprText
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
+from ..ir.types import ArrayType, jax_type
 from ..report import PlacedMessage, SourcePosition
 
 OF_HLO = tuple(name for name, kind in STAGES.items() if kind.dialect == "hlo")
@@ -30,6 +31,10 @@ _INSTRUCTION = re.compile(r"(?:^|\s)%([\w.-]+) = \S+ [\w-]+\(")
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _SOURCE = re.compile(r'source_file="([^"]*)"(?:,? source_line=(\d{1,9})\b)')
 _DONATED = re.compile(r"donated buffers were not usable")
+_ARRAY = re.compile(r"\b(bool|(?:u?int|b?float|complex)(?=\d))(\w*\[[\d,]*\])")
+"""A type with NumPy's name of the dtype."""
+
+_SHORT = {"int": "i", "uint": "u", "float": "f", "bfloat": "bf", "complex": "c", "bool": "bool"}
 
 
 def placed_messages(program: Program) -> tuple[PlacedMessage, ...]:
@@ -91,14 +96,26 @@ def _places(stage: ParsedStage, named: str | None, op_name: str | None) -> Itera
 
 
 def _donation(program: Program, message: Message) -> PlacedMessage:
-    """The donated arguments, and where the first of them is used."""
+    """The donated arguments of the types in the message, and where the first of them is used."""
     capture, text = program.capture, program.jaxpr
+    blocks = [jax_type(f"{_SHORT[name]}{rest}") for name, rest in _ARRAY.findall(message.text)]
     donated = [number for number, value in enumerate(capture.arguments) if value.donated]
+    meant = [n for n in donated if any(_may_be_a_block(each, jax_type(capture.arguments[n].type)) for each in blocks)]
+    donated = meant or donated
     names = ", ".join(capture.arguments[number].path for number in donated)
     stack = _first_use(text, donated[0]) if text is not None and donated else ()
     return PlacedMessage(
         message, f"donated: {names}" if names else None, SourcePosition(stack, "name" if stack else "none")
     )
+
+
+def _may_be_a_block(block: ArrayType, whole: ArrayType) -> bool:
+    """Return whether an array may have blocks of a type: JAX's message has that of each device."""
+    sizes, parts = whole.shape or (), block.shape or ()
+    is_divided = len(sizes) == len(parts) and all(
+        part and size % part == 0 for size, part in zip(sizes, parts, strict=True)
+    )
+    return block.dtype == whole.dtype and is_divided
 
 
 def _first_use(text: JaxprText, argument: int) -> tuple[Frame, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from ..catalog.collective import State
 
@@ -13,10 +14,11 @@ class Held:
     """One value over one axis: not invariant, since the place `entered`.
 
     A place is an equation, by its id, and the number of the input for what came into a shard_map through `in_specs`.
+    It is `exchanged` if it was sent from device to device, and what is made of several such values may be equal.
     """
 
     axis: str
-    state: State
+    state: State | Literal["exchanged"]
     entered: tuple[str, int | None]
 
 
@@ -26,12 +28,15 @@ Value = tuple[Held, ...]
 SHARED: Value = ()
 
 
+_SAYS = {"varying": 1, "exchanged": 2}
+
+
 def value_of(held: Iterable[Held]) -> Value:
-    """A value that is all of this; of several over one axis the first counts, but a varying one counts before it."""
+    """A value that is all of this; of several over one axis the first counts, before it one that says more."""
     found: dict[str, Held] = {}
     for one in held:
         known = found.get(one.axis)
-        if known is None or (known.state != "varying" and one.state == "varying"):
+        if known is None or _SAYS.get(one.state, 0) > _SAYS.get(known.state, 0):
             found[one.axis] = one
     return tuple(sorted(found.values(), key=lambda one: one.axis))
 

@@ -1,10 +1,11 @@
 """Variance inferred: which values may differ between the devices along an axis, by following the equations.
 
-Two readings of the same program. By `types` it is what JAX's type system says with its check on. By `values` it is what
-may really differ: gathered values are equal whatever their type, casts change nothing, and a branch or a loop bound
-that varies makes what comes out of it vary. Both start from `in_specs` and `axis_index`, and rest on the table of
-collectives; whatever is not in it, kernels and foreign calls included, is taken to give equal results for equal
-operands.
+Three readings of the same program. By `types` it is what JAX's type system says with its check on. By `values` it is
+what may really differ: gathered values are equal whatever their type, casts change nothing, and a branch or a loop
+bound that varies makes what comes out of it vary. By `blocks` it is what differs unless blocks are equal by chance:
+values that were sent from device to device, and those of kernels and foreign calls, are `exchanged`. All start from
+`in_specs` and `axis_index`, and rest on the table of collectives; whatever is not in it is taken to give equal results
+for equal operands.
 """
 
 from __future__ import annotations
@@ -14,14 +15,18 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..catalog.collective import State
-from ..catalog.spellings import CALLED, rule_of
+from ..catalog.custom_calls import HOST_PRIMITIVES
+from ..catalog.spellings import CALLED, is_kernel, rule_of
 from ..ir.derived import derived
 from ..ir.jaxpr import Equation, JaxprProgram, ShardMap
 from ..ir.jaxpr_text import JaxprText
 from ..ir.types import ArrayType
 from .held import SHARED, Held, Value, join, same_axes, value_of, without
 
-Reading = Literal["types", "values"]
+Reading = Literal["types", "values", "blocks"]
+
+FOREIGN = frozenset({"ffi_call", "custom_partitioning", "custom_call", *HOST_PRIMITIVES})
+"""Operations that may do anything."""
 
 MAX_DEPTH = 100
 """Bodies nested deeper are taken as opaque: only a crafted program has them."""
@@ -64,7 +69,8 @@ class _Walker:
 
     def __init__(self, program: JaxprProgram, reading: Reading) -> None:
         self.program = program
-        self.by_values = reading == "values"
+        self.by_values = reading != "types"
+        self.by_blocks = reading == "blocks"
         self.found = Inferred()
         self.known: dict[tuple[int, tuple[Value, ...], ShardMap | None], list[Value]] = {}
         self.depth = 0
@@ -124,7 +130,19 @@ class _Walker:
         for name in CALLED:
             if name in bodies and len(self.program.jaxprs[bodies[name]].inputs) == len(operands):
                 return self.call(bodies[name], operands, where)
-        return [self._first_order(equation, place, operands, bodies.values())] * len(equation.outputs)
+        result = self._first_order(equation, place, operands, bodies.values())
+        if self.by_blocks and (exchanged := self._exchanged(equation, where)):
+            result = value_of((*result, *(Held(axis, "exchanged", (place, None)) for axis in exchanged)))
+        return [result] * len(equation.outputs)
+
+    def _exchanged(self, equation: Equation, where: ShardMap | None) -> Sequence[str]:
+        """The axes along which a device may receive any other's value."""
+        rule = rule_of(equation.primitive)
+        if rule is None:
+            is_foreign = is_kernel(equation.primitive) or equation.primitive in FOREIGN
+            return where.axes if where is not None and is_foreign else ()
+        axes = equation.axes or ()
+        return axes if rule.lowers_to == "collective-permute" or (rule.equal and _in_groups(equation)) else ()
 
     def _first_order(self, equation: Equation, place: str, operands: list[Value], bodies: Iterable[int]) -> Value:
         joined = join(operands)
@@ -133,9 +151,8 @@ class _Walker:
         if rule is None:
             inside = self._named_in(bodies)
             return value_of((*joined, *(Held(axis, "varying", (place, None)) for axis in inside)))
-        in_groups = any(name == "axis_index_groups" and text != "None" for name, text in equation.params)
         if self.by_values:
-            if rule.is_cast or (rule.equal and in_groups):
+            if rule.is_cast or (rule.equal and _in_groups(equation)):
                 return joined
             gives: State = "invariant" if rule.equal else "varying"
         else:
@@ -219,3 +236,7 @@ class _Walker:
         decided = (index,) if self.by_values else ()
         each = [self.call(branch, arguments, where) for branch in branches]
         return [join((*results, *decided)) for results in zip(*each, strict=False)]
+
+
+def _in_groups(equation: Equation) -> bool:
+    return any(name == "axis_index_groups" and text != "None" for name, text in equation.params)

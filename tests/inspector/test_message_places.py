@@ -21,15 +21,16 @@ from jax.sharding import AxisType, NamedSharding
 
 mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
 
-def summed(a, b):
+def summed(a, b, c):
     warnings.warn("a word of the user's")
     scaled = b + 1
-    return (a @ scaled).sum(0)
+    return (a @ scaled).sum(0), c * 2
 
-fn = jax.jit(summed, donate_argnums=0, out_shardings=NamedSharding(mesh, P()))
+fn = jax.jit(summed, donate_argnums=(0, 2), out_shardings=NamedSharding(mesh, P()))
 fn_inputs = (
     jax.ShapeDtypeStruct((16, 16), "float32", sharding=NamedSharding(mesh, P("x"))),
     jax.ShapeDtypeStruct((16, 16), "float32"),
+    jax.ShapeDtypeStruct((8, 2), "bfloat16"),
 )
 """
 

@@ -197,7 +197,11 @@ class Derivative:
 
 @dataclass(frozen=True, slots=True)
 class Gradients:
-    """The derivatives that were compared; `undefined` is why none were, where none could be."""
+    """The derivatives that were compared; `undefined` is why none were, where none could be.
+
+    `left_out` are derivatives of arrays with values that were not compared.
+    """
 
     checked: tuple[Derivative, ...]
     undefined: str | None = None
+    left_out: int = 0

@@ -2,48 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...ir.jaxpr import ShardMap
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Divergence, Finding, FindingPlace, Fix, Report
+from ...variance.held import axes_of, join
+from ...variance.inference import infer
+from ..fixes.edits import axes_text
 from ..rule import Rule, advice, finding
 from ..support.jaxpr_flow import At, Flow, flow_of
-from ..support.own_work import differing_axes
 
 
 def check(report: Report) -> Iterator[Finding]:
     """Values that were seen to differ along an axis that an out_spec leaves out, and inputs returned as they are."""
     flow = flow_of(report)
+    differing: dict[tuple[str, str], list[Divergence]] = {}
     for divergence in report.divergences:
-        if flow is not None and divergence.declared == "out_specs":
-            yield _found(flow, divergence)
+        if divergence.declared == "out_specs":
+            differing.setdefault((divergence.equation, divergence.value), []).append(divergence)
+    for divergences in differing.values():
+        if flow is not None:
+            yield _found(report, flow, divergences)
     for place in () if flow is None else flow.text.equations:
         mapped = place.equation.shard_map
         if flow is not None and mapped is not None and not mapped.checked and not flow.is_backward(place):
             yield from _handed_on(flow, place, mapped)
             if report.capture.progress is None and not report.capture.compared:  # nor will a run say more
-                yield from _of_own_blocks(flow, place, mapped)
+                yield from _of_own_blocks(report, flow, place, mapped)
 
 
-def _of_own_blocks(flow: Flow, place: EquationPlace, mapped: ShardMap) -> Iterator[Finding]:
-    """Results that each device computes of its own blocks alone, without the axes of these in the out_spec."""
+def _of_own_blocks(report: Report, flow: Flow, place: EquationPlace, mapped: ShardMap) -> Iterator[Finding]:
+    """Results made of what differs on each device, without the axes of that in the out_spec."""
     body, sizes = dict(place.equation.bodies).get("jaxpr", 0), dict(mapped.sizes)
-    for name, leaving in zip(flow.jaxprs[body].outputs, mapped.outputs, strict=False):
+    known = infer(flow.text, "blocks").results
+    for number, (name, leaving) in enumerate(zip(flow.jaxprs[body].outputs, mapped.outputs, strict=False)):
+        made, position = flow.made.get((body, name), (None, 0))
+        held = known.get(made.id, ())[position : position + 1] if made is not None else ()
         named = {axis for axis, _ in leaving}
-        differing = differing_axes(flow, At(body, name))
-        missing = tuple(axis for axis in differing if axis not in named and sizes.get(axis) != 1)
-        if missing:
-            along, (made, _) = ", ".join(missing), flow.made[body, name]
+        missing = [axis for axis in axes_of(join(held), "varying") if axis not in named and sizes.get(axis) != 1]
+        if made is not None and missing:
+            along = ", ".join(missing)
             yield finding(
                 RULE,
                 flow.place(made),
-                f"each device along {along} computes this from its own block, but its out_spec omits {along}",
+                f"{_output(report, flow, place, number)} differs along {along}, but its out_spec omits {along}",
                 confidence="likely",
                 axes=missing,
                 related=(flow.place(place),),
-                evidence=(("result", f"{name} depends on no other device along {along}"),),
-                fixes=_advice(along),
+                evidence=(("result", f"made of what differs along {along}, and not reduced or gathered over it"),),
+                fixes=_advice(missing),
             )
 
 
@@ -71,39 +79,52 @@ def _returned(flow: Flow, place: EquationPlace, operand: str, axes: tuple[str, .
         confidence="likely",
         axes=axes,
         evidence=(("input", f"{operand}: each device along {along} has a different block of it"),),
-        fixes=_advice(along),
+        fixes=_advice(axes),
     )
 
 
-def _advice(axes: str) -> tuple[Fix, ...]:
+def _advice(axes: Sequence[str]) -> tuple[Fix, ...]:
+    over = axes_text(tuple(axes))
     return advice(
-        f"name {axes!r} in the out_spec, or reduce the value over {axes!r} before it is returned;"
+        f"name {over} in the out_spec, or reduce the value over {over} before it is returned;"
         " with check_vma=True such specs fail to trace"
     )
 
 
-def _found(flow: Flow, differs: Divergence) -> Finding:
-    place = flow.by_id[differs.equation]
-    mapped = flow.shard_map_around(place)
-    between = " and ".join(map(str, differs.devices))
+def _found(report: Report, flow: Flow, differing: list[Divergence]) -> Finding:
+    """The finding of a value, with all axes along which it differs."""
+    differs, place = differing[0], flow.by_id[differing[0].equation]
+    mapped, along = flow.shard_map_around(place), ", ".join(each.axis for each in differing)
     return finding(
         RULE,
         FindingPlace(f"{differs.value} = {differs.primitive}", differs.source, "jaxpr", place.span),
-        f"{_result(flow, mapped, differs)} differs along {differs.axis}, but its out_spec omits {differs.axis}",
+        f"{_result(report, flow, mapped, differs)} differs along {along}, but its out_spec omits {along}",
         confidence="proved",
-        axes=(differs.axis,),
+        axes=[each.axis for each in differing],
         related=() if mapped is None else (flow.place(mapped),),
-        evidence=(("live", f"bits differ between devices {between}"),),
-        fixes=_advice(differs.axis),
+        evidence=[
+            ("live", f"bits differ between devices {' and '.join(map(str, each.devices))}, along {each.axis}")
+            for each in differing
+        ],
+        fixes=_advice([each.axis for each in differing]),
     )
 
 
-def _result(flow: Flow, mapped: EquationPlace | None, differs: Divergence) -> str:
-    """Return the value that leaves, by its number among several, or by its name where it is not known to leave."""
+def _result(report: Report, flow: Flow, mapped: EquationPlace | None, differs: Divergence) -> str:
+    """Return the value that leaves, by its path in the function's result, or by its number among several."""
     outputs = () if mapped is None else flow.jaxprs[dict(mapped.equation.bodies).get("jaxpr", 0)].outputs
-    if differs.value not in outputs:
+    if mapped is None or differs.value not in outputs:
         return differs.value
-    return "the result" if len(outputs) == 1 else f"result {outputs.index(differs.value)} of the shard_map"
+    return _output(report, flow, mapped, outputs.index(differs.value))
+
+
+def _output(report: Report, flow: Flow, mapped: EquationPlace, number: int) -> str:
+    """Return a result of a shard_map by its path in the function's result, or by its number among several."""
+    paths, count = report.capture.outputs, len(mapped.equation.outputs)
+    returned = flow.result_of(At(mapped.jaxpr, mapped.equation.outputs[number].name))
+    if returned is not None and returned < len(paths) and paths[returned].path:
+        return paths[returned].path
+    return "the result" if count == 1 else f"result {number} of the shard_map"
 
 
 RULE = Rule(
@@ -114,7 +135,8 @@ RULE = Rule(
     " varies.",
     why="The caller has one array whose copies differ, and which copy is read is arbitrary.",
     proof="A run: two devices along the axis hold different bits. For an input that is returned unchanged, its in_spec."
-    " Without a run: each device computes the value from its own block, and nothing from another device enters it."
+    " Without a run: it is made of a sharded input, the device's position or a reduce-scatter, and nothing sums,"
+    " gathers or permutes it over the axis afterwards."
     " The last two are `likely`, as blocks can be equal by chance.",
     faulty='jax.shard_map(lambda x: jnp.sum(x), mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)',
     repaired='jax.shard_map(lambda x: lax.psum(jnp.sum(x), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())',

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ...ir.types import jax_type, types_text
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Fix, Report, SourcePosition
+from ...shardings.collective_causes import causes_of
 from ..fixes.constraints import through_both
 from ..rule import Rule, finding
 from ..support.compiled import certainty, compiled_to, in_hlo, place_in_hlo
@@ -33,7 +34,7 @@ def _found(report: Report, text: str, source: SourcePosition) -> Finding:
     shardings, operation, op_name = _FROM_TO.search(text), _OPERATION.search(text), _OP_NAME.search(text)
     local = jax_type(operation[2]).shape if operation is not None else None
     gather = _gather(report, local, op_name[1] if op_name is not None else "")
-    named = op_name[1] if op_name is not None else operation[1] if operation is not None else "a value"
+    named = op_name[1].rpartition("/")[2] if op_name is not None else _moved(report, gather, operation)
     evidence = [("compiler", text if len(text) < 300 else f"{text[:300]}…")]
     if shardings is not None:
         evidence = [("from", shardings[1]), ("to", shardings[2]), *evidence]
@@ -45,7 +46,7 @@ def _found(report: Report, text: str, source: SourcePosition) -> Finding:
     return finding(
         RULE,
         place,
-        f"resharding {named.rpartition('/')[2]} gathers the full value on every device",
+        f"resharding {named} gathers the full value on every device",
         confidence=certainty(gather),
         axes=() if gather is None or gather.axes is None else gather.axes,
         evidence=evidence,
@@ -57,6 +58,15 @@ def _found(report: Report, text: str, source: SourcePosition) -> Finding:
             ),
         ),
     )
+
+
+def _moved(report: Report, gather: Collective | None, operation: re.Match[str] | None) -> str:
+    """Return the resharded value by its path, or by its type: XLA's name of it says nothing."""
+    causes = () if gather is None else causes_of(report.program, gather)
+    moved = next((cause.moved.value for cause in causes if cause.moved is not None), None)
+    if moved is not None and moved.made_by is None:
+        return str(moved)
+    return "a value" if operation is None else f"{jax_type(operation[2])} per device"
 
 
 def _gather(report: Report, local: tuple[int, ...] | None, op_name: str) -> Collective | None:

@@ -107,7 +107,8 @@ def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], 
         axes=axes,
         evidence=(*_listed(report, products), _amount(report, repeated, total)),
         fixes=advice(
-            f"shard a dimension of an operand over {over}, such as the batch, unless sending takes longer than it saves"
+            f"shard a dimension of an operand over {over}, often that of the examples, unless sending takes longer than"
+            " it saves"
         ),
     )
 

@@ -56,6 +56,20 @@ class Flow(JaxprFlow):
         if not calls:
             yield None
 
+    def result_of(self, value: At) -> int | None:
+        """Return which result of the program a value is, through calls; None where it is none."""
+        for _ in range(len(self.jaxprs)):
+            outputs, calls = list(self.jaxprs[value.jaxpr].outputs), self.callers.get(value.jaxpr, ())
+            if value.name not in outputs or len(calls) > 1:
+                return None
+            position = outputs.index(value.name)
+            if not calls:
+                return position
+            if self.body(calls[0]) != value.jaxpr:
+                return None
+            value = At(calls[0].jaxpr, calls[0].equation.outputs[position].name)
+        return None
+
     def place(self, place: EquationPlace) -> FindingPlace:
         """An equation as what a finding is about."""
         outputs = " ".join(output.name for output in place.equation.outputs) or "_"

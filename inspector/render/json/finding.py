@@ -11,13 +11,17 @@ from .shaped import SourceRef, shaped
 
 
 class FindingPlace(Struct, frozen=True):
-    """The subject of a finding; `start` and `end` are bytes in the shown text of `stage`, null where none shows it."""
+    """The subject of a finding; `start` and `end` are bytes in the shown text of `stage`, null where none shows it.
+
+    `call_site` is the call of the helper that has the line, null where only one call of it has findings or collectives.
+    """
 
     what: str
     stage: str | None
     start: int | None
     end: int | None
     source: SourceRef
+    call_site: SourceRef | None
 
 
 class Saves(Struct, frozen=True):

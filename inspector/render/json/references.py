@@ -108,6 +108,7 @@ NAMED_BY_PROGRAMS = frozenset({"opcodes", "collective_counts", "evidence", "coor
 
 REFERRING: Mapping[str, str] = {
     "source": "sources",
+    "call_site": "sources",
     "stack": "frames",
     "groups": "groupings",
     "pairs": "pairings",

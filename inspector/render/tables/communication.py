@@ -8,8 +8,8 @@ from ...catalog.spellings import KIND_OF, Kind
 from ...collectives.origin import merged_parts
 from ...collectives.spelled import axes_text
 from ...report import Collective, Report, StrategyTotal, UncountedCommunication
+from ...report.call_sites import call_sites
 from ...units import format_bytes, plural
-from ..call_sites import call_sites
 from ..collective_rows import SHORT_PASS, folded_names, output_of
 from ..modules import Path, layers_in, module_names, module_tree, modules_of, rows_of_tree, without_layers
 from ..table import Cell, Column, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ...report import Report, ShardedValue, VariableVariance
+from ...report.call_sites import NO_SITES, CallSites, call_sites, with_call_site
 from ...selection.selection import StagePlace, equation_span
 from ...shardings.conflicts import conflicts
 from ...shardings.explained import why
 from ...shardings.table import values
 from ...units import format_bytes, plural
-from ..call_sites import NO_SITES, CallSites, call_sites, with_call_site
 from ..collective_rows import INDEX, common_name
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, axis_piece, size_cell
 from ..why_lines import conflict_lines, why_line

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...report import ProbedValue, Report
+from ...report.call_sites import CallSites, call_sites, with_call_site
 from ...selection.selection import ProbePlace
-from ..call_sites import CallSites, call_sites, with_call_site
 from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell
 from .execution import not_run
 

@@ -47,6 +47,28 @@ def position(v):
     return lax.axis_index("x") * 2
 
 
+@programs.found_by("SS06")
+@unchecked
+def of_scattered(v):
+    return jnp.sum(lax.psum_scatter(jnp.arange(4.0) * v.sum(), "x"))
+
+
+@programs.found_by()
+@unchecked
+def scattered_and_summed(v):
+    return lax.psum(lax.psum_scatter(jnp.arange(4.0) * v.sum(), "x") ** 2, "x")
+
+
+@programs.found_by()
+@unchecked
+def ring_of_scattered(v):
+    total = block = lax.psum_scatter(jnp.arange(4.0) * v.sum(), "x")
+    for _ in range(3):
+        block = lax.ppermute(block, "x", ring)
+        total = jnp.maximum(total, block)
+    return total
+
+
 @programs.found_by()
 @unchecked
 def count(v):

@@ -66,14 +66,20 @@ def _checked(function: Any, given: callables.Arguments, seed: int, bits: int) ->
     found = Comparison(seed)
     leaves, tree = jax.tree.flatten(given)
     dtype = np.dtype(f"float{bits}")
-    args, kwargs = jax.tree.unflatten(tree, [_wide(leaf, dtype, seed, index) for index, leaf in enumerate(leaves)])
-    with found.watching(), _explicit_mesh(jax.tree.leaves((args, kwargs))):
-        function(*args, **kwargs)
+
+    def call() -> None:  # with arrays of its own, as a jit in the function may donate what it is given
+        wide = [_wide(leaf, dtype, seed, index) for index, leaf in enumerate(leaves)]
+        args, kwargs = jax.tree.unflatten(tree, wide)
+        with _explicit_mesh(wide):
+            function(*args, **kwargs)
+
+    with found.watching():
+        call()
         if not found.checked:
             with jax.disable_jit():
-                function(*args, **kwargs)
+                call()
     nothing = "the function takes no derivative of arrays with values" if not found.checked else None
-    return Gradients(tuple(found.checked), nothing)
+    return Gradients(tuple(found.checked), nothing, found.left_out)
 
 
 def _explicit_mesh(leaves: list[Any]) -> AbstractContextManager[Any]:
@@ -93,6 +99,7 @@ class Comparison:
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
         self.checked: list[Derivative] = []
+        self.left_out = 0
         self._calls = 0
         self._is_inside = False
 
@@ -110,7 +117,10 @@ class Comparison:
     def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def vjp(function: Any, *primals: Any, has_aux: bool = False, **options: Any) -> Any:
             leaves = jax.tree.leaves(primals)
-            if self._is_inside or self._calls >= MAX_CALLS or any(isinstance(x, jax.core.Tracer) for x in leaves):
+            if self._is_inside or any(isinstance(x, jax.core.Tracer) for x in leaves):
+                return original(function, *primals, has_aux=has_aux, **options)
+            if self._calls >= MAX_CALLS:
+                self.left_out += 1
                 return original(function, *primals, has_aux=has_aux, **options)
             self._is_inside, self._calls = True, self._calls + 1
             try:

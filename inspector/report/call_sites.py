@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...parsers.source import Frame
-from ..report.position import SourcePosition, own_frames
+from .position import SourcePosition, own_frames
 
 ARROW = " ← "
 
@@ -31,5 +31,9 @@ def call_sites(positions: Iterable[SourcePosition]) -> CallSites:
 
 def with_call_site(sites: CallSites, position: SourcePosition, text: str, script: str | None) -> str:
     """`line 18 ← line 7 gather`; the text alone where nothing has to be told apart."""
-    site = sites.get(position)
+    return called_from(sites.get(position), text, script)
+
+
+def called_from(site: SourcePosition | None, text: str, script: str | None = None) -> str:
+    """A text behind its call site, if it has one."""
     return ARROW.join(filter(None, (site.text(script) if site is not None else "", text)))
