@@ -1,0 +1,1 @@
+"""Captures whose complete reports are approved: `captures.tar.xz`, and what is said of them."""

@@ -1,0 +1,129 @@
+"""Complete reports of kept captures, and of what is left of some where a part is missing, as they were approved.
+
+Of each report the text is kept, long paragraphs cut, and a number for each section in every other format and for the
+links of each line of the program. `make approve` renews them: look at what changes in the texts, and ask of a number
+that changes alone what it is of. `python -m tests.inspector.complete.kept FILE…` keeps more captures.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from itertools import chain, islice
+
+import pytest
+from rich.console import Console
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.diff.diff import diff
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.html import report_page
+from shardscope.inspector.render.json import to_json
+from shardscope.inspector.render.json.diff import diff_to_json
+from shardscope.inspector.render.markdown import to_markdown
+from shardscope.inspector.render.sarif import to_sarif
+from shardscope.inspector.render.text import print_report
+from shardscope.inspector.render.why_lines import cause_line, why_line
+from shardscope.inspector.report import Report
+from shardscope.inspector.selection.selection import Place, StagePlace, linked
+
+from .complete import kept
+
+APPROVED = kept.ARCHIVE.with_name("approved")
+ALL = ("all",)
+MAX_LINES = 10
+"""Lines of a paragraph that are kept; of the others there is a number."""
+
+MAX_PLACES = 120
+"""Lines of a stage whose links are looked at."""
+
+WITHOUT = ("missing_reduce_scatter.faulty.tpu", "gather_then_slice.faulty")
+
+
+def number_of(value: object) -> str:
+    return f"{zlib.crc32(json.dumps(value, sort_keys=True).encode()):08x}"
+
+
+@pytest.mark.parametrize("name", kept.names())
+def test_reports(name: str, request: pytest.FixtureRequest) -> None:
+    report = inspect(kept.kept(name))
+    compare(name, text_of(report), dict(sections(report, name)), request)
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_what_is_left_without_a_part(name: str, request: pytest.FixtureRequest) -> None:
+    found = {}
+    for part, capture in without_a_part(kept.kept(name)):
+        report = inspect(capture)
+        found[part] = number_of([to_json(report, ALL).decode(), text_of(report)])
+    compare(f"{name}.without", "", found, request)
+
+
+def compare(name: str, text: str, numbers: Mapping[str, str], request: pytest.FixtureRequest) -> None:
+    """Compare a report with what is kept of it, or keep it."""
+    listed = "".join(f"{section} {number}\n" for section, number in numbers.items())
+    path = APPROVED / name
+    if request.config.getoption("--snapshot-update"):
+        path.write_text(f"{text}\n{listed}")
+    assert f"{text}\n{listed}".splitlines() == path.read_text().splitlines()
+
+
+def text_of(report: Report) -> str:
+    """The complete text, with long paragraphs cut."""
+    written = io.StringIO()
+    print_report(report, Console(file=written, width=150, color_system=None), ALL)
+    paragraphs = re.split(r"\n\s*\n", "\n".join(line.rstrip() for line in written.getvalue().splitlines()))
+    return "\n\n".join(map(_cut, paragraphs))
+
+
+def _cut(paragraph: str) -> str:
+    lines = paragraph.splitlines()
+    rest = lines[MAX_LINES:]
+    return "\n".join([*lines[:MAX_LINES], *([f"… {len(rest)} more, {number_of(rest)}"] if rest else [])])
+
+
+def sections(report: Report, name: str) -> Iterator[tuple[str, str]]:
+    """The sections of the other formats, by name."""
+    for section, value in json.loads(to_json(report, ALL)).items():
+        yield f"json {section}", number_of(value)
+    page = re.sub(r"(?s)<(style|script)>.*?</\1>", "", report_page(report))
+    for section in re.split(r"(?=<section)", page):
+        title = re.search(r'id="([^"]*)"', section)
+        yield f"html {'' if title is None else title[1]}", number_of(section)
+    yield "markdown", number_of(to_markdown([report]))
+    yield "sarif", number_of(json.loads(to_sarif([report], "0"))["runs"][0]["results"])
+    for stage in report.program.stages:
+        lines = (StagePlace(stage.name, match.start()) for match in re.finditer(rb"[^\s}].*", stage.text.data))
+        yield f"links {stage.name}", number_of([_links(report, line) for line in islice(lines, MAX_PLACES)])
+    found = chain(report.collectives, report.shardings, report.findings)
+    yield "links", number_of([_links(report, each) for each in islice(found, MAX_PLACES)])
+    if name in WITHOUT:
+        other = kept.names()[kept.names().index(name) - 1]
+        yield f"diff {other}", number_of(json.loads(diff_to_json(diff(inspect(kept.kept(other)), report))))
+
+
+def _links(report: Report, place: Place) -> list[object]:
+    parts: list[object] = []
+    for stage in report.program.stages:
+        each = linked(report, place, stage)
+        parts += [stage.name, each.confidence, [[span.start, span.end] for span in each.spans]]
+        parts += [[other.name for other in each.collectives], each.collective and each.collective.name]
+        parts += [cause_line(cause, report) for cause in each.causes]
+        parts += [why_line(why, "it", report) for why in each.why]
+    return parts
+
+
+def without_a_part(capture: Capture) -> Iterator[tuple[str, Capture]]:
+    """A capture without each of its parts."""
+    empty = Capture(foreign=True)
+    for field in fields(Capture):
+        if getattr(capture, field.name) != getattr(empty, field.name) and field.name != "stages":
+            yield field.name, replace(capture, **{field.name: getattr(empty, field.name)})
+    for stage in capture.stages:
+        yield stage.name, replace(capture, stages=tuple(other for other in capture.stages if other is not stage))
+        alone = replace(empty, stages=(stage,), complete=True, subject=capture.subject)
+        yield f"only {stage.name}", alone
+        yield f"bare {stage.name}", replace(alone, subject=None)
