@@ -1,0 +1,52 @@
+"""What lies just within a limit of the parsers is read, and what lies just beyond it is not; and places to a byte."""
+
+from __future__ import annotations
+
+import pytest
+from shardscope.parsers import parse
+from shardscope.parsers.errors import ParseError
+from shardscope.parsers.hlo import parse_module
+from shardscope.parsers.hlo.references import broken_references
+from shardscope.parsers.mlir.collectives import parse_pairs
+from shardscope.parsers.mlir.locations import MAX_DEPTH, FileLoc, Locations, NameLoc, UnknownLoc
+from shardscope.parsers.sharding_syntax.mesh import AxisRef
+from shardscope.parsers.source import Source, Span
+
+
+@pytest.mark.parametrize("depth", [1, 2, MAX_DEPTH, MAX_DEPTH + 1, MAX_DEPTH + 2])
+def test_names_in_names(depth: int) -> None:
+    def definition(alias: str) -> str:
+        number = int(alias.removeprefix("#loc"))
+        return f'loc("{number}"(#loc{number + 1}))' if number < depth else 'loc("last.py":3:4)'
+
+    location = Locations(definition).resolve("loc(#loc0)")
+    for number in range(min(depth, MAX_DEPTH + 1)):
+        assert isinstance(location, NameLoc)
+        assert location.name == str(number)
+        assert location.child is not None
+        location = location.child
+    assert isinstance(location, FileLoc if depth <= MAX_DEPTH else UnknownLoc)
+
+
+@pytest.mark.parametrize(("bits", "value"), [(8, -1), (16, -2), (32, -(2**31)), (64, -3), (64, 2**62)])
+def test_integers_in_bytes_have_signs(bits: int, value: int) -> None:
+    data = value.to_bytes(bits // 8, "little", signed=True)
+    assert parse_pairs(f'dense<"0x{data.hex()}{bytes(bits // 8).hex()}"> : tensor<1x2xi{bits}>') == ((value, 0),)
+
+
+@pytest.mark.parametrize("axis", [AxisRef("x"), AxisRef("x", (1, 2)), AxisRef("a:b", (12, 34)), AxisRef("x:(1)")])
+def test_axes_are_read_as_they_are_spelled(axis: AxisRef) -> None:
+    assert AxisRef.spelled(str(axis)) == axis
+
+
+@pytest.mark.parametrize(("text", "stop"), [(b"what", 1), (b"what is\nthis\n", 7), (b"\nwhat", 1)])
+def test_the_first_line_of_what_is_no_module_is_shown(text: bytes, stop: int) -> None:
+    with pytest.raises(ParseError) as raised:
+        parse(text)
+    assert raised.value.problem.span == Span(0, stop)
+
+
+def test_the_name_of_what_is_not_defined_is_marked() -> None:
+    text = b"HloModule m\n\nENTRY e {\n  p = f32[2] parameter(0)\n  ROOT a = f32[2] add(p, missing)\n}\n"
+    module = parse_module(Source("m", text))
+    assert [text[each.span.start : each.span.end] for each in broken_references(module)] == [b"missing"]
