@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ..inspector.capture.model import CaptureError
 from ..inspector.capture.protocol.request import Request
 from ..inspector.capture.spawn import CaptureHandle, begin
 from ..inspector.diff.diff import Diff, diff
@@ -67,7 +68,10 @@ class EditLoop:
             raise CannotApplyError("the source is missing, or differs from what was captured")
         if capture.failure is not None:
             raise CannotApplyError(f"with the fix, the program stops: {capture.failure.message}")
-        return diff(report, inspect(capture, policy))
+        try:
+            return diff(report, inspect(capture, policy))
+        except CaptureError as error:
+            raise CannotApplyError(str(error)) from error
 
 
 def _files(report: Report) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
+from ..inspector.capture.model import CaptureError
 from ..inspector.diff.diff import Diff, diff
 from ..inspector.diff.headline import headline
 from ..inspector.findings.policy import EVERYTHING, Policy
@@ -109,7 +111,7 @@ class EditScreen(PromptedScreen):
         if self._feed.runs == self._run_shown:
             return False
         self._run_shown, self.rerunning = self._feed.runs, ""
-        if self.report is not None and self.report.capture.failure is None:
+        if self.report is not None and self.report.capture.complete:
             self._run_before = self.report
         return True
 
@@ -119,10 +121,9 @@ class EditScreen(PromptedScreen):
         before = self._run_before
         if before is None or after.capture.failure is not None:
             return
-        words = headline(diff(before, after))
-        self.app.call_from_thread(
-            self.notify, f"{words}\nd shows what differs", title="since the run before", markup=False
-        )
+        with suppress(CaptureError):  # they have no stage in common
+            words = f"{headline(diff(before, after))}\nd shows what differs"
+            self.app.call_from_thread(self.notify, words, title="since the run before", markup=False)
 
     async def action_compare(self) -> None:
         """Show what differs from the run before; else what the application can compare."""
@@ -137,7 +138,12 @@ class EditScreen(PromptedScreen):
 
     @work(thread=True, exclusive=True, group="compare", description="comparing")
     def _compare(self, before: Report, after: Report) -> None:
-        self.app.call_from_thread(self.app.push_screen, DiffScreen(diff(before, after)))
+        try:
+            screen = DiffScreen(diff(before, after))
+        except CaptureError as error:
+            self.app.call_from_thread(self.notify, printable(str(error)), severity="warning", markup=False)
+        else:
+            self.app.call_from_thread(self.app.push_screen, screen)
 
     def action_copy(self) -> None:
         """Copy what is selected; where several texts are of use, ask which."""

@@ -124,6 +124,19 @@ async def test_a_file_that_was_saved_is_captured_again(
         assert "script.py changed" not in driver.text
 
 
+async def test_a_run_that_did_not_end_is_nothing_to_compare_with(sample: SampleCapture, tmp_path: Path) -> None:
+    loop = again(sample("missing_reduce_scatter:repaired"), tmp_path / "script.py")
+    app = ShardscopeApp((replace(Capture(), progress=Progress("arguments", 0.0)),), loops=(loop,))
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        driver = Driver(app, pilot)
+        await driver.until(lambda: isinstance(app.screen, MainScreen) and driver.screen.report is not None)
+        loop.go_on.set()
+        await driver.press("r")
+        await driver.until(lambda: driver.screen.report is not None and not driver.screen.waiting)
+        await driver.press("d")
+        await driver.until(lambda: "no other run to compare with" in driver.text)
+
+
 async def test_a_finding_is_read_copied_and_tried(
     sample: SampleCapture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
