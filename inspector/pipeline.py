@@ -75,9 +75,13 @@ def first_look(program: Program) -> Report:
 
 
 def communicating_stages(program: Program) -> tuple[ParsedStage, ...]:
-    """The stages whose collectives are listed: what the user wrote, and what runs, or is the nearest to it."""
-    written = program.stage("stablehlo")
-    names = COMPILED if written is None else COMPILED[:-1]
+    """The stages whose collectives are listed: what the user wrote, and what runs, or is the nearest to it.
+
+    While the compiler runs, a partitioned program is not the nearest: its all-reduces become reduce-scatters, or fewer.
+    """
+    written, progress = program.stage("stablehlo"), program.capture.progress
+    is_compiling = progress is not None and progress.phase == "compile"
+    names = COMPILED[:1] if is_compiling else COMPILED if written is None else COMPILED[:-1]
     return tuple(filter(None, (written, next(filter(None, map(program.stage, names)), None))))
 
 

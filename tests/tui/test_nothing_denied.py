@@ -9,14 +9,17 @@ from dataclasses import replace
 
 import pytest
 from shardscope.inspector.capture.file import load
-from shardscope.inspector.capture.model import Capture, Progress
+from shardscope.inspector.capture.model import Capture, Failure, Progress, Stage
 from shardscope.inspector.diff import passes
 from shardscope.inspector.ir.program import Program
+from shardscope.inspector.pipeline import inspect
+from shardscope.parsers.source import Source
 from shardscope.tui import analyst
 from shardscope.tui.arrivals import analysed
 
 from .conftest import Opened
 from .test_looks import KEPT, kept, with_everything
+from .test_palette import TWO_FINDINGS
 
 pytestmark = pytest.mark.once
 
@@ -46,6 +49,18 @@ def arrivals() -> list[Capture]:
     lowered = replace(whole, stages=whole.stages[:2], memory=None, progress=Progress("compile", 0.0))
     partitioned = replace(whole, stages=whole.stages[:5], memory=None, progress=Progress("compile", 0.0))
     return [begun, traced, lowered, partitioned, replace(whole, progress=Progress("run", 0.0))]
+
+
+def test_nothing_is_said_of_a_program_that_the_compiler_still_changes() -> None:
+    """TPU compilers turn the partitioner's all-reduces into reduce-scatters: before that, nothing is amiss."""
+    partitioned = Stage("hlo-spmd", "hlo", Source("m.hlo", TWO_FINDINGS.encode()))
+    compiling = Capture(stages=(partitioned,), progress=Progress("compile", 0.0))
+    report = inspect(compiling)
+    assert not report.findings
+    assert not report.communication
+    refused = inspect(replace(compiling, progress=None, failure=Failure("function", "refused", "compile")))
+    assert {finding.rule for finding in refused.findings} == {"SS01", "SS02"}
+    assert refused.communication
 
 
 @pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
