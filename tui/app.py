@@ -24,6 +24,7 @@ from ..inspector.render.printable import printable
 from ..inspector.report import Report
 from ..inspector.trace_errors.explain import explained_or_verified
 from ..inspector.traces.trace import Trace
+from .commands import Everything
 from .diff_screen import DiffScreen
 from .edit_loop import EditLoop
 from .feed import Feed
@@ -85,6 +86,7 @@ class ThemedApp(App[None]):
 
     TITLE = "shardscope"
     CSS_PATH = "app.tcss"
+    COMMANDS = {Everything}  # noqa: RUF012 (as Textual declares it)
     ALLOW_IN_MAXIMIZED_VIEW = KeyFooter.__name__
 
     def __init__(self) -> None:
@@ -136,7 +138,7 @@ class ShardscopeApp(ThemedApp):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "next_target", "next target"),
-        Binding("T", "side_by_side", "side by side"),
+        Binding("T", "side_by_side", "targets", tooltip="the collectives of all targets side by side"),
     ]
 
     def __init__(

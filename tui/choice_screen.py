@@ -1,4 +1,4 @@
-"""A short list over the screen, of which one thing is chosen."""
+"""A short list over the screen, of which one thing is chosen: by its number, or by the cursor."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class ChoiceScreen(ModalScreen[int | None]):
         Binding("escape,q", "dismiss(None)", "close", show=False),
         Binding("j", "move('down')", "down", show=False),
         Binding("k", "move('up')", "up", show=False),
+        *(Binding(str(number), f"pick({number - 1})", "choose", show=False) for number in range(1, 10)),
     ]
 
     def __init__(self, question: str, choices: Sequence[tuple[str, str]]) -> None:
@@ -31,12 +32,17 @@ class ChoiceScreen(ModalScreen[int | None]):
         self._choices = choices
 
     def compose(self) -> ComposeResult:
+        longest = max(len(name) for name, _ in self._choices)
         with Vertical(id="choice"):
             yield Static(self._question, classes="summary")
             yield OptionList(
                 *(
-                    Content.assemble((f"{name}  ", "bold"), data(" ".join(text[:1000].split())[:200], "$aside"))
-                    for name, text in self._choices
+                    Content.assemble(
+                        (f"{number} ", "$primary"),
+                        (f"{name:<{longest}}  ", "bold"),
+                        data(" ".join(text[:1000].split())[:200], "$aside"),
+                    )
+                    for number, (name, text) in enumerate(self._choices, 1)
                 ),
                 compact=True,
             )
@@ -45,6 +51,11 @@ class ChoiceScreen(ModalScreen[int | None]):
         """Go up or down in the list."""
         options = self.query_one(OptionList)
         (options.action_cursor_down if direction == "down" else options.action_cursor_up)()
+
+    def action_pick(self, number: int) -> None:
+        """Choose by number."""
+        if number < len(self._choices):
+            self.dismiss(number)
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:

@@ -13,7 +13,7 @@ from ..inspector.render.tables.cost import term_text
 from ..inspector.render.why_lines import cause_line, remedy_line
 from ..inspector.report import Collective, CollectiveCause, Report
 from ..inspector.units import format_bytes, format_seconds, plural
-from .groups import are_many, group_lines
+from .groups import are_many, group_lines, shown_group
 from .mesh_grid import Picture, draw, traffic_of
 from .painted import axes_content, data, fact, folded, title
 from .palette import axis_hues
@@ -44,6 +44,7 @@ def collective_details(
     if are_many(traffic.groups):
         traffic = replace(traffic, shown=shown % len(traffic.groups))
     yield from folded(title(groups_text(collective, mesh)), width)
+    yield from shown_group(traffic)
     subject = report.capture.subject
     devices = (subject.device_assignment if subject is not None else ()) or tuple(range(mesh.size))
     yield from draw(Picture(mesh, traffic, devices, hues, width, height))

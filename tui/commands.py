@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from textual.binding import ActiveBinding, Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.keys import format_key
+from textual.system_commands import SystemCommandsProvider
 
 from ..inspector.targets.target import TargetError, parse_target
 from .text_view import TextView
@@ -121,6 +122,22 @@ class Lines(Provider):
             for line in matching_lines(view, needle):
                 words = f"{name_of(view)}:{line + 1}  {view.text_of(line).strip()[:MAX_CHARACTERS]}"
                 yield Hit(0.4, Content(words), partial(go_to, view, line))
+
+
+class Everything(Provider):
+    """All entries in one order: what this program can do, and after it what any program of Textual's can."""
+
+    PROVIDERS: ClassVar[Sequence[type[Provider]]] = (Actions, Places, Targets, Lines, SystemCommandsProvider)
+
+    async def discover(self) -> Hits:
+        for provider in self.PROVIDERS:
+            async for hit in provider(self.screen, self.match_style).discover():
+                yield hit
+
+    async def search(self, query: str) -> Hits:
+        for provider in self.PROVIDERS:
+            async for hit in provider(self.screen, self.match_style).search(query):
+                yield hit
 
 
 def matching_lines(view: TextView, needle: bytes) -> Iterator[int]:

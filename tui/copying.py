@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from ..inspector.capture.model import Failure, OutputSummary, Value
 from ..inspector.findings.fixes.apply import diff_of
+from ..inspector.links.operation_ids import operations_at, spans_of_operations
 from ..inspector.render.finding_facts import where
-from ..inspector.report import Collective, Finding, Report, ShardedValue, file_and_line
-from ..inspector.selection.selection import Selection
+from ..inspector.report import Collective, Finding, PlacedMessage, Report, ShardedValue, file_and_line
+from ..inspector.selection.selection import ProbePlace, Selection, StagePlace
+from ..inspector.shardings.table import values
+from ..parsers.errors import Problem
 from ..parsers.sharding_syntax.replica_groups import Groups
 from .entry_details import Selected
+from .text_view import TextView
+
+LINE = "the line"
+
+MAX_BYTES = 500_000
+"""Size of a text that terminals take: tmux drops sequences of more than a megabyte, two thirds of it in base64."""
+
+Part = tuple[str, str]
+"""A name, and the text that is copied."""
 
 
-def copies(report: Report, selected: Selected | None, linked: Selection | None, line: str) -> Iterator[tuple[str, str]]:
+def copies(report: Report, selected: Selected | None, linked: Selection | None, line: str) -> Iterator[Part]:
     """Names and texts, the likeliest first; `line` is the text in which what is selected stands."""
     match selected:
         case Finding():
@@ -21,21 +34,66 @@ def copies(report: Report, selected: Selected | None, linked: Selection | None, 
             yield "the message", selected.message
             yield "the place", where(selected)
         case ShardedValue():
-            if selected.spec:
-                yield "the actual PartitionSpec", selected.spec
-            if selected.requested:
-                yield "the requested PartitionSpec", selected.requested
+            yield from _specs(selected.spec, selected.requested)
             yield "the name", selected.name
             yield "the type", str(selected.type)
+        case Value() | OutputSummary():
+            requested = selected.spec if isinstance(selected, Value) else None
+            yield from _specs(selected.actual if isinstance(selected, Value) else selected.spec, requested)
+            yield "the name", selected.path
+            yield "the type", selected.type
+        case ProbePlace(number) if number < len(report.probes):
+            yield "the name", report.probes[number].name
+            yield "the type", str(report.probes[number].type)
+        case Failure():
+            yield "the message", selected.message
+            if selected.details:
+                yield "the traceback", selected.details
+        case PlacedMessage() | Problem():
+            yield "the message", selected.message.text if isinstance(selected, PlacedMessage) else str(selected)
     if line.strip():
-        yield "the line", line.strip()
+        yield LINE, line.strip()
     collective = selected if isinstance(selected, Collective) else None if linked is None else linked.collective
     if collective is not None:
         yield "the instruction's name", collective.name
         if collective.groups:
             yield "the replica groups", groups_text(collective.groups)
-    for frame in linked.stack[:1] if linked is not None else ():
+    if isinstance(selected, StagePlace):
+        for value in _values_at(report, selected):
+            if not value.manual:  # there it is the rest, which the shard_map leaves to the partitioner
+                yield from _specs(value.spec, value.requested)
+    if linked is not None and linked.stack:
+        frame = linked.stack[linked.own_frame]
         yield "the place in the source", file_and_line(frame.file, frame.line)
+
+
+def whole_text(view: TextView | None) -> Iterator[Part]:
+    """All lines of a text, unless the clipboard has no room for them."""
+    if view is not None and len(view.source.data) <= MAX_BYTES:
+        yield f"all {view.index.count:,} lines", view.source.text()
+
+
+def _specs(actual: str | None, requested: str | None) -> Iterator[Part]:
+    if actual:
+        yield "the actual PartitionSpec", actual
+    if requested:
+        yield "the requested PartitionSpec", requested
+
+
+def _values_at(report: Report, place: StagePlace) -> Iterable[ShardedValue]:
+    """The values that the operation at a place makes; none of the operations around it."""
+    program = report.program
+    origin, listed = program.stage(place.stage), values(program)
+    home = program.stage(listed[0].stage) if listed else None
+    if home is None or origin is None:
+        return ()
+    offsets = [place.offset]
+    if home is not origin:
+        found = spans_of_operations(program, home, operations_at(program, origin, place.offset))
+        offsets = [span.start for span in found]
+    text = home.source.data
+    lines = {text.rfind(b"\n", 0, offset) for offset in offsets}
+    return [value for value in listed if text.rfind(b"\n", 0, value.span.start) in lines]
 
 
 def groups_text(groups: Groups) -> str:

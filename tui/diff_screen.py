@@ -13,14 +13,16 @@ from textual.content import Content
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from ..inspector.diff.diff import Change, Diff
+from ..inspector.diff.diff import Change, ChangeKind, Diff
 from ..inspector.diff.headline import headline
 from ..inspector.diff.node_matching import Facing
 from ..inspector.diff.surroundings import around
+from ..inspector.diff.wording import SIGNS
 from ..inspector.ir.languages import LANGUAGES
 from ..inspector.render.table import Column, Table, plain_text
 from ..inspector.render.tables.comparison import screen_tables
 from ..inspector.units import plural
+from .drawn_text import Mark
 from .help import Help
 from .highlight import of_dialect
 from .key_footer import KeyFooter
@@ -59,12 +61,15 @@ def _two_cells(table: Table, columns: int) -> Iterator[Row]:
 
 SIDES = ("before", "after")
 
+STYLES: Mapping[ChangeKind, str] = {"added": "$success", "removed": "$error", "changed": "$warning"}
+"""The colours of the signs of lines."""
+
 WORDS = """\
 The first line says what changed. Each row of the table is a change, and brings both texts to it: + came, − went, ~ \
 does something else, = does the same as another number of collectives.
 
-In the texts, ▶ is the cursor and ┃ what both have: the cursor of the other text goes there, too. A mark is what \
-differs (yellow), what only the text after has (green), and what only the text before has (red)."""
+In the texts, ▶ is the cursor and ┃ what both have: the cursor of the other text goes there, too. ~ is a line that \
+differs, + one that only the text after has, − one that only the text before has."""
 
 
 class DiffPane(Vertical):
@@ -186,9 +191,11 @@ class DiffScreen(PromptedScreen):
         return Content(f"{found.after.stage}: {counts}; the same on both sides: {found.same}")
 
 
-def _marks(lines: Mapping[int, Facing]) -> dict[int, str]:
+def _marks(lines: Mapping[int, Facing]) -> dict[int, Mark]:
+    """The signs of the table, at the lines that differ."""
     marks = {}
     for line, facing in lines.items():
         if not facing.same:
-            marks[line] = "$warning" if facing.before and facing.after else "$success" if facing.after else "$error"
+            kind: ChangeKind = "added" if not facing.before else "removed" if not facing.after else "changed"
+            marks[line] = SIGNS[kind], STYLES[kind]
     return marks

@@ -24,7 +24,12 @@ BEFORE = 256
 """Bytes decoded to the left of such a piece, so that the word at its edge is recognized."""
 
 TAB = 4
-MARK = "●"
+
+Mark = tuple[str, str]
+"""The sign before a line, and its style."""
+
+COMMUNICATES = "●"
+"""The sign of a line with a collective."""
 
 STYLES: Mapping[str, str] = {
     "aside": "$aside",
@@ -41,7 +46,7 @@ class DrawnText(CursorView):
     """
 
     linked: reactive[frozenset[int]] = reactive(frozenset())
-    marks: reactive[Mapping[int, str]] = reactive({})
+    marks: reactive[Mapping[int, Mark]] = reactive({})
     needle = reactive("")
     wrapped = reactive(False)
 
@@ -115,7 +120,7 @@ class DrawnText(CursorView):
         gutter = [
             Segment(sign, style + self.rich(STYLES["keyword"])),
             Segment(f"{line + 1 if row.begins else '':>{self.number_width}} ", number),
-            Segment(f"{MARK if mark and row.begins else ' '} ", style + self.rich(mark)),
+            Segment(f"{mark[0] if mark and row.begins else ' '} ", style + self.rich(mark[1] if mark else None)),
         ]
         text, left = self._coloured(line, row.first, row.last - row.first, style)
         strip = Strip(text.render(self.app.console))

@@ -12,7 +12,7 @@ from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
-from ..inspector.capture.model import CaptureError
+from ..inspector.capture.model import Capture, CaptureError
 from ..inspector.diff.diff import Diff, diff
 from ..inspector.diff.headline import headline
 from ..inspector.findings.policy import EVERYTHING, Policy
@@ -20,7 +20,7 @@ from ..inspector.render.printable import printable
 from ..inspector.report import Finding, Report
 from ..inspector.selection.selection import Selection
 from .choice_screen import ChoiceScreen
-from .copying import copies
+from .copying import LINE, copies, whole_text
 from .diff_screen import DiffScreen
 from .edit_loop import PERIOD_S, CannotApplyError, EditLoop
 from .entry_details import Selected
@@ -45,6 +45,7 @@ class EditScreen(PromptedScreen):
         Binding("A", "apply", "apply fix", show=False, tooltip="apply the fix in a copy, and show what it changes"),
     ]
 
+    capture: reactive[Capture] = reactive(Capture())
     report: reactive[Report | None] = reactive(None)
     selected: reactive[Selected | None] = reactive(None)
     linked: reactive[Selection | None] = reactive(None)
@@ -57,7 +58,7 @@ class EditScreen(PromptedScreen):
         self._policy = policy
         self._edit_loop = loop
         self._run_before: Report | None = None
-        self._run_shown = feed.runs
+        self._run_shown = self._run_told = feed.runs
         self.rerunning = ""
 
     def on_mount(self) -> None:
@@ -111,7 +112,7 @@ class EditScreen(PromptedScreen):
         if self._feed.runs == self._run_shown:
             return False
         self._run_shown, self.rerunning = self._feed.runs, ""
-        if self.report is not None and self.report.capture.complete:
+        if self.capture.complete:
             self._run_before = self.report
         return True
 
@@ -119,8 +120,9 @@ class EditScreen(PromptedScreen):
     def tell_what_changed(self, after: Report) -> None:
         """Say in a line what differs from the run before."""
         before = self._run_before
-        if before is None or after.capture.failure is not None:
+        if before is None or after.capture.failure is not None or self._run_told == self._run_shown:
             return
+        self._run_told = self._run_shown
         with suppress(CaptureError):  # they have no stage in common
             words = f"{headline(diff(before, after))}\nd shows what differs"
             self.app.call_from_thread(self.notify, words, title="since the run before", markup=False)
@@ -128,6 +130,7 @@ class EditScreen(PromptedScreen):
     async def action_compare(self) -> None:
         """Show what differs from the run before; else what the application can compare."""
         if self._run_before is not None and self.report is not None:
+            self.app.clear_notifications()
             self._compare(self._run_before, self.report)
         elif self.app.check_action("diff", ()):
             await self.run_action("app.diff")
@@ -149,10 +152,15 @@ class EditScreen(PromptedScreen):
         """Copy what is selected; where several texts are of use, ask which."""
         if self.report is None:
             return
-        found = list(copies(self.report, self.selected, self.linked, self.line))
-        if isinstance(self.focused, TextView):
-            whole = self.focused.source.text()
-            found = [("the line", self.focused.text_of(self.focused.cursor)), *found[1:], ("the whole text", whole)]
+        view = self.focused if isinstance(self.focused, TextView) else None
+        line = self.line if view is None else view.text_of(view.cursor)
+        parts = [*copies(self.report, self.selected, self.linked, line), *whole_text(view)]
+        if view is not None:
+            parts.sort(key=lambda part: part[0] != LINE)
+        names: dict[str, str] = {}
+        for name, text in parts:
+            names.setdefault(text, name)
+        found = [(name, text) for text, name in names.items()]
         if not found:
             self.notify("The selection has nothing to copy.")
             return

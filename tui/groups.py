@@ -25,15 +25,19 @@ def are_many(groups: Groups) -> bool:
     return len(groups) > MAX_GROUPS or sum(map(len, groups)) > MAX_DEVICES
 
 
+def shown_group(traffic: Traffic) -> Iterator[Content]:
+    """Say which of many groups is shown."""
+    if traffic.shown is not None:
+        count = f"{traffic.shown + 1:,} of {len(traffic.groups):,}"
+        yield Content.assemble(f"{'chain' if traffic.pairs else 'group'} {count}", ("   , . the others", "$aside"))
+
+
 def group_lines(traffic: Traffic, devices: Sequence[int], width: int) -> Iterator[Content]:
     """The groups, or the one that is shown, as lists of devices; no number is broken."""
     if traffic.shown is None:
         yield from _filled([_spelled(group, traffic, devices) for group in traffic.groups], "  ", width)
         return
-    group = traffic.groups[traffic.shown]
-    count = f"{traffic.shown + 1:,} of {len(traffic.groups):,}"
-    yield Content.assemble(f"{'chain' if traffic.pairs else 'group'} {count}", ("   , . the others", "$aside"))
-    yield from _filled([_spelled(group, traffic, devices)], "", width)
+    yield from _filled([_spelled(traffic.groups[traffic.shown], traffic, devices)], "", width)
 
 
 def _spelled(group: Sequence[int], traffic: Traffic, devices: Sequence[int]) -> list[Content]:

@@ -16,7 +16,7 @@ from textual.widgets import Static
 from ..inspector.capture.model import Failure, OutputSummary, Value
 from ..inspector.collectives.spelled import axes_text, kind_text
 from ..inspector.diff.passes import PassChange
-from ..inspector.render.variance_lines import entry_lines
+from ..inspector.render.variance_lines import entry_lines, line_variance
 from ..inspector.report import Collective, Confidence, Finding, PlacedMessage, Report, ShardedValue, file_and_line
 from ..inspector.selection.selection import ProbePlace, Selection, SourceLine, StagePlace
 from ..parsers.errors import Problem
@@ -36,6 +36,8 @@ MAX_NAME = 80
 """Characters of the name that a line begins with."""
 
 MAX_COLLECTIVES = 8
+MAX_VALUES = 40
+"""Lines about variance."""
 
 HOW: dict[Confidence, str] = {
     "exact": "",
@@ -91,17 +93,23 @@ def _stack(stack: Sequence[Frame], confidence: Confidence, width: int, shown: in
 
 
 def _variance(report: Report | None, selected: Selected, width: int) -> Iterator[Content]:
-    """Return the origin of each axis in the types of an equation's results."""
+    """Return the variance of what a source line makes, or where the axes of an equation's results come from."""
     text = None if report is None else report.program.jaxpr
-    if report is None or text is None or not isinstance(selected, StagePlace) or selected.stage != "jaxpr":
+    lines: list[str] = []
+    if report is None or text is None:
         return
-    place = text.equation_at(selected.offset)
-    lines = [] if place is None else list(entry_lines(report, place.id))
+    if isinstance(selected, SourceLine):
+        lines = list(line_variance(report, selected.file, selected.line))
+    elif isinstance(selected, StagePlace) and selected.stage == "jaxpr":
+        place = text.equation_at(selected.offset)
+        lines = [] if place is None else list(entry_lines(report, place.id))
     if lines:
         yield Content("")
         yield title("variance")
-    for line in lines:
+    for line in lines[:MAX_VALUES]:
         yield from folded(data(line, "$aside" if line.startswith(" ") else ""), width)
+    if (more := len(lines) - MAX_VALUES) > 0:
+        yield Content.styled(f"and {more} more", "$aside")
 
 
 def _collective(collective: Collective) -> Content:

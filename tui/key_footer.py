@@ -13,8 +13,8 @@ from textual.screen import Screen
 from textual.style import Style
 from textual.widget import Widget
 
-ALWAYS = ("help", "leave", "dismiss")
-"""The ends of the actions that are never left out: what teaches the other keys, and what leads out."""
+ALWAYS = ("help", "leave", "dismiss", "side_by_side")
+"""The ends of the actions that are never left out: what teaches the other keys, what leads out, and other targets."""
 
 
 class Shown(NamedTuple):

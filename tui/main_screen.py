@@ -72,14 +72,14 @@ class MainScreen(NavigationScreen):
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self.requested).data_bind(
-            MainScreen.capture, MainScreen.waiting, report=EditScreen.report, changed=EditScreen.changed
+            MainScreen.waiting, capture=EditScreen.capture, report=EditScreen.report, changed=EditScreen.changed
         )
         yield TabStrip(id="tabs")
         with Container(id="upper"):
             yield TablesPane().data_bind(
-                MainScreen.capture,
                 MainScreen.waiting,
                 MainScreen.tables,
+                capture=EditScreen.capture,
                 report=EditScreen.report,
                 linked=EditScreen.linked,
             )
@@ -92,7 +92,7 @@ class MainScreen(NavigationScreen):
             )
         with Container(id="lower"):
             yield SourcePane()
-            yield StagePane().data_bind(MainScreen.capture, MainScreen.stage, linked=EditScreen.linked)
+            yield StagePane().data_bind(MainScreen.stage, capture=EditScreen.capture, linked=EditScreen.linked)
         yield Prompt()
         yield KeyFooter()
 

@@ -17,6 +17,7 @@ from itertools import islice, pairwise, product
 
 from textual.content import Content
 
+from ..inspector.collectives.spelled import step_of
 from ..inspector.ir.meshes import partitions_of
 from ..inspector.report import Collective
 from ..parsers.sharding_syntax.mesh import MeshSyntax
@@ -226,7 +227,9 @@ def _grid(picture: Picture, outer: tuple[int, ...], count: int) -> Grid:
     room = picture.width - len(str(rows)) - 2
     if len(axes) == 1 and not any(columns * (digits + gap) - gap <= picture.width for gap in GAPS):
         fitting = (side for side in range(room // (digits + GAPS[1]), 0, -1) if columns % side == 0)
-        rows, columns = columns // (side := next(fitting, columns)), side
+        side = _side_of(picture.traffic.groups, columns) or next(fitting, columns)
+        room = picture.width - len(str(columns - side)) - 2
+        rows, columns = columns // side, side
     gap = next((gap for gap in GAPS if columns * (digits + gap) - gap <= room), 1)
     height = picture.height - 2 if count == 1 else max(5, picture.height // 2 - 2)
     return Grid(
@@ -241,6 +244,13 @@ def _grid(picture: Picture, outer: tuple[int, ...], count: int) -> Grid:
     )
 
 
+def _side_of(groups: Groups, size: int) -> int | None:
+    """Return the length of rows in which each group is one row, or one column; None if there is no such length."""
+    step = step_of(groups)
+    side = len(groups[0]) if step == 1 and len(set(map(len, groups))) == 1 else step
+    return side if side is not None and 1 < side < size and size % side == 0 else None
+
+
 def _shortened(size: int, most: int, kept: int) -> Coordinates:
     """All coordinates if they are at most so many; else the first ones, a gap, and the last one, `kept` in all."""
     return range(size) if size <= most else [*range(min(most, kept) - 2), None, size - 1]
@@ -248,6 +258,6 @@ def _shortened(size: int, most: int, kept: int) -> Coordinates:
 
 def _side_by_side(grids: Sequence[Sequence[Content]], width: int) -> list[Content]:
     return [
-        Content("").join(line.pad_right(max(0, width - line.cell_length)) for line in lines)
+        Content("").join(line.pad_right(max(0, width - line.cell_length)) for line in lines).rstrip()
         for lines in zip(*grids, strict=True)
     ]

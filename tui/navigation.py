@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ..inspector.capture.model import STAGES, Capture
+from ..inspector.capture.model import STAGES
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.render.finding_facts import where
 from ..inspector.render.printable import printable
@@ -62,7 +62,6 @@ class NavigationScreen(EditScreen):
         Binding("ctrl+i,alt+right", "jump(1)", "jump forward", show=False, tooltip="forward, after a jump back"),
     ]
 
-    capture: reactive[Capture] = reactive(Capture())
     stage = reactive("")
     frame_number = reactive(0)
     """The frame of the selected stack that the source pane shows."""

@@ -15,7 +15,6 @@ from textual.widgets import Input, Static
 
 from ..inspector.capture.file import save
 from ..inspector.capture.model import Capture, CaptureError
-from .commands import Actions, Lines, Places, Targets
 from .search import Search, Searchable
 from .text_view import TextView
 
@@ -127,8 +126,6 @@ ANYTHING = "every action, stage, finding; a number is a line"
 
 class PromptedScreen(Screen[None]):
     """A screen that has a Prompt at the bottom. `PANES` are what can be shown alone."""
-
-    COMMANDS = {*Screen.COMMANDS, Actions, Lines, Places, Targets}  # noqa: RUF012 (as Textual declares it)
 
     PANES: ClassVar[tuple[type[Widget], ...]] = ()
 

@@ -23,6 +23,7 @@ from ..inspector.render.table import Cell
 from ..inspector.render.table import Row as CellRow
 from ..inspector.render.tables.comparison import NOT_COMPILED, collectives_by_cause
 from ..inspector.units import format_bytes, format_seconds, plural
+from .key_footer import KeyFooter
 from .painted import Row, data
 from .row_table import RowTable
 
@@ -30,7 +31,7 @@ from .row_table import RowTable
 class SideBySide(ModalScreen[None]):
     """Closed by the key that opened it, and by Escape."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,T,q", "dismiss", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,T,q", "dismiss", "close", key_display="esc")]
 
     def __init__(self, programs: Sequence[Program], requested: Sequence[str] = ()) -> None:
         """`requested` are the targets of the programs, as far as they are known."""
@@ -44,6 +45,7 @@ class SideBySide(ModalScreen[None]):
             yield Static("comparing …", id="side-by-side-summary", classes="summary")
             yield RowTable((), id="side-by-side-table")
             yield Static(id="side-by-side-row", classes="summary")
+            yield KeyFooter()
 
     def on_mount(self) -> None:
         self._compare()

@@ -12,6 +12,7 @@ from textual.widgets import Static
 
 from ..inspector.report import Collective
 from ..parsers.source import Source
+from .drawn_text import COMMUNICATES, Mark
 from .highlight import of_python
 from .painted import data
 from .palette import collective_hue
@@ -25,7 +26,7 @@ class SourcePane(Vertical):
 
     def __init__(self) -> None:
         super().__init__()
-        self._marks: dict[str, dict[int, str]] = {}
+        self._marks: dict[str, dict[int, Mark]] = {}
 
     def compose(self) -> ComposeResult:
         yield Static("Source", id="source-title", classes="pane-title")
@@ -52,11 +53,11 @@ class SourcePane(Vertical):
 
     def mark(self, collectives: Iterable[Collective], hues: Mapping[str, str]) -> None:
         """Mark the lines that collectives come from, in whichever file is shown, in the colours of their axes."""
-        lines: dict[str, dict[int, str]] = {}
+        lines: dict[str, dict[int, Mark]] = {}
         for collective in collectives:
             innermost = {os.path.normpath(frame.file): frame.line for frame in reversed(collective.source.stack)}
             for file, line in innermost.items():
-                lines.setdefault(file, {}).setdefault(line - 1, collective_hue(collective.axes, hues))
+                lines.setdefault(file, {}).setdefault(line - 1, (COMMUNICATES, collective_hue(collective.axes, hues)))
         self._marks = lines
         self._show_marks()
 

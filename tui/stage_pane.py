@@ -17,6 +17,7 @@ from ..inspector.report import Collective
 from ..inspector.selection.selection import Selection, StagePlace
 from ..inspector.units import format_seconds
 from ..parsers.source import Source
+from .drawn_text import COMMUNICATES
 from .entry_details import code_lines
 from .highlight import of_dialect
 from .painted import data
@@ -121,7 +122,7 @@ class StagePane(Vertical):
         """Mark the lines in which the collectives stand."""
         view = self.view
         view.marks = {
-            view.index.line_at(collective.span.start): collective_hue(collective.axes, hues)
+            view.index.line_at(collective.span.start): (COMMUNICATES, collective_hue(collective.axes, hues))
             for collective in collectives
         }
 

@@ -162,12 +162,10 @@ class TextView(DrawnText):
         self._move_to(position, left if has_text and left != self._searched_to else 0)
 
     def _move_to(self, position: int, left: int) -> None:
-        before = self.cursor
         self.go_to(position)
         if left:
             self.scroll_to(x=left, animate=False, immediate=True, force=True)
-        if self.cursor != before or not self.linked:
-            self.post_message(self.Moved(self, self.cursor))
+        self.post_message(self.Moved(self, self.cursor))
 
     def _changed(self) -> None:
         self._strips.clear()

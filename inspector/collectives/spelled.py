@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ...parsers.sharding_syntax.mesh import MeshSyntax, join_axes
+from ...parsers.sharding_syntax.replica_groups import Groups
 from ..ir.types import ArrayType
 from ..report import WRITTEN, Collective, Report
 from ..units import plural
@@ -52,11 +54,14 @@ def mesh_of(collective: Collective, report: Report) -> MeshSyntax:
 
 
 def groups_text(collective: Collective, mesh: MeshSyntax) -> str:
-    """`16 groups of 16 along fsdp; tp fixed in each`, or `8 transfers`."""
+    """`16 groups of 16 along fsdp; tp fixed in each`, `64 groups of 64; members are 64 apart`, or `8 transfers`."""
     if collective.pairs:
         return plural(len(collective.pairs), "transfer")
     sizes = sorted({len(group) for group in collective.groups})
     words = f"{plural(len(collective.groups), 'group')} of {' or '.join(map(str, sizes)) or '?'}"
+    step = step_of(collective.groups)
+    if not collective.axes and len(mesh.axes) == 1 and len(collective.groups) > 1 and step is not None:
+        return f"{words}; members are {'consecutive' if step == 1 else f'{step:,} apart'}"
     # A part of an axis is neither whole in a group nor the same in all of it.
     if not collective.axes or any(str(axis) != axis.name for axis in collective.axes) or len(collective.groups) < 2:
         return words
@@ -64,6 +69,12 @@ def groups_text(collective: Collective, mesh: MeshSyntax) -> str:
     fixed = [name for name, size in mesh.axes if name not in along and size > 1]
     rest = f"; {', '.join(fixed)} fixed in each" if fixed else ""
     return f"{words} along {', '.join(along)}{rest}"
+
+
+def step_of(groups: Groups) -> int | None:
+    """Return the difference of neighbours in all groups; None if it is not the same everywhere."""
+    steps = {other - one for group in groups for one, other in pairwise(group)}
+    return next(iter(steps)) if len(steps) == 1 else None
 
 
 def transfer_text(collectives: Sequence[Collective]) -> str:

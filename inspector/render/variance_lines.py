@@ -1,4 +1,4 @@
-"""In words, how axes came into a value."""
+"""In words, how axes came into a value, and the values of a line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,20 @@ def entry_lines(report: Report, equation: str) -> Iterator[str]:
             half = MAX_STEPS // 2
             yield from way if len(way) <= MAX_STEPS else (*way[:half], f"  … {len(way) - 2 * half} more", *way[-half:])
         if value.left:
-            yield f"{', '.join(value.left)} {'leaves' if len(value.left) == 1 else 'leave'} here"
+            yield f"{', '.join(value.left)} {'is' if len(value.left) == 1 else 'are'} removed here"
+
+
+def line_variance(report: Report, file: str, line: int) -> Iterator[str]:
+    """For each value that a source line makes inside a shard_map: the axes over which it varies, and those removed."""
+    for value in report.variance:
+        if not any((frame.file, frame.line) == (file, line) for frame in value.source.stack):
+            continue
+        own, first = value.source.frame, value.source.stack[0]
+        if any(frame is not None and (frame.file, frame.line) == (file, line) for frame in (own, first)):
+            over = ", ".join(value.varying) or "none"
+            hidden = f" but may vary over {', '.join(value.hidden)}" if value.hidden else ""
+            removed = f"; {', '.join(value.left)} removed" if value.left else ""
+            yield f"{value.value} = {value.primitive}  {value.type.array}  varies over {over}{hidden}{removed}"
 
 
 def _step(value: VariableVariance, report: Report) -> str:

@@ -28,7 +28,8 @@ async def test_both_texts_follow_the_table_and_each_other(sample: SampleCapture)
         await driver.until(lambda: " all-reduce(" in before.text_of(before.cursor))
         assert " reduce-scatter(" in after.text_of(after.cursor)
         assert "partition-id" in "".join(before.text_of(line) for line in before.marks)
-        assert set(after.marks) == {after.cursor}
+        assert {line: sign for line, (sign, _) in after.marks.items()} == {after.cursor: "~"}
+        assert {sign for sign, _ in before.marks.values()} == {"~", "−"}
         assert "gone: SS01" in driver.text
         # A fusion that both have: the other text goes there, too.
         line = next(line for line in before.linked if "fusion(" in before.text_of(line))

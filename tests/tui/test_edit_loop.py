@@ -62,7 +62,8 @@ async def over(pilot: Pilot[None], app: ShardscopeApp) -> Driver:
 async def test_what_is_shown_stays_until_another_run_has_ended(sample: SampleCapture, tmp_path: Path) -> None:
     faulty, repaired = (sample(f"missing_reduce_scatter:{name}") for name in ("faulty", "repaired"))
     loop = again(repaired, tmp_path / "script.py")
-    app = ShardscopeApp((faulty,), loops=(loop,))
+    ending = replace(faulty, progress=Progress("run", 0.0), complete=False)
+    app = ShardscopeApp((ending, faulty), loops=(loop,))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         driver = await over(pilot, app)
         await driver.press("3")

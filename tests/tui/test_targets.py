@@ -56,8 +56,12 @@ async def test_targets_are_switched_and_shown_side_by_side(sample: SampleCapture
         await driver.until(lambda: "step.py:grad   tpu:v5p:2x2x1" in driver.text)
         await driver.press("t")
         await driver.until(lambda: app.screen is first)
+        await pilot.resize_terminal(80, 24)
+        await driver.until(lambda: "T targets" in driver.text.splitlines()[-1])
+        await pilot.resize_terminal(150, 45)
         await driver.press("T")
         await driver.until(lambda: isinstance(app.screen, SideBySide) and "line 32 predict" in driver.text)
+        assert "esc close" in driver.text
         assert "tpu:v5p:2x2x2" in driver.text
         assert "bound by communication" in driver.text
         await driver.until(lambda: "cpu 6× all-gather 2.73 KiB" in driver.text)

@@ -155,11 +155,11 @@ def variance(report: Report) -> Table:
         title="Variance",
         key="6",
         columns=(
-            Column("value", 12, 5),
+            Column("value", 12, 9),
             Column("type", 12, 6),
-            Column("varies over", 7, 8),
-            Column("left", 4, 4),
-            Column("entered", 8, 1),
+            Column("varies over", 7, 10),
+            Column("removed", 4, 4),
+            Column("entered", 14, 7),
             Column("from", 8, 2),
         ),
         rows=tuple(Row(_cells(value, report.script), value, not value.changes_axes) for value in report.variance),
@@ -176,13 +176,15 @@ def variance(report: Report) -> Table:
 
 
 def _cells(value: VariableVariance, script: str | None) -> tuple[Cell, ...]:
-    entered = dict.fromkeys(f"{e.axis} by {e.by} {e.source.text(script)}".rstrip() for e in value.entered)
+    ways: dict[str, dict[str, None]] = {}
+    for entry in value.entered:
+        ways.setdefault(f"by {entry.by} {entry.source.text(script)}".rstrip(), {})[entry.axis] = None
     return (
         f"{value.value} = {value.primitive}",
-        str(value.type),
+        str(value.type.array),
         _over(value),
         axes_cell(value.left),
-        "; ".join(entered),
+        "; ".join(f"{', '.join(axes)} {way}" for way, axes in ways.items()),
         value.source.text(script),
     )
 
