@@ -10,9 +10,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from textual.message import Message
 
+from ..inspector.capture.model import Capture
 from ..inspector.findings.policy import Policy
 from ..inspector.ir.program import Program, SourceFile
 from ..inspector.pipeline import first_look, inspect
@@ -29,6 +31,12 @@ LARGE = 8 << 20
 
 IDLE_WAIT_S = 0.5
 """Seconds that the rest of a report waits for other requests."""
+
+
+class Improve(Protocol):
+    """Makes a better report of one that is complete, which may take minutes; `tell` hears what is being done."""
+
+    def __call__(self, report: Report, *, tell: Callable[[str], None]) -> Report: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,13 @@ class Analyst:
         tables: Mapping[str, Table] = field(default_factory=dict)
 
     @dataclass
+    class Improving(Message):
+        """What is being done to make the report on a capture better; nothing when that has ended."""
+
+        capture: Capture
+        what: str
+
+    @dataclass
     class Viewed(Message):
         """A stage is ready to be shown."""
 
@@ -82,15 +97,21 @@ class Analyst:
         self,
         post: Callable[[Message], object],
         policy: Policy,
-        improve: Callable[[Report], Report] | None = None,
+        improve: Improve | None = None,
     ) -> None:
-        """`improve` makes a better report of one that is complete, in a thread of its own, as it may take minutes."""
+        """`improve` is done in a thread of its own."""
         self._post = post
         self._policy = policy
         self._improve = improve
+        self._improved: Capture | None = None
         self._waiting: dict[str, Analyst.Asked] = {}
         self._awake = threading.Condition()
         self._over = False
+
+    @property
+    def improves(self) -> bool:
+        """Return whether a report of a complete capture is made better."""
+        return self._improve is not None
 
     def start(self) -> None:
         """Begin to answer."""
@@ -144,14 +165,13 @@ class Analyst:
                 answer, post = self.Broke(f"{type(error).__name__}: {error}"), self._post
             if not self._over:
                 post(answer)
-            if (
-                self._improve is not None
-                and isinstance(answer, self.Reported)
-                and answer.whole
-                and _is_over(answer.report)
-            ):
-                threading.Thread(target=self._better, args=(self._improve, answer.report), daemon=True).start()
-                self._improve = None
+            if self._improve is not None and isinstance(answer, self.Reported) and answer.whole:
+                self._begin_to_improve(self._improve, answer.report)
+
+    def _begin_to_improve(self, improve: Improve, report: Report) -> None:
+        if _is_over(report) and report.capture is not self._improved:
+            self._improved = report.capture
+            threading.Thread(target=self._better, args=(improve, report), daemon=True).start()
 
     def _reported(self, report: Report) -> Reported:
         tables = tab_tables(report)
@@ -159,13 +179,21 @@ class Analyst:
             keep_what_is_there()  # a walk through all of it would stop the keys for half a second, at any time
         return self.Reported(report, tables=tables)
 
-    def _better(self, improve: Callable[[Report], Report], report: Report) -> None:
+    def _better(self, improve: Improve, report: Report) -> None:
+        """Post a better report, unless another capture has come meanwhile."""
+
+        def post(message: Message) -> None:
+            if not self._over and self._improved is report.capture:
+                self._post(message)
+
         try:
-            answer: Message = self._reported(improve(report))
+            answer: Message = self._reported(
+                improve(report, tell=lambda what: post(self.Improving(report.capture, what)))
+            )
         except Exception as error:
             answer = self.Broke(f"{type(error).__name__}: {error}")
-        if not self._over:
-            self._post(answer)
+        post(answer)
+        post(self.Improving(report.capture, ""))
 
 
 def _turn(kind: str) -> int:

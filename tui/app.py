@@ -24,6 +24,7 @@ from ..inspector.render.printable import printable
 from ..inspector.report import Report
 from ..inspector.trace_errors.explain import explained_or_verified
 from ..inspector.traces.trace import Trace
+from .analyst import Improve
 from .commands import Everything
 from .diff_screen import DiffScreen
 from .edit_loop import EditLoop
@@ -52,9 +53,13 @@ def show_live(
     whenever a file of it is saved.
     """
     feed = Feed(begun.captures, begun.cancellation.cancel)
-    improve = partial(explained_or_verified, request=begun.request, policy=policy, verify=verify)
+    loop = EditLoop(begun.request, watch)
+
+    def improve(report: Report, *, tell: Callable[[str], None]) -> Report:
+        return explained_or_verified(report, loop.request, policy, verify=verify, tell=tell)
+
     try:
-        ShardscopeApp(feed, policy=policy, improve=improve, loops=(EditLoop(begun.request, watch),)).run()
+        ShardscopeApp(feed, policy=policy, improve=improve, loops=(loop,)).run()
     finally:
         last = feed.stop()
     return last
@@ -147,7 +152,7 @@ class ShardscopeApp(ThemedApp):
         cancel: Callable[[], None] = lambda: None,
         others: Sequence[Feed] = (),
         policy: Policy = EVERYTHING,
-        improve: Callable[[Report], Report] | None = None,
+        improve: Improve | None = None,
         loops: Sequence[EditLoop] = (),
     ) -> None:
         """`loops` capture again what the feeds have, in their order; none where that cannot be."""

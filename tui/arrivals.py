@@ -43,6 +43,14 @@ def failing_line(capture: Capture) -> SourceLine | None:
     return SourceLine(script.name, lines[-1]) if lines else None
 
 
+def explained_lines(report: Report) -> tuple[int, ...]:
+    """The lines of the script in the steps of an explanation, in their order."""
+    steps = () if report.explanation is None else report.explanation.steps
+    name = "" if report.script is None else os.path.basename(report.script)
+    frames = [step.source.frame for step in steps]
+    return tuple(frame.line for frame in frames if frame is not None and os.path.basename(frame.file) == name)
+
+
 def merged(before: Report | None, arrived: Report, *, whole: bool) -> Report:
     """The report to show: a first look at a program knows less than the report before it."""
     if whole or before is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 from textual import on
@@ -16,10 +16,10 @@ from ..inspector.capture.model import Capture, Failure
 from ..inspector.diff.passes import PassChange
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.render.table import Table
-from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, Report, ShardedValue
+from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, ShardedValue
 from ..inspector.selection.selection import Place, ProbePlace, SourceLine, StagePlace
-from .analyst import Analyst, View
-from .arrivals import analysed, failing_line, merged, same_entry, waiting_for
+from .analyst import Analyst, Improve, View
+from .arrivals import analysed, explained_lines, failing_line, merged, same_entry, waiting_for
 from .diff_screen import DiffScreen
 from .edit_loop import EditLoop
 from .edit_screen import EditScreen
@@ -62,13 +62,14 @@ class MainScreen(NavigationScreen):
         self,
         feed: Feed,
         policy: Policy = EVERYTHING,
-        improve: Callable[[Report], Report] | None = None,
+        improve: Improve | None = None,
         loop: EditLoop | None = None,
     ) -> None:
         super().__init__(feed, policy, loop)
         self._analyst = Analyst(self.post_message, policy, improve)
         self._reported: Capture | None = None
         self._place_chosen = False
+        self._improving = ""
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self.requested).data_bind(
@@ -111,7 +112,7 @@ class MainScreen(NavigationScreen):
 
     @on(Feed.Arrived)
     def _arrived(self) -> None:
-        before, self.program = self.capture, self._feed.take()
+        before, self.program, self._improving = self.capture, self._feed.take(), ""
         if self.took_another_run() and self.program.capture.failure is not None:
             self._place_chosen = False
         self.capture = self.program.capture
@@ -121,12 +122,19 @@ class MainScreen(NavigationScreen):
             self.query_one(SourcePane).link(frozenset({failing.line}), failing.line)
         if not self.stage_chosen and self.capture.stages:
             self.stage = self.capture.stages[-1].name
-        if analysed(self.capture) != analysed(before) or self.report is None:
+        ended = self.capture.complete and not before.complete and self._analyst.improves
+        if analysed(self.capture) != analysed(before) or self.report is None or ended:
             self._analyst.report(self.program)
         self.settle()
 
     def settle(self) -> None:
-        self.waiting = self.rerunning or waiting_for(self.capture, self._reported)
+        self.waiting = self.rerunning or waiting_for(self.capture, self._reported) or self._improving
+
+    @on(Analyst.Improving)
+    def _is_improving(self, event: Analyst.Improving) -> None:
+        if event.capture is self.capture:
+            self._improving = event.what
+            self.settle()
 
     @on(Analyst.Reported)
     def _take_report(self, event: Analyst.Reported) -> None:
@@ -140,6 +148,8 @@ class MainScreen(NavigationScreen):
             self.tell_what_changed(self.report)
         self.query_one(SourcePane).mark(self.report.collectives, self._hues)
         self.selected = same_entry(self.selected, self.report)
+        if (lines := explained_lines(self.report)) and failing_line(self.capture) is None:
+            self.query_one(SourcePane).link(frozenset(lines), lines[-1])
         self._place_chosen = self._place_chosen and self.selected is not None
         tables = self.query_one(TablesPane)
         if not self._place_chosen and tables.chosen != "overview":

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import jax
 import pytest
+from shardscope.inspector.capture.model import Capture, Progress
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.findings.policy import EVERYTHING, Policy
 from shardscope.inspector.trace_errors.explain import explained_or_verified
@@ -108,12 +112,20 @@ async def test_a_change_that_was_tried(opened: Opened) -> None:
     path = next(sample.path for sample in samples() if sample.name == "psum_of_invariant")
     request = Request(f"{path}:faulty", live=False)
     *_, last = capture(request)
-    app = ShardscopeApp(
-        (last,), improve=partial(explained_or_verified, request=request, policy=EVERYTHING, verify=True)
-    )
+    ended = threading.Event()
+
+    def captures() -> Iterator[Capture]:
+        yield replace(last, progress=Progress("run", 0.0), complete=False)
+        ended.wait(60)
+        yield last
+
+    improve = partial(explained_or_verified, request=request, policy=EVERYTHING, verify=True)
+    app = ShardscopeApp(captures(), improve=improve)
     async with app.run_test(size=(200, 50)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: isinstance(app.screen, MainScreen) and driver.screen.linked is not None)
+        ended.set()
+        await driver.until(lambda: "trying the change for SS04" in driver.text.splitlines()[0])
         await driver.press("2", "down")
         await driver.until(lambda: "the finding is gone" in driver.text)
         assert "+    penalty = jnp.sum(weights**2)" in driver.text
