@@ -46,14 +46,14 @@ def _undefined(computation: Computation, known: set[str]) -> Iterator[tuple[str,
             return
     elif len(data) > MAX_UNPRINTED:
         return
-    seen = set(known)
+    missing: set[str] = set()
     own = {each.name for each in computation.instructions}
     for instruction in computation.instructions:
         operands = readable(partial(getattr, instruction, "operands")) or ()
         called = readable(partial(getattr, instruction, "called")) or ()
         for name in chain((each for each in operands if each not in own), called):
-            if name not in seen:
-                seen.add(name)
+            if name not in known and name not in missing:
+                missing.add(name)
                 at = data.find(name.encode(), instruction.span.start, instruction.span.end)
                 if at >= 0:  # what stands in the place of an operand has a name that nobody wrote
                     yield name, Span(at, at + len(name))
