@@ -10,6 +10,7 @@ from textual.content import Content
 
 from ..inspector.capture.protocol.values import Probe
 from ..inspector.render.tables.device_values import alike_shards, devices_text
+from ..inspector.render.tables.reference import Deviation, deviations
 from ..inspector.report import ProbedValue, Report
 from ..inspector.values.elements import array_lines
 from .mesh_grid import Picture, Traffic, draw
@@ -55,6 +56,9 @@ def device_details(report: Report, number: int, window: Window, width: int) -> I
     yield data(f"{value.primitive}{over}" if probe.path else value.name, "bold")
     if probe.iteration:
         yield from fact("iteration", ", ".join(map(str, probe.iteration)), width)
+    for each in deviations(report):
+        if each.place[0] == probe.path and (probe.path or each.place[1:] == (probe.when, probe.position)):
+            yield from fact("one device", _against(each, probe), width)
     yield from _picture(report, probe, width)
     together = [
         other
@@ -69,6 +73,14 @@ def device_details(report: Report, number: int, window: Window, width: int) -> I
     for number, other in enumerate(together or [value]):
         yield from [Content("")] if number else []
         yield from _values(other, window, width)
+
+
+def _against(each: Deviation, probe: Probe) -> str:
+    """`after: off by 12× the rounding tolerance, devices 1–3, iteration 3–5, the first in program order`."""
+    side = f"{each.place[1]}: " if probe.path else ""
+    where = f", iteration {each.iterations}" if each.iterations else ""
+    first = ", the first in program order" if each.is_first else ""
+    return f"{side}off by {each.off_by}, devices {each.devices.removeprefix('devices ')}{where}{first}"
 
 
 def _picture(report: Report, probe: Probe, width: int) -> Iterator[Content]:

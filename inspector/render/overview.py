@@ -16,6 +16,7 @@ from .table import Cell, Piece
 from .tables.collectives import programs
 from .tables.communication import sent_text
 from .tables.cost import unknown_text
+from .tables.reference import differing_text, equal_text
 
 MAX_NAMES = 3
 """Values that one line names."""
@@ -101,9 +102,8 @@ def attention(report: Report) -> Iterator[Cell]:
         first = [found for found in report.divergences if found.is_first]
         names = _listed([f"{found.value} over {found.axis}" for found in first])
         yield Piece(f"declared equal on all devices, but values differ: {names}", "error")
-    if reference is not None and reference.differs:
-        of = plural(reference.compared, "value")
-        yield Piece(f"{len(reference.differs)} of {of} differ from a run on one device", "error")
+    if apart := differing_text(report):
+        yield Piece(apart, "error")
     if reference is not None and reference.undefined is not None:
         yield Piece(f"not compared with a run on one device: {reference.undefined}", "warning")
     if gradients is not None and gradients.undefined is not None:
@@ -131,8 +131,7 @@ def in_order(report: Report) -> str:
     if capture.compared and not report.divergences:
         parts.append(f"no unexpected differences between devices{_left_out(not_compared)}")
     if capture.reference is not None and capture.reference.undefined is None and not capture.reference.differs:
-        equal = f"{plural(capture.reference.compared, 'value')} equal to a run on one device"
-        parts.append(f"{equal}{_left_out(not_compared)}")
+        parts.append(f"{equal_text(capture.reference)}{_left_out(not_compared)}")
     if (gradients := capture.gradients) is not None and gradients.checked and not wrong_gradients(gradients):
         equal = f"{plural(len(gradients.checked), 'gradient')} equal to finite differences"
         parts.append(f"{equal}{_left_out(gradients.left_out)}")

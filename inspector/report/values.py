@@ -74,6 +74,13 @@ class ProbedValue:
     axes: tuple[str, ...]
     source: SourcePosition
 
+    @property
+    def label(self) -> str:
+        """`psum(x)` for an operand, `y = psum` for a result, `output [0]`."""
+        if not self.probe.path:
+            return f"{self.probe.when} {self.name}"
+        return f"{self.primitive}({self.name})" if self.probe.when == "before" else f"{self.name} = {self.primitive}"
+
 
 @dataclass(frozen=True, slots=True)
 class Divergence:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from shardscope.inspector.capture.protocol.values import Reference
-from shardscope.inspector.capture.worker.probes.reference import apart, assemble, split
+from shardscope.inspector.capture.worker.probes.against import Bound, tolerance
+from shardscope.inspector.capture.worker.probes.reference import assemble, split
 from shardscope.samples.catalogue import samples
 
 from .conftest import Captured
@@ -49,19 +52,40 @@ def test_the_first_value_that_differs(captured: Captured) -> None:
     first = found.differs[0]
     assert [(apart.when, apart.position) for apart in found.differs] == [("before", 0), ("after", 0), ("output", 0)]
     assert first.path == found.differs[1].path
-    assert first.distance > 4096
+    assert first.distance > 1
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rounding_is_no_difference(dtype: type) -> None:
+def apart(one: np.ndarray, other: np.ndarray, **options: Any) -> float | None:
+    """The distance beyond rounding."""
+    epsilon = float(jnp.finfo(other.dtype).eps) if jnp.issubdtype(other.dtype, jnp.inexact) else 0.0
+    return Bound.of(other, epsilon, **options).beyond(one, other)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, jnp.bfloat16, jnp.float8_e5m2])
+def test_rounding_is_no_difference(dtype: Any) -> None:
+    """Two orders of one sum, and a number that is 10 times as far off as the largest element may be."""
     one = np.linspace(1, 100, 50).astype(dtype)
-    assert apart(one, np.nextafter(one, one + 1)) is None
-    other = one.copy()
-    other[7] += dtype(100 * np.finfo(dtype).eps * 5000)
-    distance = apart(one, other)
+    assert apart(one, one * np.array(1 + jnp.finfo(dtype).eps, dtype)) is None
+    summands = np.random.default_rng(0).normal(size=(1000, 8)).astype(dtype)
+    if jnp.finfo(dtype).eps < 0.01:
+        assert apart(summands.astype(float).sum(0).astype(dtype), sum(np.split(summands, 4)).sum(0, dtype)) is None
+    wide = np.array(one, np.float64)
+    wide[7] += 100 * 10 * tolerance(float(jnp.finfo(dtype).eps))
+    distance = apart(wide, one)
     assert distance is not None
-    assert 4900 < distance < 5100
+    assert 9.5 < distance < 10.5
     assert apart(one, one[:10]) == float("inf")
+
+
+def test_rounding_that_a_program_amplifies() -> None:
+    """As much as another run with changed arguments differs, unless it is another one with the same ones."""
+    one, other = np.array([1.0, 2.0], np.float32), np.array([1.5, 2.0], np.float32)
+    assert apart(one, other, same=other, changed=other + np.float32(0.1)) is None
+    assert apart(one, other, same=other, changed=other) is not None
+    assert apart(one, other, same=other + 1, changed=other + np.float32(0.1)) is not None
+    flags = np.array([True, False, True])
+    assert apart(flags, ~flags, same=~flags, changed=np.array([False, True, True])) is None
+    assert apart(flags, ~flags, same=~flags, changed=~flags) == float("inf")
 
 
 def test_what_must_be_the_same() -> None:
@@ -124,3 +148,75 @@ def test_partial_sums_as_arguments_results_and_on_the_way(captured: Captured) ->
     left = sum(data for data, shard in zip(held, output.shards, strict=True) if shard.coordinates[2] == 0)
     assert np.array_equal(left, product[:, :4])
     assert len({shard.digest for shard in output.shards}) == 8
+
+
+def test_differences_in_the_order_in_which_they_arise_and_on_the_devices_that_have_them(captured: Captured) -> None:
+    """A number that only the sharded run draws enters in iteration 1; NumPy says which devices have other copies."""
+    captures = captured(
+        """
+        import itertools, jax, jax.numpy as jnp, numpy as np
+        from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+        mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+        calls = itertools.count()
+        def con(x):
+            return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P("y")))
+        def body(x, step):
+            x = con(x)
+            drawn = jax.pure_callback(lambda: np.float32(next(calls)), jax.ShapeDtypeStruct((), np.float32))
+            return con(x + jnp.where(step < 1, 0, drawn)), None
+        def fn(x):
+            local = jax.shard_map(lambda x: x.sum(0), mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)
+            return local(x), jax.lax.scan(body, x[:, 0], jnp.arange(3))[0]
+        fn_inputs = (jnp.arange(64.0).reshape(8, 8),)
+        """,
+        reference=True,
+    )
+    found = captures.reference
+    assert found is not None
+    assert (found.undefined, found.left_out) == (None, 0)
+    inside = [each for each in found.differs if each.path]
+    assert [(apart.iteration, apart.when) for apart in inside] == [
+        ((1,), "before"),
+        ((1,), "after"),
+        *[((2,), when) for when in ("before", "after") * 2],
+    ]
+    assert {apart.path[-1] for apart in inside[:2]} == {inside[-1].path[-1]}
+    sums = np.arange(64.0).reshape(4, 2, 8).sum(1)
+    others = {(x, y) for x in range(4) for y in range(2) if not np.array_equal(sums[x], sums[0])}
+    copies = [apart.coordinates for apart in found.differs if not apart.path and apart.position == 0]
+    assert set(copies) == others
+    assert len(copies) == len(others)
+    # two constraints, before and after, in three iterations; and what is returned
+    assert found.compared == 2 * 2 * 3 + 2
+
+
+def test_what_rounding_explains(captured: Captured) -> None:
+    """Products of bfloat16 seen as float32, and a chaotic map, differ by rounding; copies of a sum that is not taken do
+    not, by NumPy."""
+    capture = captured(
+        """
+        import jax, jax.numpy as jnp
+        from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+        mesh = jax.make_mesh((2, 4), ("dp", "tp"), axis_types=(AxisType.Auto,) * 2)
+        def con(x, *spec):
+            return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P(*spec)))
+        def fn(x, w):
+            product = con(x, "dp", "tp") @ con(w, "tp", None)
+            small = con(x, "dp", "tp").astype(jnp.bfloat16) @ con(w, "tp", None).astype(jnp.bfloat16)
+            body = lambda y, _: (con(3.99 * y * (1 - y), "dp", None), None)
+            chaotic = jax.lax.scan(body, con(jax.nn.sigmoid(product / 16), "dp", None), None, length=60)[0]
+            local = lambda x: x.astype(jnp.bfloat16).sum(0)
+            wrong = jax.shard_map(local, mesh=mesh, in_specs=P("dp"), out_specs=P(), check_vma=False)(x)
+            return con(small.astype(jnp.float32) * 1.5, "dp", None), chaotic, wrong
+        def inputs():
+            key = jax.random.key(0)
+            return jax.random.normal(key, (16, 256)), jax.random.normal(key, (256, 64)) / 4
+        """,
+        reference=True,
+    )
+    found = capture.reference
+    assert found is not None
+    assert found.undefined is None
+    assert {(apart.path, apart.position) for apart in found.differs} == {((), 2)}
+    assert {apart.coordinates[0] for apart in found.differs} == {1}
+    assert found.amplified >= 2

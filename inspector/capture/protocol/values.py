@@ -147,15 +147,12 @@ class Probed:
     left_out: int = 0
 
 
-ROUNDINGS = 4096
-"""Units in the last place, of the largest element, by which another order of summing may change a result."""
-
-
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """A value of one device that is not what a run on one device gives, beyond rounding.
+    """A value that is not what a run on one device gives, beyond rounding.
 
-    The place is told as by `Probe`; `distance` is in units in the last place of the largest element.
+    The place is told as by `Probe`, `coordinates` too; they are empty where the value as a whole differs.
+    `distance` is a multiple of the largest one that rounding explains.
     """
 
     path: tuple[str, ...]
@@ -168,14 +165,19 @@ class Apart:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A run of the same function on one device: how many values were compared, and those that differ, in order.
+    """A run of the same function on one device: the number of values compared, and those that differ, in order.
 
-    `undefined` is why it could not be run so, where it could not.
+    A value in a loop is one in each iteration. `left_out` is how many more `differs` would have, none of them farther
+    apart than those that it has beside the first. `amplified` counts values farther apart than rounding alone explains,
+    but no farther than arguments that are changed by rounding put them. `undefined` is why it could not be run so,
+    where it could not.
     """
 
     compared: int
     differs: tuple[Apart, ...]
     undefined: str | None = None
+    left_out: int = 0
+    amplified: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,9 @@ from importlib.resources import files
 
 from .elements import element, text
 
+OWN_PAGE = "body { margin: 0; } body > .shardscope { min-height: 100vh; box-sizing: border-box; }"
+"""The background reaches to the end of the window if nothing else is on the page."""
+
 
 @cache
 def style() -> str:
@@ -39,7 +42,7 @@ def page(title: str, parts: Iterable[str], links: Iterable[tuple[str, str]] = ()
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f"<title>{text(title)}</title>\n<style>body {{ margin: 0; }}</style>\n</head>\n<body>\n"
+        f"<title>{text(title)}</title>\n<style>{OWN_PAGE}</style>\n</head>\n<body>\n"
         f"{fragment([element('nav', listed), *parts])}<script>{script()}</script>\n</body>\n</html>\n"
     )
 

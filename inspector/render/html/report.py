@@ -7,6 +7,7 @@ from functools import partial
 
 from ....parsers.source import Frame
 from ...capture.model import PHASES
+from ...findings.fixes.apply import diff_of
 from ...report import Collective, Finding, Report
 from ...shardings.collective_causes import causes_of
 from ..finding_facts import fixes_shown, notes_text, verdict, where
@@ -103,6 +104,7 @@ def _failure(report: Report) -> Iterator[str]:
         yield element("ol", "".join(element("li", text(step)) for step in steps))
         for each in fixes_shown(found):
             yield facts([(verdict(each), each.title)])
+            yield diff_lines(diff) if (diff := diff_of(report.program, each)) else ""
 
 
 def _findings(table: Table, report: Report, prefix: str, *, notes: bool) -> str:

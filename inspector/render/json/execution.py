@@ -139,7 +139,10 @@ class Timing(Struct, frozen=True):
 
 
 class Apart(Struct, frozen=True):
-    """A value that differs from a run on one device, by so many units in the last place of its largest element."""
+    """A value that differs from a run on one device: `distance` is a multiple of the one that rounding explains.
+
+    `coords` are the coordinates of the device whose copy differs; empty where the value as a whole does.
+    """
 
     path: list[str] = field(name="site")
     when: Literal["before", "after", "output"]
@@ -150,11 +153,17 @@ class Apart(Struct, frozen=True):
 
 
 class Reference(Struct, frozen=True):
-    """A run on one device: values compared, those that differ beyond rounding, or why it is not defined."""
+    """A run on one device: values compared, those that differ beyond rounding, or why it is not defined.
+
+    `left_out` counts those that are not listed, `amplified` values that differ by as much as the program amplifies
+    rounding.
+    """
 
     compared: int
     differs: list[Apart]
     undefined: str | None
+    left_out: int
+    amplified: int
 
 
 class Derivative(Struct, frozen=True):

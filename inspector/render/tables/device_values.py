@@ -69,8 +69,8 @@ def alike_shards(probe: Probe) -> list[list[int]]:
     return list(alike.values())
 
 
-def devices_text(probe: Probe, numbers: Sequence[int]) -> str:
-    """`devices 0–3 dp=0 [0:2, :]`: the coordinates that all of them have."""
+def devices_text(probe: Probe, numbers: Sequence[int], *, has_part: bool = True) -> str:
+    """`devices 0–3 dp=0 [0:2, :]`: the coordinates that all of them have, and the part that the first one has."""
     shards = [probe.shards[number] for number in numbers]
     common = [
         (axis, coordinates[0])
@@ -80,7 +80,7 @@ def devices_text(probe: Probe, numbers: Sequence[int]) -> str:
         if len(set(coordinates)) == 1
     ]
     where = coordinates_text(tuple(axis for axis, _ in common), tuple(place for _, place in common))
-    part = f"[{shards[0].part}]" if shards[0].part else ""
+    part = f"[{shards[0].part}]" if has_part and shards[0].part else ""
     word = "device" if len(shards) == 1 else "devices"
     return " ".join(filter(None, (word, ranges_text([shard.device for shard in shards]), where, part)))
 

@@ -1,58 +1,147 @@
-"""The table of the values that differ from those of a run on one device."""
+"""The values that differ from those of a run on one device."""
 
 from __future__ import annotations
 
-from ...capture.protocol.values import ROUNDINGS, Apart, Reference
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...capture.protocol.values import Apart, Reference
 from ...report import ProbedValue, Report
 from ...units import plural
 from ..table import Cell, Piece, Row, Table, titled
+from .device_values import devices_text, ranges_text
 
 TITLE = "Against a run on one device"
+Place = tuple[tuple[str, ...], str, int]
+"""The equations around a value, the side of the last one on which it is, and its number there."""
+
+FAR_OFF = 1e100
+"""Multiples that no number has: of a NaN, an infinity, another shape or another integer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """One value in all iterations and on all devices where it differs; `first` is the first in program order."""
+
+    differs: tuple[Apart, ...]
+    value: ProbedValue | None
+    is_first: bool
+
+    @property
+    def label(self) -> str:
+        """The value's, or its position where it was not recorded."""
+        return self.value.label if self.value is not None else f"{self.differs[0].when} {self.differs[0].position}"
+
+    @property
+    def amount(self) -> float:
+        """The largest distance, as a multiple of what rounding explains."""
+        return max(each.distance for each in self.differs)
+
+    @property
+    def place(self) -> Place:
+        """The value's place."""
+        each = self.differs[0]
+        return each.path, each.when, each.position
+
+    @property
+    def times(self) -> str:
+        """The largest distance as a multiple; of infinities, NaNs and other integers without a number."""
+        return "far off" if self.amount > FAR_OFF else f"{self.amount:.3g}×"
+
+    @property
+    def off_by(self) -> str:
+        """The same, with what it is a multiple of."""
+        return self.times if self.amount > FAR_OFF else f"{self.times} the rounding tolerance"
+
+    @property
+    def iterations(self) -> str:
+        """The iterations in which it differs; of nested loops the first."""
+        found = sorted({each.iteration for each in self.differs})
+        if all(len(each) == 1 for each in found):
+            return ranges_text([number for (number,) in found])
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        return f"{', '.join(map(str, found[0]))}{more}"
+
+    @property
+    def devices(self) -> str:
+        """The devices whose values differ."""
+        places = {each.coordinates for each in self.differs}
+        if self.value is None:
+            return "all" if places == {()} else plural(len(places), "device")
+        probe = self.value.probe
+        numbers = [number for number, shard in enumerate(probe.shards) if shard.coordinates in places]
+        if () in places or len(numbers) == len(probe.shards):
+            return "all"
+        return devices_text(probe, numbers, has_part=False) if numbers else plural(len(places), "device")
+
+
+def deviations(report: Report) -> Sequence[Deviation]:
+    """The first value that differs in program order, then the others, largest deviation first."""
+    found = report.capture.reference
+    differs = () if found is None or found.undefined is not None else found.differs
+    values: dict[Place, ProbedValue] = {(v.probe.path, v.probe.when, v.probe.position): v for v in report.probes}
+    places: dict[Place, list[Apart]] = {}
+    for each in differs:
+        places.setdefault((each.path, each.when, each.position), []).append(each)
+    first = next(iter(places), None)
+    deviating = [Deviation(tuple(those), values.get(place), place == first) for place, those in places.items()]
+    return sorted(deviating, key=lambda each: (not each.is_first, -each.amount))
+
+
+def differing_text(report: Report) -> str:
+    """`3 of 40 values differ from a run on one device, first result [0] (line 7)`; empty where none does."""
+    found = report.capture.reference
+    ranked = deviations(report)
+    if found is None or not ranked:
+        return ""
+    more = "more than " if found.left_out else ""
+    count = len({(each.path, each.when, each.position, each.iteration) for each in found.differs})
+    first = ranked[0]
+    line = "" if first.value is None else first.value.source.text(report.script)
+    name = f"{first.label}{f' ({line})' if line else ''}, by {first.off_by}"
+    verb = "differs" if count == 1 else "differ"
+    return f"{more}{count} of {plural(found.compared, 'value')} {verb} from a run on one device, first {name}"
+
+
+def equal_text(found: Reference) -> str:
+    """`40 values equal to a run on one device`, where none differs."""
+    more = f", {found.amplified} apart only by amplified rounding" if found.amplified else ""
+    return f"{plural(found.compared - found.amplified, 'value')} equal to a run on one device{more}"
 
 
 def reference(report: Report) -> Table:
     """The first value that differs in program order, then the others, farthest off first; or that none does."""
     found = report.capture.reference
-    differs = () if found is None or found.undefined is not None else found.differs
-    values = {(v.probe.path, v.probe.when, v.probe.position): v for v in report.probes}
-    ranked = [*differs[:1], *sorted(differs[1:], key=lambda apart: -apart.distance)]
-    pairs = [(apart, values.get((apart.path, apart.when, apart.position))) for apart in ranked]
     return Table(
         id="reference",
         title="One device",
-        columns=titled("", "", "when", "iteration", "device at", "off by", "from"),
-        rows=tuple(
-            Row(
-                (Piece("▲ first", "error") if apart is ranked[0] else "", *_apart_cells(apart, value, report.script)),
-                apart,
-            )
-            for apart, value in pairs
-        ),
-        heading="" if found is None else _heading(found),
+        columns=titled("", "value", "iteration", "devices", "off by", "from"),
+        rows=tuple(Row(_cells(each, report.script), each) for each in deviations(report)),
+        heading="" if found is None else _heading(report, found),
         empty_text="" if found is None else _empty(found),
         most=8,
         unit="value",
     )
 
 
-def _heading(found: Reference) -> str:
-    if found.undefined is not None or not found.differs:
-        return TITLE
-    return f"{TITLE}: {len(found.differs)} of {plural(found.compared, 'value')} differ, largest after the first"
+def _heading(report: Report, found: Reference) -> str:
+    text = differing_text(report)
+    ranked = ", largest after the first" if len(deviations(report)) > 1 else ""
+    return f"{TITLE}: {text.partition(' from a run')[0]}{ranked}" if text else TITLE
 
 
 def _empty(found: Reference) -> str:
     if found.undefined is not None:
         return f"not defined: {found.undefined}"
-    return f"{plural(found.compared, 'value')} compared: equal up to rounding"
+    return equal_text(found)
 
 
-def _apart_cells(apart: Apart, value: ProbedValue | None, script: str | None) -> tuple[Cell, ...]:
+def _cells(each: Deviation, script: str | None) -> tuple[Cell, ...]:
     return (
-        "" if value is None else f"{value.name} {value.primitive}".strip(),
-        apart.when,
-        ", ".join(map(str, apart.iteration)),
-        ", ".join(map(str, apart.coordinates)),
-        "far off" if apart.distance > 1e100 else f"{apart.distance / ROUNDINGS:.3g}× the rounding tolerance",
-        "" if value is None else value.source.text(script),
+        Piece("▲ first", "error") if each.is_first else "",
+        each.label,
+        each.iterations,
+        each.devices,
+        Piece(each.off_by, amount=each.amount),
+        "" if each.value is None else each.value.source.text(script),
     )

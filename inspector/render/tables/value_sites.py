@@ -9,6 +9,7 @@ from ...report.call_sites import CallSites, call_sites, with_call_site
 from ...selection.selection import ProbePlace
 from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell
 from .execution import not_run
+from .reference import Deviation, deviations
 
 MAX_ITERATIONS = 16
 """Iterations that have a column; the details have the others."""
@@ -30,6 +31,7 @@ def value_sites(report: Report) -> Table:
     shown = iterations[:MAX_ITERATIONS]
     wrong = {(d.equation, d.value, d.iteration): d.is_first for d in report.divergences}
     called_at = call_sites(value.source for value in report.probes)
+    apart = by_site(report)
     return Table(
         id="sites",
         title="Values",
@@ -40,9 +42,10 @@ def value_sites(report: Report) -> Table:
             Column("over", 4, 5),
             Column("values", 4, 7, "right"),
             *(Column(_name(each), 5, 3, "right") for each in shown),
+            *([Column("off by", 8, 6, "right")] if apart else []),
             Column("from", 10, 4),
         ),
-        rows=tuple(_row(found, shown, report, wrong, called_at) for found in sites.values()),
+        rows=tuple(_row(place, found, shown, report, wrong, called_at, apart) for place, found in sites.items()),
         empty_text=not_run(report) or "No per-device values recorded; rerun with --probe all.",
         total=len(sites),
         selection=lambda number: ProbePlace(number) if isinstance(number, int) else None,
@@ -53,12 +56,23 @@ def _name(iteration: Iteration) -> str:
     return ",".join(map(str, iteration))
 
 
+def by_site(report: Report) -> Mapping[Site, Deviation]:
+    """The deviation of each site from a run on one device: of its operand or its result, whichever is larger."""
+    found: dict[Site, Deviation] = {}
+    for each in sorted(deviations(report), key=lambda each: (each.is_first, each.amount)):
+        path, when, position = each.place
+        found[path, "" if path else when, position] = each
+    return found
+
+
 def _row(
+    place: Site,
     found: Mapping[Iteration, Sequence[int]],
     shown: Sequence[Iteration],
     report: Report,
     wrong: Mapping[tuple[str, str, Iteration], bool],
     called_at: CallSites,
+    apart: Mapping[Site, Deviation],
 ) -> Row:
     marks = {iteration: _mark(numbers, report, wrong) for iteration, numbers in found.items()}
     first = next((iteration for iteration, is_first in marks.items() if is_first), None)
@@ -67,16 +81,16 @@ def _row(
     value = report.probes[found[chosen][-1]]
     sign: Cell = Piece("▲", "error") if first is not None else ""
     counts = [_count(found.get(iteration, ()), report, marks.get(iteration)) for iteration in ((), *shown)]
-    name = _name_of(value)
-    place = with_call_site(called_at, value.source, value.source.function_text(report.script), report.script)
-    cells = (sign, name, axes_cell(value.axes), *counts, place)
+    source = with_call_site(called_at, value.source, value.source.function_text(report.script), report.script)
+    off_by = [_off_by(apart.get(place))] if apart else []
+    cells = (sign, value.label, axes_cell(value.axes), *counts, *off_by, source)
     return Row(cells, found[chosen][-1], minor=True)
 
 
-def _name_of(value: ProbedValue) -> str:
-    if not value.probe.path:
-        return f"{value.probe.when} {value.name}"
-    return f"{value.primitive}({value.name})" if value.probe.when == "before" else f"{value.name} = {value.primitive}"
+def _off_by(deviation: Deviation | None) -> Cell:
+    if deviation is None:
+        return ""
+    return Piece(f"{'first ' if deviation.is_first else ''}{deviation.times}", "error", amount=deviation.amount)
 
 
 def _mark(numbers: Sequence[int], report: Report, wrong: Mapping[tuple[str, str, Iteration], bool]) -> bool | None:

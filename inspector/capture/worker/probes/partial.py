@@ -38,6 +38,12 @@ def parts_of(array: Any) -> list[Part]:
     return [Part(device, places[device], data) for data in held for device in data.devices()]
 
 
+def places_on(array: Any) -> dict[int, tuple[int, ...]]:
+    """Return the coordinates on the array's mesh of each device, by its id."""
+    mesh = getattr(array.sharding, "mesh", None)
+    return {} if mesh is None else {d.id: tuple(map(int, place)) for place, d in np.ndenumerate(mesh.devices)}
+
+
 def whole(array: Any) -> Any:
     """The value in full, reduced where the program leaves that undone.
 

@@ -6,6 +6,7 @@ import hashlib
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -14,14 +15,15 @@ import numpy as np
 
 from ...protocol import values
 from ...protocol.memory import available_bytes
-from ...protocol.values import Apart, Compared, Difference, Probe, Reference, Shard
+from ...protocol.values import Compared, Difference, Probe, Reference, Shard
 from ..program.avals import type_text
 from ..program.compiled import compiled_shardings
 from . import live
-from .digests import bits, has_bits, plain
-from .partial import parts_of, whole
+from .against import Repeated, Values, changed, compared, places_of
+from .digests import bits
+from .partial import parts_of, places_on, whole
 from .probing import Prober
-from .reference import Alone, apart, on_one
+from .reference import Alone, on_one
 from .sites import DeviceBlocks, Looped, Mapped, Reading, Run, Site, When, device_ids
 from .timings import census
 
@@ -39,10 +41,6 @@ REPEAT_BELOW_S = 1.0
 
 UNOPTIMIZED = {"xla_backend_optimization_level": 0}
 """Most of the time to compile for CPUs is LLVM's, and a program that runs twice does not win it back."""
-
-MAX_DIFFERENCES = 1000
-MAX_DISTANCE = 1e300
-"""Stands for distances that JSON has no number for."""
 
 
 class TooLargeError(Exception):
@@ -121,29 +119,22 @@ class Probed:
         """The values that differ from those of a run on one device."""
         device = jax.local_devices()[0]
         leaves = [_alone(leaf, device) for leaf in inputs.leaves]
+        ours = Values(self.prober.sites, self._arrays, self._results)
         with on_one(device):
-            results, arrays = jax.jit(lambda *values: alone.run(self._traced.jaxpr, values))(*leaves)
-        run, other = Run(self.prober.sites, self._arrays), Run(alone.sites, arrays)
-        differs, count = [], 0
-        for key, site in self._sites("before", "after"):
-            if key not in arrays:
-                continue
-            sharded, reference = whole(self._arrays[key]), np.asarray(arrays[key])
-            places = {(r.iteration, *r.at): r for r in other.readings(alone.sites[key])}
-            for reading in run.readings(site):
-                count += 1
-                if (reading.iteration, *reading.at) not in places:
-                    continue
-                distance = apart(sharded[reading.at], reference[reading.at])
-                if distance is not None:
-                    when: Any = site.when  # of those that were asked for
-                    place = (site.position, reading.iteration, tuple(reading.coordinates.values()))
-                    differs.append(Apart(site.path, when, *place, min(distance, MAX_DISTANCE)))
-        for number, (one, two) in enumerate(zip(self._results, results, strict=True)):
-            count += 1
-            if has_bits(jax.typeof(one)) and (distance := apart(whole(plain(one)), plain(two))) is not None:
-                differs.append(Apart((), "output", number, (), (), min(distance, MAX_DISTANCE)))
-        return Reference(count, tuple(differs[:MAX_DIFFERENCES]))
+            run = jax.jit(lambda *values: alone.run(self._traced.jaxpr, values))
+
+            def values(*leaves: Any) -> Values:
+                results, arrays = run(*leaves)
+                return Values(alone.sites, arrays, results)
+
+            reference = values(*leaves)
+            precision = {**alone.precision, "": alone.coarsest}
+            found = compared(ours, reference, precision)
+            if found.differs and not any(map(live.holds, inputs.leaves)):
+                repeated = Repeated(values(*leaves), values(*map(changed, leaves)))
+                rest = compared(ours, reference, precision, repeated)
+                found = replace(rest, amplified=len(places_of(found)) - len(places_of(rest)))
+        return found
 
     def boundary(self, arguments: Sequence[Any], outputs: Sequence[Any]) -> Iterator[Probe]:
         """The shards of the arguments and outputs that are arrays on devices."""
@@ -168,7 +159,7 @@ class Probed:
     def _shards(self, site: Site, reading: Reading, array: Any, most: int = WHOLE) -> Iterator[Probe]:
         index = reading.at
         mesh = getattr(array.sharding, "mesh", None)
-        places = {} if mesh is None else {d.id: tuple(map(int, place)) for place, d in np.ndenumerate(mesh.devices)}
+        places = places_on(array)
         axes = () if mesh is None else tuple(map(str, mesh.axis_names))
         held = [
             (

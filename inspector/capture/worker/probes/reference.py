@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -19,18 +20,31 @@ from jax import lax
 from jax.sharding import Mesh
 
 from ....catalog.spellings import CONSTRAINTS, rule_of
-from ...protocol.values import ROUNDINGS
 from ..inputs.context import set_mesh
 from ..program import structure
 from ..program.avals import entries
 from ..subject import meshes_in_context
 from .equations import bind
 from .probing import Prober
-from .sites import Mapped, Path
+from .sites import Mapped, Path, When
 
 
+@dataclass(slots=True)
 class Alone(Prober):
-    """Probes that run on one device."""
+    """Probes that run on one device.
+
+    `coarsest` is the largest machine epsilon of a type in which anything was computed so far, `precision` the one of
+    each value that is kept, by its key.
+    """
+
+    coarsest: float = 0.0
+    precision: dict[str, float] = field(default_factory=dict)
+
+    def keep(self, probes: dict[str, Any], path: Path, when: When, position: int, *rest: Any, **options: Any) -> None:
+        """Keep the value, and its precision."""
+        known = set(probes)
+        Prober.keep(self, probes, path, when, position, *rest, **options)
+        self.precision |= dict.fromkeys(set(probes) - known, self.coarsest)
 
     def vary(self, value: Any) -> Any:
         """Nothing is typed here."""
@@ -41,6 +55,17 @@ class Alone(Prober):
         return True
 
     def equation(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The results, with their precision noted."""
+        results, probes = self._computed(equation, path, values)
+        types = [
+            atom.aval.dtype
+            for atom in equation.outvars
+            if jnp.issubdtype(getattr(atom.aval, "dtype", None), jnp.inexact)
+        ]
+        self.coarsest = max([self.coarsest, *(float(jnp.finfo(dtype).eps) for dtype in types)])
+        return results, probes
+
+    def _computed(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Collectives whose result is typed invariant are those whose result is not."""
         name, params = equation.primitive.name, equation.params
         rule = rule_of(name)
@@ -94,28 +119,6 @@ def _permuted(value: Any, axes: Any, pairs: Any) -> Any:
     for source, target in pairs:
         result = jnp.where(place == target, everywhere[source], result)
     return result
-
-
-def apart(sharded: Any, alone: Any) -> float | None:
-    """Return the distance of two arrays beyond rounding, in units in the last place of the largest element, or None.
-
-    NaNs and infinities have to be at the same places; integers and booleans have to be equal.
-    """
-    one, other = np.asarray(sharded), np.asarray(alone)
-    if one.shape != other.shape:
-        return float("inf")
-    if not jnp.issubdtype(one.dtype, jnp.inexact):
-        return None if np.array_equal(one, other) else float("inf")
-    wide = np.complex128 if jnp.issubdtype(one.dtype, jnp.complexfloating) else np.float64
-    a, b = one.astype(wide), other.astype(wide)
-    finite = np.isfinite(a)
-    if not np.array_equal(finite, np.isfinite(b)) or not np.array_equal(a[~finite], b[~finite], equal_nan=True):
-        return float("inf")
-    if not finite.any():
-        return None
-    unit = float(jnp.finfo(one.dtype).eps) * max(float(np.abs(b[finite]).max()), float(jnp.finfo(one.dtype).tiny))
-    distance = float(np.abs(a[finite] - b[finite]).max()) / unit
-    return distance if distance > ROUNDINGS else None
 
 
 def split(value: Any, spec: Any, axes: tuple[str, ...], sizes: dict[str, int]) -> Any:
