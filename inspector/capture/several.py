@@ -21,7 +21,7 @@ from ..targets.target import parse_target
 from .environment import DEFAULT_DEVICES
 from .guardian import Guardian
 from .model import CaptureError
-from .processor_time import processor_seconds
+from .processor_time import processor_seconds, ready_seconds
 from .protocol.trace import TraceOptions
 from .tracing import check_recorded, environment_on_target
 
@@ -38,6 +38,9 @@ CHECK_S = 5.0
 
 STALLED_SHARE = 0.02
 """Share of a core that waiting processes use."""
+
+STARVED_SHARE = 0.5
+"""Share of the time in which a thread that has something to do runs, or waits for a processor."""
 
 RANK, PROCESSES = "{rank}", "{processes}"
 """In arguments of the script, these are replaced."""
@@ -151,6 +154,7 @@ class _Running:
         failed_at = None
         busy_at = checked_at = time.monotonic()
         used = 0.0
+        ready: Mapping[Path, float] = {}
         while any(process.poll() is None for process in self.processes):
             time.sleep(POLL_S)
             now = time.monotonic()
@@ -159,8 +163,11 @@ class _Running:
             if failed_at is not None and now - failed_at > FAILED_GRACE_S:
                 return f"{failure}, for which the others waited"
             if now - checked_at > CHECK_S:
-                seconds = processor_seconds([process.pid for process in self.processes])
-                if seconds is None or not 0 <= seconds - used < STALLED_SHARE * (now - checked_at):
+                pids = [process.pid for process in self.processes]
+                seconds, before, ready = processor_seconds(pids), ready, ready_seconds(pids)
+                longest = max((spent - before.get(thread, 0.0) for thread, spent in ready.items()), default=0.0)
+                is_idle = seconds is not None and 0 <= seconds - used < STALLED_SHARE * (now - checked_at)
+                if not is_idle or longest > STARVED_SHARE * (now - checked_at):
                     busy_at = now
                 elif now - busy_at > STALLED_S:
                     return f"no process did anything for {STALLED_S:.0f} s: they waited for each other"

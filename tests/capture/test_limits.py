@@ -13,6 +13,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from shardscope.inspector.capture import dumps, file, packed
 from shardscope.inspector.capture.endings import LAST_WORDS, Ending, died, timed_out
 from shardscope.inspector.capture.environment import child_environment, user_devices
 from shardscope.inspector.capture.model import CaptureError, UnreadableFileError
-from shardscope.inspector.capture.processor_time import processor_seconds
+from shardscope.inspector.capture.processor_time import processor_seconds, ready_seconds
 from shardscope.inspector.capture.protocol import memory, wire
 from shardscope.inspector.capture.protocol.wire import SCHEMA, Frame, FrameError, encode
 from shardscope.inspector.capture.protocol.workspace import (
@@ -33,6 +34,7 @@ from shardscope.inspector.capture.protocol.workspace import (
     read_messages,
     read_peak,
 )
+from shardscope.inspector.capture.several import STARVED_SHARE
 from shardscope.inspector.capture.worker.inputs.callables import parameter_names
 from shardscope.inspector.targets.target import parse_target
 
@@ -184,6 +186,42 @@ def test_processor_time_of_what_a_process_started() -> None:
         assert 0.25 <= spent < 3
         process.communicate(b"\n")
     assert processor_seconds([process.pid]) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not say it")
+def test_what_waits_for_a_processor_is_ready() -> None:
+    """Of two that share a processor, each is ready all the time; one that waits for its input never is."""
+    busy, waits = "import sys\nprint(flush=True)\nwhile True: pass", "print(flush=True)\ninput()"
+    own = {min(os.sched_getaffinity(0))}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=share(own)
+        )
+        for code in (busy, busy, waits)
+    ]
+    try:
+        for process in started:
+            assert process.stdout is not None
+            process.stdout.readline()
+        before, since = [ready_of(process) for process in started], time.monotonic()
+        one, other, waiting, passed = 0.0, 0.0, 0.0, 0.0
+        while min(one, other) <= STARVED_SHARE * passed < 30:
+            time.sleep(0.3)
+            passed = time.monotonic() - since
+            one, other, waiting = (ready_of(process) - at for process, at in zip(started, before, strict=True))
+        assert min(one, other) > STARVED_SHARE * passed > waiting
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+def share(processors: set[int]) -> Callable[[], None]:
+    return lambda: os.sched_setaffinity(0, processors)
+
+
+def ready_of(process: subprocess.Popen[bytes]) -> float:
+    return max(ready_seconds([process.pid]).values())
 
 
 def test_of_several_modules_the_largest_is_found(tmp_path: Path) -> None:

@@ -15,6 +15,9 @@ from .calls import AUDITED, WRAPPED, Faults, opened
 from .commands import import_what_it_needs, run
 from .outcome import MARK, clean, left_behind, wrong
 
+MAX_S = 600
+"""Seconds that a command may take: on a busy machine, several processes of JAX need minutes to start."""
+
 
 def run_forked(faults: Faults, folder: Path, command: Sequence[str], fault: tuple[str, int, int]) -> tuple[bool, Any]:
     """Whether the fault came to pass, and status, output and errors of the command."""
@@ -41,12 +44,12 @@ def run_forked(faults: Faults, folder: Path, command: Sequence[str], fault: tupl
 
             atexit._run_exitfuncs()
             os._exit(status)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + MAX_S
     while not (ended := os.waitpid(child, os.WNOHANG))[0]:
         if time.monotonic() > deadline:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            return True, (-1, "", "Traceback\nno end after 120 s")
+            return True, (-1, "", f"Traceback\nno end after {MAX_S} s")
         time.sleep(0.005)
     status = os.waitstatus_to_exitcode(ended[1])
     reached = hit.read_bytes() == b"0"
