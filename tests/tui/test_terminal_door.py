@@ -7,21 +7,26 @@ import json
 import os
 import pty
 import re
+import shutil
 import struct
 import subprocess
 import sys
 import termios
 import typing
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from shardscope.inspector.capture.events import decode
 from shardscope.inspector.capture.file import save
-from shardscope.inspector.capture.model import Capture, CaptureError
+from shardscope.inspector.capture.model import Capture, CaptureError, PassSnapshot
+from shardscope.inspector.capture.protocol import wire
 from shardscope.inspector.capture.protocol.events import Failure, Message, Subject
+from shardscope.inspector.capture.protocol.values import Derivative, Gradients, Probed
 from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.diff.targets import compare
 from shardscope.inspector.load import load
@@ -31,12 +36,16 @@ from shardscope.inspector.render.markdown import plain as plain_markdown
 from shardscope.inspector.render.markdown import table
 from shardscope.inspector.render.printable import UNSAFE, escaped_json, printable, without_commands
 from shardscope.inspector.report import Report
+from shardscope.inspector.traces.live import LiveTrace
 
 from shardscope.cli import main
+from shardscope.commands.live_list import painted
 from tests.browser import CHROMIUM, browser
 from tests.inspector.test_html import Page, assert_ours
 
 pytestmark = pytest.mark.once
+
+KEPT = Path(__file__).parents[1] / "command" / "approved"
 
 HOSTILE = (
     "\x1b]52;c;SE9TVElMRQ==\x07",  # writes to the clipboard
@@ -56,7 +65,20 @@ ALL = "".join(HOSTILE)
 
 TEXTS = {"name", "function", "script", "target", "platform", "jax", "jaxlib", "python", "device_kind", "path", "type"}
 TEXTS |= {"spec", "actual", "text", "location", "values", "digest", "message", "details", "hint", "said", "file"}
-TEXTS |= {"axis", "axes", "loops", "part", "dtype", "undefined"}
+TEXTS |= {
+    "axis",
+    "axes",
+    "loops",
+    "part",
+    "dtype",
+    "undefined",
+    "pipeline",
+    "layout",
+    "shown",
+    "probed",
+    "of",
+    "argument",
+}
 """The fields of events with words of the script or of the compiler."""
 
 CHILD = """
@@ -141,7 +163,30 @@ def spoilt(value: Any, name: str = "") -> Any:
         return value + ALL
     if isinstance(value, tuple):
         return tuple(spoilt(item, name) for item in value)
+    if isinstance(value, dict) and name in TEXTS:
+        return {spoilt(key, name): item for key, item in value.items()}
     return value
+
+
+def with_words(kind: type, known: set[type]) -> Iterator[str]:
+    """The fields of a type of events, and of what it holds, that can have words."""
+    if kind in known:
+        return
+    known.add(kind)
+    for name, hint in typing.get_type_hints(kind).items():
+        parts = [*parts_of(hint)]
+        if str in parts:
+            yield name
+        for part in parts:
+            if isinstance(part, type) and is_dataclass(part):
+                yield from with_words(part, known)
+
+
+def parts_of(hint: Any) -> Iterator[Any]:
+    yield hint
+    if typing.get_origin(hint) is not typing.Literal:
+        for part in typing.get_args(hint):
+            yield from parts_of(part)
 
 
 def hostile_text(text: bytes, names: tuple[bytes, ...]) -> bytes:
@@ -157,7 +202,8 @@ def hostile_text(text: bytes, names: tuple[bytes, ...]) -> bytes:
     return text + b"\n// " + word + b"\n"
 
 
-SOURCES = ("stages", "script_text", "peak", "stdout", "stderr", "numbers", "timings")
+SOURCES = ("stages", "script_text", "peak", "stdout", "stderr", "numbers", "timings", "passes", "damage")
+"""What is spoilt otherwise, is no text, or is not in a file."""
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +211,16 @@ def plain(sample: Callable[[str], Capture]) -> Capture:
     """A capture with something in each pane."""
     capture = sample("psum_2d:over_both")
     messages = (Message("warning", "odd", "compile", "a.cc:1"), Message("error", "odd", "trace", "a.py:2"))
-    return replace(capture, messages=messages, stdout="printed", stderr="printed too")
+    before, after = capture.stages[-1:] * 2
+    return replace(
+        capture,
+        messages=messages,
+        stdout="printed",
+        stderr="printed too",
+        passes=(PassSnapshot("first", "before", before, False), PassSnapshot("first", "after", after, True)),
+        probed=Probed({"all-reduce": 1}, {"all-gather": 2}),
+        gradients=Gradients((Derivative("loss", "x", 1.0, 2.0, 0.0, "a.py", 3),)),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +239,7 @@ def hostile(plain: Capture, tmp_path_factory: pytest.TempPathFactory) -> list[Pa
         plain,
         **{field.name: spoilt(getattr(plain, field.name)) for field in fields(plain) if field.name not in SOURCES},
         stages=stages,
+        passes=tuple(spoilt(replace(each, stage=replace(stages[-1], name=ALL))) for each in plain.passes),
         stdout=ALL,
         stderr=ALL,
     )
@@ -191,6 +247,10 @@ def hostile(plain: Capture, tmp_path_factory: pytest.TempPathFactory) -> list[Pa
     save(whole, folder / "whole.shardscope")
     save(replace(whole, stages=stages[:1], complete=False, failure=failure), folder / "failed.shardscope")
     return sorted(folder.iterdir())
+
+
+def test_every_field_with_words_is_hostile() -> None:
+    assert {*with_words(Capture, set())} <= {*TEXTS, *SOURCES}
 
 
 def test_hostile_files_send_no_sequences(plain: Capture, hostile: list[Path], tmp_path: Path) -> None:
@@ -209,6 +269,54 @@ def test_no_commands_of_actions(hostile: list[Path], format: str, capfdbinary: p
     written = b"".join(capfdbinary.readouterr())
     assert b"::error::hostile" in written
     assert not re.search(rb"^[^\S\n]*::error", written, re.MULTILINE)
+
+
+@pytest.mark.parametrize("format", ["text", "markdown"])
+def test_no_sequences_in_a_difference(
+    plain: Capture, hostile: list[Path], tmp_path: Path, format: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    save(plain, tmp_path / "plain.shardscope")
+    for pair in ((tmp_path / "plain.shardscope", hostile[-1]), (hostile[-1], tmp_path / "plain.shardscope")):
+        main(["diff", *map(str, pair), "--format", format])
+    written = b"".join(capfdbinary.readouterr())
+    assert b"hostile" in written
+    assert not kinds(written)
+    assert not unsafe(written)
+
+
+def test_no_sequences_in_traces(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """In the report on a trace of two processes, and in the list that is painted while it runs."""
+    shutil.copytree(KEPT / "ranks", tmp_path / "ranks")
+    for path in (tmp_path / "ranks").glob("*/events"):
+        with path.open("rb") as stream:
+            frames = [*wire.read(stream)]
+        path.write_bytes(b"".join(wire.encode(frame._replace(event=hostile_event(frame.event))) for frame in frames))
+    for format in ("text", "json"):
+        main(["open", str(tmp_path / "ranks"), "--format", format])
+        written = b"".join(capfdbinary.readouterr())
+        assert b"hostile" in written
+        assert not kinds(written)
+    shown = "\n".join(painted(LiveTrace(tmp_path / "ranks", ("python", ALL)).read(), 120)).encode()
+    assert b"hostile" in shown
+    assert kinds(shown) <= {b"\x1b[0m"}
+    assert not unsafe(shown)
+
+
+def hostile_event(event: dict[str, Any]) -> dict[str, Any]:
+    """An event with hostile words after its own, as far as it still is one."""
+    for name, value in event.items():
+        if name == "event":
+            continue
+        spoiled = [each + ALL for each in value] if isinstance(value, list) and all(map(is_text, value)) else value
+        spoiled = value + ALL if is_text(value) else spoiled
+        with suppress(CaptureError):
+            decode(wire.Frame(event | {name: spoiled}))
+            event = event | {name: spoiled}
+    return event
+
+
+def is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def test_html_has_no_markup_of_theirs(plain: Capture, hostile: list[Path], tmp_path: Path) -> None:
