@@ -67,8 +67,6 @@ def _users(computation: Computation, members: list[Instruction]) -> dict[Instruc
             if onward := [user for user in near if not user.frames and (_is_combined(member) or not placed)]:
                 farther[member] = frozenset(user.name for user in onward)
         reached = farther
-        if not reached:
-            break
     return found
 
 

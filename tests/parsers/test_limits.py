@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from shardscope.parsers import parse
 from shardscope.parsers.errors import ParseError
-from shardscope.parsers.hlo import parse_module
+from shardscope.parsers.hlo import Operand, parse_module
+from shardscope.parsers.hlo.call import parse_call
 from shardscope.parsers.hlo.references import broken_references
 from shardscope.parsers.mlir.collectives import parse_pairs
 from shardscope.parsers.mlir.locations import MAX_DEPTH, FileLoc, Locations, NameLoc, UnknownLoc
@@ -50,3 +51,11 @@ def test_the_name_of_what_is_not_defined_is_marked() -> None:
     text = b"HloModule m\n\nENTRY e {\n  p = f32[2] parameter(0)\n  ROOT a = f32[2] add(p, missing)\n}\n"
     module = parse_module(Source("m", text))
     assert [text[each.span.start : each.span.end] for each in broken_references(module)] == [b"missing"]
+
+
+@pytest.mark.parametrize("index", [(), (1,), (0, 12), (3, 0, 2)])
+def test_operands_have_indices(index: tuple[int, ...]) -> None:
+    text = f"(x.1, y{''.join(f'#{number}' for number in index)}), channel_id=1".encode()
+    call = parse_call(text, 0, len(text))
+    assert call.is_complete
+    assert call.operands == (Operand("x.1"), Operand("y", index))

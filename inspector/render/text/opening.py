@@ -21,7 +21,7 @@ MAX_TRACEBACK = 24
 def subject_lines(report: Report) -> Iterator[RenderableType]:
     """The subject of the capture, and the resources of a step."""
     subject = data(subject_text(report))
-    subject.stylize("bold", 0, subject.plain.find(" · ") if " · " in subject.plain else len(subject))
+    subject.stylize("bold", 0, len(subject.plain.partition(" · ")[0]))
     yield subject
     sent, resources = nothing_sent(report), resources_text(report)
     if sent or resources:

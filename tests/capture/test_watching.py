@@ -1,0 +1,66 @@
+"""What is decided from files while processes write them: that ranks have diverged, and where Shardy's own files are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.protocol import wire
+from shardscope.inspector.capture.protocol.events import Event, frame_of
+from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, Called, ProcessStarted, ScriptEnded
+from shardscope.inspector.capture.protocol.workspace import find_propagation
+from shardscope.inspector.capture.worker.inputs.resolve import _suggest
+from shardscope.inspector.traces import rank_watch
+
+CALLS = (Called(0), Called(0))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differ"),
+    [
+        (CALLS, CALLS, False),
+        (CALLS, CALLS[:1], False),
+        (CALLS, (*CALLS[:1], ScriptEnded()), True),
+        ((*CALLS, ScriptEnded()), (*CALLS, ScriptEnded()), False),
+        (CALLS, (ScriptEnded(),), True),
+        ((*CALLS[:1], ScriptEnded()), CALLS, True),
+    ],
+)
+def test_ranks_that_still_run(
+    one: Sequence[Event], other: Sequence[Event], differ: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that has called less may still call the rest, until its script has ended."""
+    monkeypatch.setattr(rank_watch, "GRACE_S", 0.0)
+    for rank, events in enumerate((one, other)):
+        (tmp_path / str(rank)).mkdir()
+        started = ProcessStarted(rank + 1, ("script.py",), "python", 0.0, rank)
+        frames = (wire.encode(frame_of(event)) for event in (started, *events))
+        (tmp_path / str(rank) / EVENTS_FILE).write_bytes(b"".join(frames))
+    assert rank_watch.RankWatch(tmp_path).why_to_end() == ("they run different programs" if differ else "")
+
+
+def test_the_files_of_a_propagation(tmp_path: Path) -> None:
+    """All three, or none."""
+    inner = tmp_path / "module_0001.jit_f"
+    inner.mkdir()
+    paths = (
+        tmp_path / "module_0001.jit_f.x.before_shardy-xla.txt",
+        inner / "01.before_propagation.mlir",
+        inner / "02.after_propagation.mlir",
+    )
+    for missing in paths:
+        for path in paths:
+            path.write_text("x")
+        assert find_propagation(str(tmp_path)) == paths
+        missing.unlink()
+        assert find_propagation(str(tmp_path)) is None
+
+
+def test_three_names_at_most_are_suggested() -> None:
+    class Owner:
+        step1 = step2 = step3 = step4 = step5 = 1
+
+    said = _suggest("step", Owner)
+    assert said is not None
+    assert sum(f"step{number}" in said for number in range(1, 6)) == 3
