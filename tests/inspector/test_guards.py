@@ -1,0 +1,128 @@
+"""Conditions of several parts: each of them decides somewhere."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from shardscope.inspector.capture.model import Capture, Device
+from shardscope.inspector.cost.lanes import _of_box
+from shardscope.inspector.cost.peak_memory import _renamed
+from shardscope.inspector.cost.places import Torus
+from shardscope.inspector.findings.fixes.specs import _part
+from shardscope.inspector.findings.fixes.verify import _problem
+from shardscope.inspector.ir.program import Program
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.tables.communication import _where
+from shardscope.inspector.report.findings import Fix, Trial
+from shardscope.inspector.trace_errors.explain import _Trials
+from shardscope.parsers.hlo import parse_module
+from shardscope.parsers.mlir.structure import nest_at
+from shardscope.parsers.source import Source
+
+from .complete import kept
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_less"),
+    [(None, None, False), (None, 1, False), (5, None, False), (5, 4, True), (5, 5, False)],
+)
+def test_what_comes_up_when_less_hides_it(before: int | None, after: int | None, is_less: bool) -> None:
+    """A new warning is no reason against a change that certainly sends less; a new error always is."""
+    report = inspect(kept.kept("missing_reduce_scatter.faulty"))
+    found = next(each for each in report.findings if each.rule == "SS01")
+    trial = Trial(True, "", bytes_before=before, bytes_after=after, values="equal")
+    for severity in ("warning", "error"):
+        other = replace(found, rule="SS99", severity=severity)
+        said = _problem(report, replace(report, findings=(other,)), found, trial)
+        assert (said is None) == (is_less and severity == "warning"), severity
+        assert said is None or "SS99 appears" in said
+
+
+def test_the_captured_script_is_not_the_one_on_disk() -> None:
+    program = Program(kept.kept("missing_reduce_scatter.faulty"))
+    assert program.script is not None
+    assert program.script.captured
+    assert Program(Capture()).script is None
+
+
+def test_only_what_starts_there_is_an_operation_with_regions() -> None:
+    text = b'%0 = "a.b"() : () -> i32\n%1 = "a.c"() ({\n  "a.d"() : () -> ()\n}) : () -> i32\n'
+    source = Source("m", text)
+    found = nest_at(source, text.index(b"%1"))
+    assert found is not None
+    assert found.span.start == text.index(b"%1")
+    assert nest_at(source, 0) is None
+    assert nest_at(source, text.index(b'"a.d"')) is None
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 1), (2, 2, 1), (1, 3, 2), (4, 1, 2)])
+def test_links_of_a_box(shape: tuple[int, int, int]) -> None:
+    """Both directions along each axis on which the box is longer than one chip, at each of its places."""
+    places = [*product(*map(range, shape))]
+    devices = [Device(number, at) for number, at in enumerate(places)]
+    long = [axis for axis, size in enumerate(shape) if size > 1]
+    expected = {(0, axis, step, at) for axis in long for step in (1, -1) for at in places}
+    assert {*_of_box(devices, Torus(shape, (False, False, False)))} == expected
+
+
+def test_gradients_are_counted_before_their_places_or_after() -> None:
+    report = inspect(kept.kept("data_parallel.grad"))
+    totals = [each for each in report.communication if each.gradients and each.strategy == "gradient sync"]
+    assert totals
+    for total in totals:
+        counted = f"{total.gradients} gradient{'s' * (total.gradients > 1)}"
+        assert _where(total, report, ()).startswith(f"{counted}: ")
+        assert _where(replace(total, strategy="resharding"), report, ()).endswith(f", with {counted}")
+
+
+@pytest.mark.parametrize(
+    ("written", "path", "part"),
+    [
+        ("a", "", "a"),
+        ("a", "[0]", None),
+        ("(a, b)", "", None),
+        ("(a, b)", "[1]", "b"),
+        ("[a, [b, c]]", "[1][0]", "b"),
+        ("(a, b)", "[2]", None),
+        ("{'x': a, 'y': (b,)}", "['y'][0]", "b"),
+        ("{'x': a}", "['y']", None),
+        ("{'x': a, 'x': b}", "['x']", None),
+        ("(a, b)", "['x']", None),
+    ],
+)
+def test_the_part_of_a_pytree_that_is_written_out(written: str, path: str, part: str | None) -> None:
+    found = _part(ast.parse(written, mode="eval").body, path)
+    assert (None if found is None else ast.unparse(found)) == part
+
+
+def test_fixes_that_are_tried_and_those_that_cannot_be() -> None:
+    """The first that works of each title, then those without edits whose title nothing else has."""
+
+    class Tried(_Trials):
+        def __init__(self) -> None:
+            self._tell = tried.append
+
+        def _trial(self, fix: Fix) -> Trial | None:
+            return Trial(fix.title != "bad", "")
+
+    tried: list[str] = []
+    edit = inspect(kept.kept("missing_reduce_scatter.faulty")).findings[0].fixes[0].edits
+    assert edit
+    fixes = (Fix("good", edit), Fix("good", edit), Fix("bad", edit), Fix("good"), Fix("by hand"))
+    assert [(each.title, bool(each.edits)) for each in Tried().tried(fixes)] == [("good", True), ("by hand", False)]
+    assert len(tried) == 2
+
+
+def test_instructions_that_were_renamed_after_scheduling() -> None:
+    text = (
+        b"HloModule m\n\nENTRY e {\n  p = f32[2] parameter(0)\n"
+        b'  a = f32[2] add(p, p), metadata={scheduling_name="add.1"}\n  ROOT n = f32[2] negate(a)\n}\n'
+    )
+    module = parse_module(Source("m", text))
+    found = _renamed("add.1", module)
+    assert found is not None
+    assert found.name == "a"
+    assert _renamed("add.2", module) is None
