@@ -107,4 +107,7 @@ def command_of(options: argparse.Namespace) -> Sequence[str]:
         raise CaptureError("nothing to run: name a script, -m MODULE, or -- COMMAND")
     if not os.path.isfile(first):
         raise CaptureError(f"there is no file {first}; a command comes after --, a module after -m")
+    if first.endswith(".ipynb"):
+        run = f"-- {python} -m nbconvert --to notebook --execute --stdout {first}"
+        raise CaptureError(f"{first} is a notebook, not a script; it runs as a command: {run}")
     return (python, first, *rest)

@@ -17,6 +17,7 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.request import UsageError, is_file, split_function
 from shardscope.inspector.capture.spawn import Request
 from shardscope.inspector.capture.worker.inputs.arg_spec import read_argument
+from shardscope.inspector.capture.worker.inputs.resolve import find_script
 
 from .conftest import Captured, last
 
@@ -158,6 +159,12 @@ def test_plain_values(text: str, value: object) -> None:
 def test_what_is_no_argument(text: str, mesh: Mesh) -> None:
     with pytest.raises(UsageError):
         read_argument(text, lambda axes: mesh)
+
+
+@pytest.mark.parametrize("named", ["nb.ipynb:fn", "nb.ipynb", "other/nb.ipynb:fn"])
+def test_a_notebook_is_no_script(named: str) -> None:
+    with pytest.raises(UsageError, match="is a notebook, not a script"):
+        find_script(named)
 
 
 def test_axes_that_no_mesh_has(captured: Captured) -> None:

@@ -103,7 +103,7 @@ def split_function(text: str) -> tuple[str, str]:
 
 def is_file(place: str) -> bool:
     """Return whether the first part of `place:fn` means a file, not a module."""
-    return place.endswith(".py") or "/" in place or "\\" in place
+    return place.endswith((".py", ".ipynb")) or "/" in place or "\\" in place
 
 
 EXPECTED = "expected check_vma=on, check_vma=off, axis_types=auto, or mesh=x:2,y:4"

@@ -49,6 +49,9 @@ def find_script(function: str) -> Path | None:
     """
     place, name = split_function(function)
     path = Path(place)
+    if path.suffix == ".ipynb":
+        hint = f"call shardscope.inspect({name or 'fn'}, …) in a cell, or trace the notebook as docs/trace.md says"
+        raise UsageError(f"{place} is a notebook, not a script", hint)
     if is_file(place) and not path.is_file():
         folder = path.parent if path.parent.is_dir() else Path()
         near = difflib.get_close_matches(path.name, [p.name for p in folder.glob("*.py")], n=3)
