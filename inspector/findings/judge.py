@@ -11,7 +11,7 @@ from ..report import Finding, Report, Suppressed, Suppression
 from ..report.call_sites import CallSites, call_sites
 from .fixes.calls import other_calls
 from .policy import Policy
-from .rule import Rule
+from .rule import Rule, rank
 from .rules import RULES, rule_named
 from .suppressions import Comments
 
@@ -51,7 +51,7 @@ def _findings(report: Report, rules: Iterable[Rule]) -> list[Finding]:
     found = [_saying_what_else(report.program, each) for rule in rules for each in rule.check(report)]
     places = [place for each in found for place in (each.place, *each.related)]
     sites = call_sites([*(place.source for place in places), *(each.source for each in report.collectives)])
-    return sorted((_with_call_sites(each, sites) for each in found), key=_rank)
+    return sorted((_with_call_sites(each, sites) for each in found), key=rank)
 
 
 def _with_call_sites(found: Finding, sites: CallSites) -> Finding:
@@ -67,10 +67,6 @@ def _saying_what_else(program: Program, found: Finding) -> Finding:
     stacks = [place.source.stack for place in (found.place, *found.related)]
     fixes = (replace(fix, title=fix.title + other_calls(program, fix, stacks)) for fix in found.fixes)
     return replace(found, fixes=tuple(fixes))
-
-
-def _rank(found: Finding) -> tuple[tuple[int, bool], float, int]:
-    return found.rank, -(found.saved_seconds or 0.0), -(found.saved_bytes or 0)
 
 
 def _idle(unused: Iterable[Suppression], policy: Policy, lines: set[tuple[str, int]]) -> Iterator[Suppression]:

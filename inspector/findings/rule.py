@@ -40,7 +40,7 @@ class Rule:
     by_hand: str = ""
     threshold: float | None = None
     threshold_is: str = ""
-    saves: Literal["communication", "memory"] = "communication"
+    saves: Literal["communication", "memory", "compute"] = "communication"
     fails_strict: bool = False
     reads: Literal["program", "suppressions"] = "program"
 
@@ -59,6 +59,11 @@ def in_all(savings: Iterable[Saving]) -> Saving:
         None if None in sizes else sum(size or 0 for size in sizes),
         None if None in seconds else sum(each or 0.0 for each in seconds),
     )
+
+
+def rank(found: Finding) -> tuple[tuple[int, bool], float, int]:
+    """Return the sorting key of findings: worse ones first, then those that cost more."""
+    return found.rank, -(found.saved_seconds or 0.0), -(found.saved_bytes or 0)
 
 
 def finding(

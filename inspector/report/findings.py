@@ -74,6 +74,17 @@ class Trial:
     values: Literal["equal", "close", "differ", "not compared"] = "not compared"
     changes: tuple[str, ...] = ()
 
+    @property
+    def bytes_saved(self) -> int | None:
+        """Bytes that a device sends less; None where that is not known."""
+        return None if self.bytes_before is None or self.bytes_after is None else self.bytes_before - self.bytes_after
+
+    @property
+    def seconds_saved(self) -> float | None:
+        """The time by which the program is faster; None where that is not known."""
+        known = self.seconds_before is not None and self.seconds_after is not None
+        return (self.seconds_before or 0.0) - (self.seconds_after or 0.0) if known else None
+
 
 @dataclass(frozen=True, slots=True)
 class Fix:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,8 +11,18 @@ from ....parsers.errors import ShardscopeError
 from ....parsers.mlir.sdy import DimensionSharding
 from ....parsers.sharding_syntax import gspmd
 from ....parsers.sharding_syntax.mesh import AxisRef
+from ...collectives.origin import direction_of
 from ...ir.array_sharding import ArraySharding
-from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
+from ...report import (
+    Collective,
+    CollectiveCause,
+    ConstraintOrigin,
+    Finding,
+    FindingPlace,
+    Fix,
+    Report,
+    SourcePosition,
+)
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import Wording, wording_of
 from ...shardings.recorded import ASKING
@@ -20,12 +30,12 @@ from ...shardings.spelled import from_gspmd
 from ...shardings.table import propagated
 from ..rule import Rule, finding, keep_whole
 from ..support.compiled import certainty, compiled_to, is_compiled, saving
-from ..support.detours import Detour, detours, kept_cut
-from ..support.inserted import inserted_for
+from ..support.detours import Detour, detours, kept_cut, released
+from ..support.inserted import inserted_for, local_shape
 from .calls import call_at, call_to_leave_out, imports, name_of
 from .edits import Edits, without_call, wrapped
 
-CONSTRAINTS = ("with_sharding_constraint", "reshard", "device_put")
+CONSTRAINTS = ("with_sharding_constraint", "with_logical_constraint", "reshard", "device_put")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +133,58 @@ def _fix(report: Report, flow: Dataflow, alike: list[Detour], blamed: int) -> Fi
         f"what the loop{here.removeprefix('while')} carries" if name.primitive == "while" else f"the result of {here}"
     )
     return Fix(keep_whole(each.axis for each in alike) or f"constrain {what} to {spec}")
+
+
+def replicated_by(
+    report: Report, axes: Iterable[AxisRef], shapes: Collection[tuple[int, ...]]
+) -> Iterator[tuple[FindingPlace, Fix]]:
+    """Constraints that request values of these shapes, on each device, without axes over which they are used sharded.
+
+    Each with the fix of leaving it out.
+    """
+    _, flow = propagated(report.program)
+    for row in () if flow is None else dict.fromkeys(row for axis in axes for row in released(flow, axis)):
+        if flow is None or any(direction_of(name, differentiated=True) == "backward" for name in flow.names(row)):
+            continue  # it is the transpose of one that the forward pass may need
+        if local_shape(flow, Node("result", row, 0)) in shapes:
+            yield _left_out(report, flow, row)
+
+
+def taken_replicated(
+    report: Report, axes: Iterable[AxisRef], lines: Collection[tuple[str | None, int | None]]
+) -> Iterator[tuple[FindingPlace, Fix]]:
+    """Constraints to shardings without axes, of values that matrix products of these lines take."""
+    _, flow = propagated(report.program)
+    if flow is None:
+        return
+    places = wording_of(flow).places
+    products = [row for row, each in enumerate(flow.rows) if each.name in PRODUCTS]
+    sources = {row: places.operation(row)[1] for row in products}
+    taken = {row for row, source in sources.items() if (source.file, source.line) in lines}
+    for row in dict.fromkeys(row for axis in axes for row in released(flow, axis, taken)) if taken else ():
+        yield _left_out(report, flow, row)
+
+
+PRODUCTS = ("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution")
+
+
+def without_constraints(report: Report, causes: Iterable[CollectiveCause]) -> Iterator[Fix]:
+    """Fixes that leave out a constraint because of which a value is resharded."""
+    whys = (why for each in causes if each.effect == "reshard" for why in (*each.origins, *each.against))
+    places = (why.place for why in whys if isinstance(why.origin, ConstraintOrigin))
+    calls = (call_to_leave_out(report.program, place, CONSTRAINTS) for place in dict.fromkeys(places))
+    for call in dict.fromkeys(filter(None, calls)):
+        if edits := without_call(report.program, call):
+            yield Fix(f"leave out {ast.unparse(call[1])}", edits)
+
+
+def _left_out(report: Report, flow: Dataflow, row: int) -> tuple[FindingPlace, Fix]:
+    wording = wording_of(flow)
+    operation, source = wording.places.operation(row)
+    call = call_to_leave_out(report.program, source, CONSTRAINTS)
+    here = _at_line(report, wording, row) if call is None else ast.unparse(call[1])
+    place = FindingPlace(str(operation), source, "sdy", wording.span(row))
+    return place, Fix(f"leave out {here}", without_call(report.program, call))
 
 
 def _at_line(report: Report, wording: Wording, row: int) -> str:

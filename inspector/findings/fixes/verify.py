@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from ....parsers.sharding_syntax.mesh import join_axes
@@ -12,6 +12,7 @@ from ...capture.protocol.request import Request
 from ...capture.spawn import last_capture
 from ...ir.types import ArrayType, jax_type
 from ...report import Edit, Finding, Report, Trial
+from ..rule import rank
 from ..rules import rule_named
 from ..support.compiled import in_hlo, is_compiled, saving
 from .apply import captured_with
@@ -60,7 +61,21 @@ def verified(
                 if trial.verified:
                     break
         found[number] = replace(finding, fixes=tuple(fixes))
-    return replace(report, findings=tuple(found))
+    return replace(report, findings=tuple(sorted(_proved(found), key=rank)))
+
+
+def _proved(found: Iterable[Finding]) -> Iterator[Finding]:
+    """Findings, of which notes are warnings where a change was seen to save something: the first one of each change."""
+    known = set[tuple[Edit, ...]]()
+    for each in found:
+        trial, fix = each.trial, each.proposal
+        if each.severity == "info" and trial is not None and fix is not None and trial.verified and trial.bytes_saved:
+            is_first = fix.edits not in known
+            known.add(fix.edits)
+            saved = replace(each, severity="warning", saved_bytes=trial.bytes_saved, saved_seconds=trial.seconds_saved)
+            yield saved if is_first else each
+        else:
+            yield each
 
 
 def _before(report: Report, request: Request, tell: Callable[[str], None]) -> Report:
@@ -106,7 +121,10 @@ def _tried(
         changes=numbers.changes,
     )
     problem = _problem(before, after, found, trial)
-    return replace(trial, verified=problem is None, why=problem or "the finding is gone")
+    is_gone = _by_rule(after)[found.rule] < _by_rule(before)[found.rule]
+    return replace(
+        trial, verified=problem is None, why=problem or ("the finding is gone" if is_gone else "less of it is left")
+    )
 
 
 class _OnCpus:
@@ -149,12 +167,12 @@ def _with_numbers(trial: Trial, found: Finding, numbers: Comparison) -> Trial:
 def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str | None:
     """Return why a change is not an improvement."""
     were, are = _by_rule(before), _by_rule(after)
-    if are[found.rule] >= were[found.rule]:
+    is_less = bool(trial.bytes_saved and trial.bytes_saved > 0)
+    is_lessened = is_less and are[found.rule] == were[found.rule] and _saved(after, found) < _saved(before, found)
+    if are[found.rule] >= were[found.rule] and not is_lessened:
         return "the finding is still there"
     # What still could be saved comes up when less hides it; what is wrong was brought in.
     wrong = {each.rule for each in after.findings if each.severity == "error"}
-    sizes = trial.bytes_before, trial.bytes_after
-    is_less = sizes[0] is not None and sizes[1] is not None and sizes[1] < sizes[0]
     worse = sorted(rule for rule in are if are[rule] > were[rule] and (rule in wrong or not is_less))
     if worse:
         return f"the finding is gone, and {', '.join(worse)} appears"
@@ -167,6 +185,8 @@ def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str
     if trial.bytes_before is None or trial.bytes_after is None:
         return None
     rule = rule_named(found.rule)
+    if rule is not None and rule.saves == "compute" and trial.seconds_saved is not None:
+        return None if trial.seconds_saved > 0 else "the step is not faster"
     if rule is not None and rule.saves == "memory":
         return "more bytes are sent" if trial.bytes_after > trial.bytes_before else None
     return "no fewer bytes are sent" if trial.bytes_after >= trial.bytes_before else None
@@ -179,6 +199,11 @@ def _types(report: Report) -> list[ArrayType]:
 
 def _by_rule(report: Report) -> Counter[str]:
     return Counter(found.rule for found in (*report.findings, *(known.finding for known in report.suppressed)))
+
+
+def _saved(report: Report, found: Finding) -> int:
+    """The bytes that all findings of a rule would save."""
+    return sum(each.saved_bytes or 0 for each in report.findings if each.rule == found.rule)
 
 
 def _counts(report: Report) -> tuple[tuple[str, int], ...]:

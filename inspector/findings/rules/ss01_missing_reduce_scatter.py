@@ -11,6 +11,7 @@ from ...ir.types import ArrayType
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ...units import plural
 from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
+from ..fixes.constraints import replicated_by
 from ..fixes.edits import axes_text, rewritten
 from ..fixes.jits import with_compiler_options
 from ..fixes.specs import has_whole_axes, with_out_specs
@@ -112,13 +113,18 @@ def _unformed(report: Report, group: tuple[Unformed, ...], source: SourcePositio
     is_cpu = platform_of(report) == "cpu"
     said = f"{used} of {summed} sums over {over} are" if summed > 1 else f"the sum over {over} is"
     began = since(report, first.axes)
+    place = FindingPlace(", ".join(each.collective.name for each in group[:6]), source, first.stage, first.span)
+    shapes = {type.shape for each in group for type in each.types if type.shape}
+    replicated = dict(replicated_by(report, axes, shapes))  # a constraint is what keeps a reduce-scatter from forming
+    fixes = tuple(dict.fromkeys(replicated.values()))
     return finding(
         RULE,
-        FindingPlace(", ".join(each.collective.name for each in group[:6]), source, first.stage, first.span),
+        next(iter(replicated), place),
         f"{said} all-reduced, but each device uses only its own block",
         confidence="proved",
         axes=axes,
         severity="info" if is_cpu else None,
+        related=(*list(replicated)[1:], place) if replicated else (),
         evidence=(
             *listed(report, group),
             *(() if began is None else (began,)),
@@ -126,7 +132,7 @@ def _unformed(report: Report, group: tuple[Unformed, ...], source: SourcePositio
                 report, "the CPU compiler forms no reduce-scatters; compare --target tpu:v5e or gpu:h100"
             ),
         ),
-        fixes=_unformed_fixes(report),
+        fixes=(*fixes, *_unformed_fixes(report)),
         saves=saves,
     )
 

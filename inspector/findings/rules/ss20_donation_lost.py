@@ -4,86 +4,123 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ...capture.model import Value
+from ...ir.array_sharding import ArraySharding
 from ...ir.types import jax_type
-from ...report import Finding, FindingPlace, Report, Role, ShardedValue, SourcePosition
+from ...report import Finding, FindingPlace, Report, SourcePosition
 from ...units import format_bytes
 from ..fixes.edits import fewer_in_keyword
+from ..fixes.specs import has_whole_axes, with_out_specs
 from ..rule import Rule, alternatives, finding
+
+MAX_LISTED = 6
 
 _ALIASED = re.compile(r":\s*\((\d{1,9}),")
 
 
+class _Lost(NamedTuple):
+    """A donated argument that no result replaces, and why.
+
+    `reason` is that in short, if it is one that arguments can have in common, and `specs` the results' shardings with
+    which the memory can be reused.
+    """
+
+    argument: Value
+    place: FindingPlace
+    bytes: int | None
+    spec: str
+    why: str
+    fix: str
+    is_lost: bool = True
+    reason: str = ""
+    specs: tuple[tuple[str, ArraySharding], ...] = ()
+
+
 def check(report: Report) -> Iterator[Finding]:
-    """Each donated argument that the compiled program takes and gives no result's place."""
+    """The donated arguments that the compiled program takes and gives no result's place, by reason."""
     module = report.program.hlo("hlo")
     if module is None or module.entry is None:
         return
     aliased = {int(number) for number in _ALIASED.findall(module.attributes.get("input_output_alias", ""))}
     names = {parameter.op_name: number for number, parameter in enumerate(module.entry.parameters)}
+    groups: dict[str, list[_Lost]] = {}
     for argument in report.capture.arguments:
         number = names.get(argument.path)
         if argument.donated and number is not None and number not in aliased:
             span = module.entry.parameters[number].span
-            yield _found(report, argument, FindingPlace(argument.path, SourcePosition(), "hlo", span))
+            lost = _lost(report, argument, FindingPlace(argument.path, SourcePosition(), "hlo", span))
+            groups.setdefault(lost.reason or argument.path, []).append(lost)
+    for group in groups.values():
+        yield _found(report, sorted(group, key=lambda lost: -(lost.bytes or 0)))
 
 
-def _found(report: Report, argument: Value, place: FindingPlace) -> Finding:
-    sharded = {(value.role, value.name): value for value in report.shardings}
-    own = sharded.get(("argument", argument.path))
-    size = jax_type(argument.type).bytes if own is None or own.local_type is None else own.local_type.bytes
-    script = report.capture.script_text
+def _found(report: Report, group: list[_Lost]) -> Finding:
+    first, script = group[0], report.capture.script_text
     files = () if script is None else (script.name,)
-    why, fix, is_lost = _why(report, argument, own, sharded)
-    kept = "allocated beside the result" if is_lost else "donating it saves none"
+    kept = "allocated beside the result" if first.is_lost else "donating it saves none"
+    sizes = [lost.bytes for lost in group]
+    total = None if None in sizes else sum(size or 0 for size in sizes)
+    specs = {name: spec for lost in group for name, spec in lost.specs}
+    whole = with_out_specs(report, specs) if specs and has_whole_axes(specs.values()) else ()
+    fewer = fewer_in_keyword(report.program, files, "donate_argnums") if len(group) == 1 else ()
+    if len(group) == 1:
+        said = f"{first.argument.path} is donated, but no result reuses its memory"
+        evidence = [("reason", first.why), ("argument", f"{first.argument.type}, {first.spec}")]
+    else:
+        said = f"{len(group)} arguments are donated, but no result reuses their memory: {first.reason}"
+        evidence = [(lost.argument.path, lost.why) for lost in group[:MAX_LISTED]]
+        evidence += [("and", f"{len(group) - MAX_LISTED} more")] if len(group) > MAX_LISTED else []
     return finding(
         RULE,
-        place,
-        f"{argument.path} is donated, but no result reuses its memory",
+        first.place,
+        said,
         confidence="proved",
-        severity=None if is_lost else "info",
-        evidence=(
-            ("reason", why),
-            ("argument", f"{argument.type}, {'not known' if own is None else own.spec or 'not sharded'}"),
-            ("memory", f"{format_bytes(size)} on each device; {kept}"),
-        ),
-        fixes=alternatives(fix, fewer_in_keyword(report.program, files, "donate_argnums")),
+        severity=None if first.is_lost else "info",
+        evidence=(*evidence, ("memory", f"{format_bytes(total)} on each device; {kept}")),
+        fixes=alternatives(first.fix if len(group) == 1 else f"{first.fix}; the others alike", [whole, *fewer]),
     )
 
 
-def _why(
-    report: Report, argument: Value, own: ShardedValue | None, sharded: dict[tuple[Role, str], ShardedValue]
-) -> tuple[str, str, bool]:
-    """Return why no result reuses its memory, what to do, and whether any result could."""
-    outputs = report.capture.outputs
+def _lost(report: Report, argument: Value, place: FindingPlace) -> _Lost:
+    """Return why no result reuses an argument's memory, what to do, and whether any result could."""
+    sharded = {(value.role, value.name): value for value in report.shardings}
+    own = sharded.get(("argument", argument.path))
+    size = jax_type(argument.type).bytes if own is None or own.local_type is None else own.local_type.bytes
+    known = argument, place, size, "not known" if own is None else own.spec or "not sharded"
     dtype = jax_type(argument.type).dtype
-    alike = [value for value in outputs if jax_type(value.type).shape == jax_type(argument.type).shape]
+    alike = [value for value in report.capture.outputs if jax_type(value.type).shape == jax_type(argument.type).shape]
     same = [value for value in alike if jax_type(value.type).dtype == dtype]
     if same:
-        other = sharded.get(("output", same[0].path))
+        meant = same[0].path
+        other = sharded.get(("output", meant))
         if own is not None and other is not None and own.spec != other.spec:
-            return (
-                f"{same[0].path} has its type, but is sharded as {other.spec}, and the argument as {own.spec}",
-                f"give {same[0].path} the argument's sharding: out_shardings, or a constraint to {own.spec}",
-                True,
+            return _Lost(
+                *known,
+                f"{meant} has its type, but is sharded as {other.spec}, and the argument as {own.spec}",
+                f"give {meant} the argument's sharding: out_shardings, or a constraint to {own.spec}",
+                reason="results like them have other shardings",
+                specs=() if own.sharding is None else ((meant, own.sharding),),
             )
         competing = [value for value in report.capture.arguments if value.donated and value.type == argument.type]
-        return (
-            f"{same[0].path} has its type, but reuses another argument's memory, or has its own",
+        return _Lost(
+            *known,
+            f"{meant} has its type, but reuses another argument's memory, or has its own",
             f"donate only as many arguments of type {argument.type} as there are results of that type",
             len(competing) <= len(same),
         )
     if alike:
-        return (
+        return _Lost(
+            *known,
             f"{alike[0].path} has its shape, but another type: {alike[0].type}",
             f"return {alike[0].path} as {dtype}, or do not donate {argument.path}",
-            True,
         )
-    return (
+    return _Lost(
+        *known,
         f"no result has the type {argument.type}",
         f"do not donate {argument.path}, or return what replaces it",
-        False,
+        is_lost=False,
     )
 
 
@@ -98,6 +135,6 @@ RULE = Rule(
     faulty="step = jax.jit(lambda x: (2 * x).astype(jnp.bfloat16), donate_argnums=0)  # x is float32",
     repaired="step = jax.jit(lambda x: 2 * x, donate_argnums=0)",
     check=check,
-    tries="one fewer donated argument",
+    tries="one fewer donated argument; out_shardings as the arguments are sharded",
     saves="memory",
 )

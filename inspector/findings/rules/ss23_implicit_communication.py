@@ -8,7 +8,7 @@ from ...catalog.spellings import KIND_OF
 from ...collectives.spelled import over_text
 from ...report import Collective, CollectiveCause, Effect, Finding, Fix, Report
 from ...units import format_bytes, plural
-from ..fixes.constraints import inserted_detours
+from ..fixes.constraints import inserted_detours, without_constraints
 from ..fixes.edits import together
 from ..fixes.specs import agreeing
 from ..rule import Rule, advice, finding
@@ -29,6 +29,10 @@ INSTEAD: dict[Effect, str] = {
     "move": "keep that dimension unsharded",
     "own": "add a constraint on its operands",
 }
+
+
+MAX_LEFT_OUT = 2
+"""Constraints without which the program is tried."""
 
 
 Inserted = tuple[Collective, CollectiveCause | None]
@@ -104,6 +108,7 @@ def _fixes(report: Report, causes: list[CollectiveCause], group: list[Inserted])
         written = [[Fix("; ".join(dict.fromkeys(fix.title for fix in firsts)), edits)]] if edits else []
     return (
         *(fix for each in written for fix in each),
+        *list(without_constraints(report, causes))[:MAX_LEFT_OUT],
         *advice(
             (f"{_instead(cause, group[0][0])}, or " if cause is not None and _is_avoidable(group) else "")
             + "suppress with # shardscope: ignore[SS23] on the line"
@@ -155,5 +160,5 @@ RULE = Rule(
     check=check,
     fails_strict=True,
     tries="another spec in out_shardings for a result that is resharded only because of it; the same order of axes in"
-    " two specs",
+    " two specs; no constraint. If a change saves communication and keeps the numbers, the finding becomes a warning",
 )

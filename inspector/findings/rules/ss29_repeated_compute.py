@@ -16,6 +16,7 @@ from ...ir.meshes import axes_of_groups
 from ...ir.types import array_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
 from ...units import format_count, format_seconds
+from ..fixes.constraints import taken_replicated
 from ..rule import Rule, advice, finding
 from ..support.device_classes import Classes, device_classes
 
@@ -94,21 +95,24 @@ def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], 
     largest = max(products, key=lambda each: each.repeated)
     frames, over = largest.instruction.frames, join_axes(axes)
     several = f"{len(products)} matmuls are" if len(products) > 1 else "a matmul is"
+    place = FindingPlace(largest.instruction.name, SourcePosition.exact(frames), "hlo-spmd", largest.instruction.span)
+    sources = [SourcePosition.exact(each.instruction.frames) for each in products]
+    lines = {(source.file, source.line) for source in sources if source.frame is not None}
+    replicated = dict(taken_replicated(report, axes, lines))
     return finding(
         RULE,
-        FindingPlace(
-            largest.instruction.name,
-            SourcePosition.exact(frames) if frames else SourcePosition((), "none"),
-            "hlo-spmd",
-            largest.instruction.span,
-        ),
+        place,
         f"{several} repeated by all devices along {over}: {repeated / total:.0%} of the FLOPs of a run",
         confidence="proved",
         axes=axes,
+        related=replicated,
         evidence=(*_listed(report, products), _amount(report, repeated, total)),
-        fixes=advice(
-            f"shard a dimension of an operand over {over}, often that of the examples, unless sending takes longer than"
-            " it saves"
+        fixes=(
+            *dict.fromkeys(replicated.values()),
+            *advice(
+                f"shard a dimension of an operand over {over}, often that of the examples, unless sending takes"
+                " longer than it saves"
+            ),
         ),
     )
 
@@ -147,7 +151,8 @@ y = x @ w  # w is P(): all devices along model compute the same""",
     repaired="""x = jax.device_put(x, NamedSharding(mesh, P(("data", "model"))))
 y = x @ w""",
     check=check,
-    by_hand="which dimension to shard depends on the uses of the result, and on the communication that it costs",
+    saves="compute",
+    tries="the program without a constraint that requests an operand without the axis",
     threshold=MIN_REPEATED_FLOPS,
     threshold_is="floating-point operations that a device repeats per run",
 )

@@ -6,18 +6,19 @@ the operations' sharding rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ....parsers.mlir import ShardingRule
 from ....parsers.mlir.sdy import DimensionSharding
+from ....parsers.mlir.types import TensorType
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ...ir.array_sharding import ArraySharding
 from ...ir.derived import derived
 from ...ir.program import Program
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.dimension_use import ACROSS
-from ...shardings.recorded import sharding_at
+from ...shardings.recorded import ASKING, sharding_at
 from ...shardings.spelled import from_sdy
 from ...shardings.table import propagated
 
@@ -145,6 +146,41 @@ def _followed(flow: Dataflow, first: tuple[Node, int], axis: AxisRef) -> _Way | 
             elif way.nodes[after[0]] != after[1]:
                 return None
     return way
+
+
+def released(flow: Dataflow, axis: AxisRef, taken: Collection[int] = ()) -> Iterator[int]:
+    """Yield constraints to shardings without an axis, by row.
+
+    Of values that are sharded along it again somewhere, elementwise operations aside; or that operations of the rows
+    `taken` take.
+    """
+    for row, each in enumerate(flow.rows):
+        start = Node("result", row, 0)
+        if each.name not in ASKING or axis.name in each.manual or any(axis in axes for axes in axes_of(flow, start)):
+            continue
+        type = each.types[0] if each.types else None
+        waiting = [(start, dim) for dim in range(len(type.dims))] if isinstance(type, TensorType) else []
+        if _comes_to(flow, waiting, axis, taken):
+            yield row
+
+
+def _comes_to(flow: Dataflow, waiting: list[tuple[Node, int]], axis: AxisRef, taken: Collection[int]) -> bool:
+    seen = set(waiting)
+    while waiting and len(seen) < MAX_STEPS:
+        node, dim = waiting.pop()
+        for row in flow.users(node):
+            if row in taken:
+                return True
+            after = _after(flow, row, node, dim, axis, {})
+            if after is None or after in seen:
+                continue
+            if _is_cut(flow, *after, axis):
+                if not taken:
+                    return True
+                continue
+            seen.add(after)
+            waiting.append(after)
+    return False
 
 
 def _is_cut(flow: Dataflow, node: Node, dim: int, axis: AxisRef) -> bool:

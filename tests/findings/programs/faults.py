@@ -138,7 +138,7 @@ def the_first_one_sums(a):
     return lax.cond(lax.axis_index("x") == 0, lambda b: lax.psum(b, "x"), lambda b: b, a)
 
 
-@programs.found_by()
+@programs.found_by("SS06")  # where the second branch is taken
 @rows
 def the_first_one_cuts_along_another_axis(a):
     return lax.cond(lax.axis_index("x") == 0, lambda b: lax.psum(b, "y"), lambda b: b, a * lax.axis_index("y"))

@@ -1,0 +1,105 @@
+"""Constraints that cost communication or compute: found as a fix, and tried against the program without them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import pytest
+from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.findings.fixes.verify import _counts, verified
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import Report
+
+pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="older partitioners choose other strategies")
+
+PROGRAM = """\
+import jax, jax.numpy as jnp
+from jax.lax import with_sharding_constraint
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+batch = NamedSharding(mesh, P("data", "model"))
+parameters = NamedSharding(mesh, P("model", "data"))
+
+def layer(x, w, v, spec):
+    h = jnp.tanh(x @ w.T)
+    if spec is not None:
+        h = with_sharding_constraint(h, NamedSharding(mesh, spec))
+    return with_sharding_constraint(jnp.tanh(h @ v), batch)
+
+@jax.jit
+def swapped(x, w, v):
+    return layer(x, w, v, P("model", "data"))
+
+@jax.jit
+def repaired(x, w, v):
+    return layer(x, w, v, None)
+
+@jax.jit
+def replicated(x, w, v):
+    h = with_sharding_constraint(jnp.tanh(x @ w.T), NamedSharding(mesh, P()))
+    return jnp.tanh(h @ v)
+
+@jax.jit
+def step(x, w, v):
+    grad = jax.grad(lambda w: (jnp.tanh(x @ w.T) ** 2).sum())(w)
+    grad = with_sharding_constraint(grad, NamedSharding(mesh, P()))
+    return with_sharding_constraint(w - 0.1 * grad, parameters)
+
+def arrays(like):
+    x, w, v = (jnp.ones(shape, jnp.float32) for shape in ((128, 256), (512, 256), (512, 256)))
+    return jax.device_put(x, batch), jax.device_put(w, parameters), jax.device_put(v, like)
+
+swapped_inputs = repaired_inputs = step_inputs = arrays(parameters)
+replicated_inputs = arrays(NamedSharding(mesh, P()))
+"""
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("constraints") / "script.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def request_of(script: Path, function: str, *, live: bool = False) -> Request:
+    return Request(f"{script}:{function}", live=live, probe="none", fingerprints=True)
+
+
+def report_of(script: Path, function: str) -> Report:
+    last = last_capture(request_of(script, function))
+    assert last.complete, last.failure
+    return inspect(last)
+
+
+def line_of(text: str) -> int:
+    return next(number for number, line in enumerate(PROGRAM.splitlines(), 1) if text in line)
+
+
+def test_a_note_whose_fix_saves_something_is_a_warning(script: Path) -> None:
+    report = report_of(script, "swapped")
+    assert {each.severity for each in report.findings if each.rule == "SS23"} == {"info"}
+    tried = verified(report, request_of(script, "swapped"), inspect)
+    found, *others = [each for each in tried.findings if each.rule == "SS23"]
+    assert found.severity == "warning"
+    assert {each.severity for each in others} <= {"info"}
+    assert found.trial is not None
+    assert found.trial.verified
+    assert dict(found.trial.after) == dict(_counts(report_of(script, "repaired")))
+    assert found.saved_bytes == found.trial.bytes_saved
+    assert (found.saved_bytes or 0) > 0
+
+
+def test_a_constraint_that_repeats_compute(script: Path) -> None:
+    (found,) = (each for each in report_of(script, "replicated").findings if each.rule == "SS29")
+    line = line_of("h = with_sharding_constraint(jnp.tanh")
+    assert line in {place.source.line for place in found.related}
+    assert {edit.line for edit in found.fixes[0].edits} == {line}
+
+
+def test_gradients_that_a_constraint_replicates(script: Path) -> None:
+    (found,) = (each for each in report_of(script, "step").findings if each.rule == "SS01")
+    line = line_of("grad = with_sharding_constraint")
+    assert found.place.source.line == line
+    assert {edit.line for edit in found.fixes[0].edits} == {line}
