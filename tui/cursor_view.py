@@ -55,6 +55,17 @@ class CursorView(ScrollView, can_focus=True, inherit_bindings=False):
         """A style in Textual's words."""
         return self.app.stylesheet.parse_style(style).rich_style if style else Style()
 
+    def under_cursor(self, strip: Strip) -> Strip:
+        """The cursor's line: reversed in a terminal's own colours, of which no two are known to be legible together."""
+        if not self.app.current_theme.ansi:
+            return strip
+        plain = self.rich(CURSOR).bgcolor
+        reversed_ = [
+            Segment(text, style.without_color + Style(reverse=True) if style and style.bgcolor == plain else style)
+            for text, style, _ in strip
+        ]
+        return Strip(reversed_, strip.cell_length)
+
     def move_to(self, position: int) -> None:
         """Put the cursor on a line or row, as the user does it."""
         raise NotImplementedError
@@ -151,7 +162,8 @@ class EntryView(CursorView):
         style = self.visual_style + parse(style_of_row)
         pieces = line.render(style, end="", parse_style=parse)
         strip = Strip([Segment(text, piece.rich_style) for text, piece in pieces])
-        return strip.adjust_cell_length(width, style.rich_style)
+        strip = strip.adjust_cell_length(width, style.rich_style)
+        return self.under_cursor(strip) if style_of_row == CURSOR else strip
 
     def blank(self) -> Strip:
         """A line with nothing on it."""

@@ -127,7 +127,8 @@ class DrawnText(CursorView):
         indent = 0 if row.begins else indent_of(text.plain, self._shown_width)
         strip = strip.crop(left, left + row.last - row.first).apply_offsets(row.first, line)
         strip = Strip.join([Strip([Segment(" " * indent, style)]), strip]).adjust_cell_length(self._shown_width, style)
-        return Strip.join([Strip(gutter), strip])
+        strip = Strip.join([Strip(gutter), strip])
+        return self.under_cursor(strip) if line == self.cursor else strip
 
     def _coloured(self, line: int, x: int, shown: int, row: Style) -> tuple[Text, int]:
         """The part of a line that holds the columns in view, and how many columns of it are left of them."""

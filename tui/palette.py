@@ -15,7 +15,7 @@ from ..parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 DARK = Theme(
     name="shardscope-dark",
     primary="#6cb6ff",
-    secondary="#8b9bb4",
+    secondary="#9fadc4",
     accent="#6cb6ff",
     warning="#e6b450",
     error="#f47f7f",
@@ -33,13 +33,13 @@ LIGHT = Theme(
     primary="#0a5fb4",
     secondary="#4d5b70",
     accent="#0a5fb4",
-    warning="#8a5a00",
+    warning="#7f5300",
     error="#b3263a",
-    success="#1c7a35",
+    success="#176b2d",
     foreground="#1d232b",
     background="#fbfbf9",
     surface="#f4f4f1",
-    panel="#e6e7e4",
+    panel="#ecedea",
     dark=False,
     variables={"text-muted": "#4d5763"},
 )
@@ -55,7 +55,7 @@ HIGH_CONTRAST = Theme(
     foreground="#ffffff",
     background="#000000",
     surface="#000000",
-    panel="#444444",
+    panel="#2b2b2b",
     dark=True,
     variables={"text-muted": "#dddddd"},
 )
@@ -80,17 +80,10 @@ HUES = ("blue", "orange", "green", "magenta", "cyan", "yellow", "red", "grey")
 """In the order in which axes and groups take them; after the last one they begin again."""
 
 _ON_DARK = ("#6cb6ff", "#f0a45d", "#7ccf8a", "#d695e8", "#5ccfd6", "#e3cf65", "#f08a8a", "#a9b4c2")
-_ON_LIGHT = ("#0a5fb4", "#a04e00", "#1c7a35", "#8a3aa8", "#0b7278", "#776400", "#b3363e", "#5a6472")
-_OF_TERMINAL = (
-    "ansi_bright_blue",
-    "ansi_yellow",
-    "ansi_green",
-    "ansi_magenta",
-    "ansi_cyan",
-    "ansi_bright_yellow",
-    "ansi_red",
-    "ansi_white",
-)
+_ON_LIGHT = ("#0a5fb4", "#974900", "#176b2d", "#8a3aa8", "#0a686d", "#6b5a00", "#a92f37", "#56606d")
+_DARK_TERMINAL = ("bright_blue", "yellow", "green", "magenta", "cyan", "bright_yellow", "red", "white")
+_LIGHT_TERMINAL = ("blue", "red", "green", "magenta", "cyan", "bright_magenta", "bright_red", "bright_black")
+"""Of a terminal's own sixteen; yellow and white are not legible on white."""
 
 _CODE = {
     "code-operation": "blue",
@@ -105,16 +98,19 @@ _CODE = {
 
 def variables(theme: Theme) -> dict[str, str]:
     """The variables `$hue-N`, `$code-…`, `$aside` and `$line-…` on a theme's background."""
-    colours = _OF_TERMINAL if theme.ansi else _ON_DARK if theme.dark else _ON_LIGHT
+    if theme.ansi:
+        colours = tuple(f"ansi_{name}" for name in (_DARK_TERMINAL if theme.dark else _LIGHT_TERMINAL))
+    else:
+        colours = _ON_DARK if theme.dark else _ON_LIGHT
     hues = {f"hue-{number}": colour for number, colour in enumerate(colours)}
     code = {name: colours[HUES.index(hue)] for name, hue in _CODE.items()}
     if theme.ansi:
         aside, cursor = ("white", "bright_black") if theme.dark else ("bright_black", "bright_cyan")
         lines = {"aside": f"ansi_{aside}", "line-cursor": f"ansi_{cursor}", "line-linked": "ansi_default"}
     elif theme.dark:
-        lines = {"aside": "#7f8a99", "line-cursor": "#2b3a4d", "line-linked": "#1c2733"}
+        lines = {"aside": "#97a2b0", "line-cursor": "#273648", "line-linked": "#1c2733"}
     else:
-        lines = {"aside": "#69727e", "line-cursor": "#cfe0f2", "line-linked": "#e6eef7"}
+        lines = {"aside": "#59626e", "line-cursor": "#d8e6f5", "line-linked": "#e9f0f8"}
     return hues | code | lines
 
 

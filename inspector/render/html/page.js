@@ -69,6 +69,29 @@ addEventListener("keydown", (event) => {
   }
 });
 
+// A time line has a scale of seconds, and the names of the bars that have room for them.
+const UNITS = [["s", 1], ["ms", 1e-3], ["µs", 1e-6], ["ns", 1e-9]];
+function timed(seconds, step) {
+  const [unit, size] = UNITS.find(([, size]) => step >= size) || UNITS[UNITS.length - 1];
+  return +(seconds / size).toPrecision(6) + " " + unit;
+}
+function scaled(lanes, scale) {
+  const total = +lanes.dataset.seconds;
+  const width = scale.offsetWidth;
+  const least = (total * 80) / width;
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = power * [1, 2, 5, 10].find((times) => power * times >= least);
+  scale.replaceChildren(...Array.from({ length: Math.floor(total / step) + 1 }, (_, number) => {
+    const tick = document.createElement("i");
+    tick.style.left = (100 * number * step) / total + "%";
+    tick.textContent = number ? timed(number * step, step) : "0";
+    return tick;
+  }));
+  const bars = [...lanes.querySelectorAll("[data-name]")];
+  const wide = bars.map((bar) => bar.offsetWidth > 48);
+  bars.forEach((bar, number) => { bar.textContent = wide[number] ? bar.dataset.name : ""; });
+}
+
 for (const lanes of root.querySelectorAll(".lanes")) {
   const zoom = document.createElement("input");
   zoom.type = "range";
@@ -78,11 +101,18 @@ for (const lanes of root.querySelectorAll(".lanes")) {
   zoom.step = 0.1;
   zoom.value = 0;
   zoom.setAttribute("aria-label", "zoom");
+  const lane = document.createElement("div");
+  lane.className = "lane scale";
+  lane.append(document.createElement("b"), document.createElement("div"));
+  lane.lastChild.className = "bars";
+  lanes.firstElementChild.prepend(lane);
   zoom.addEventListener("input", () => {
     const middle = (lanes.scrollLeft + lanes.clientWidth / 2) / lanes.scrollWidth;
     lanes.querySelector(".track").style.width = 100 * 2 ** zoom.value + "%";
     lanes.scrollLeft = middle * lanes.scrollWidth - lanes.clientWidth / 2;
+    scaled(lanes, lane.lastChild);
   });
   lanes.before(zoom);
+  new ResizeObserver(() => scaled(lanes, lane.lastChild)).observe(lanes);
 }
 show();

@@ -1,4 +1,5 @@
-"""The file around what is shown, and its look. A script adds filtering and folding; without it all is there too."""
+"""The file around what is shown, and its look. A script adds filtering, folding and the scale of the
+time line; the rest is there without it."""
 
 from __future__ import annotations
 

@@ -51,7 +51,9 @@ def timeline_section(report: Report, prefix: str, links: Mapping[Collective, str
     drawn = _memory(found) + "".join(_lane(name, lanes[name], found.total) for name in order if name in lanes)
     exposed = f", {format_seconds(found.exposed)} exposed" if found.exposed else ""
     said = f"{format_seconds(found.total)} per step on {found.chip}, by the cost model{exposed}"
-    inside = element("p", text(said)) + element("div", element("div", drawn, "track"), "lanes")
+    inside = element("p", text(said)) + element(
+        "div", element("div", drawn, "track"), "lanes", **{"data-seconds": f"{found.total:.6g}"}
+    )
     return section(f"{prefix}timeline", "Time line", inside)
 
 
@@ -149,7 +151,9 @@ def _drawn(bar: Bar, total: float) -> str:
     if bar.count > 1 and bar.style != "loop":
         # As full as the time is: what computes a tenth of the time must not look busy.
         at += f";opacity:{max(bar.busy / (bar.end - bar.start), FAINTEST):.2f}"
-    title = text(bar.title) if bar.end - bar.start > total / 100 else ""
+    # Where several are drawn as one, their number is no name, and their colour too faint to write on.
+    named = {"data-name": bar.title} if bar.count == 1 else {}
+    title = text(bar.title) if named and bar.end - bar.start > total / 100 else ""
     if bar.link:
-        return element("a", title, f"bar {bar.style}", style=at, title=bar.says, href=f"#{bar.link}")
-    return element("div", title, f"bar {bar.style}", style=at, title=bar.says)
+        return element("a", title, f"bar {bar.style}", style=at, title=bar.says, href=f"#{bar.link}", **named)
+    return element("div", title, f"bar {bar.style}", style=at, title=bar.says, **named)
