@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.protocol import wire
 from shardscope.inspector.capture.protocol.events import Event, frame_of
+from shardscope.inspector.capture.protocol.request import UsageError, _sizes
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, Called, ProcessStarted, ScriptEnded
 from shardscope.inspector.capture.protocol.workspace import find_propagation
 from shardscope.inspector.capture.worker.inputs.resolve import _suggest
@@ -64,3 +65,12 @@ def test_three_names_at_most_are_suggested() -> None:
     said = _suggest("step", Owner)
     assert said is not None
     assert sum(f"step{number}" in said for number in range(1, 6)) == 3
+
+
+@pytest.mark.parametrize(("size", "is_one"), [("0", False), ("1", True), ("1048575", True), ("1048576", False)])
+def test_sizes_of_axes(size: str, is_one: bool) -> None:
+    if is_one:
+        assert _sizes("", f"x:2,y:{size}") == {"x": 2, "y": int(size)}
+    else:
+        with pytest.raises(UsageError):
+            _sizes("", f"x:2,y:{size}")

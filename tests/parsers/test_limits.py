@@ -7,9 +7,11 @@ from shardscope.parsers import parse
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.hlo import Operand, parse_module
 from shardscope.parsers.hlo.call import parse_call
+from shardscope.parsers.hlo.reading import read_tables
 from shardscope.parsers.hlo.references import broken_references
 from shardscope.parsers.mlir.collectives import parse_pairs
 from shardscope.parsers.mlir.locations import MAX_DEPTH, FileLoc, Locations, NameLoc, UnknownLoc
+from shardscope.parsers.sharding_syntax.jax_arrays import PartitionSpec
 from shardscope.parsers.sharding_syntax.mesh import AxisRef
 from shardscope.parsers.source import Source, Span
 
@@ -59,3 +61,14 @@ def test_operands_have_indices(index: tuple[int, ...]) -> None:
     call = parse_call(text, 0, len(text))
     assert call.is_complete
     assert call.operands == (Operand("x.1"), Operand("y", index))
+
+
+def test_tables_behind_a_header() -> None:
+    text = b'FileNames\n1 "a.py"\n2 "b.py"\n\nFunctionNames\n1 "f"\n'
+    assert read_tables(text) == {"FileNames": {1: '"a.py"', 2: '"b.py"'}, "FunctionNames": {1: '"f"'}}
+
+
+@pytest.mark.parametrize(("reduction", "said"), [("sum", ""), ("max", ", unreduced_kind=max")])
+def test_the_reduction_of_a_spec_is_said_unless_it_is_a_sum(reduction: str, said: str) -> None:
+    spec = PartitionSpec((("x",), ()), unreduced=("y",), reduction=reduction)
+    assert str(spec) == f"P('x', None, unreduced={{'y'}}{said})"
