@@ -90,7 +90,7 @@ def sections(report: Report, name: str) -> Iterator[tuple[str, str]]:
     for section, value in json.loads(to_json(report, ALL)).items():
         yield f"json {section}", number_of(value)
     yield "json without details", number_of(json.loads(to_json(report)))
-    page = re.sub(r"(?s)<(style|script)>.*?</\1>", "", report_page(report))
+    page = re.sub(r"(?s)<(style|script)>.*?</\1>", "", report_page(report).partition("<body")[2])
     for section in re.split(r"(?=<section)", page):
         title = re.search(r'id="([^"]*)"', section)
         yield f"html {'' if title is None else title[1]}", number_of(section)
