@@ -282,15 +282,16 @@ def test_shard_maps_in_one_another_over_explicit_axes(captured: Captured) -> Non
 
 
 def test_shard_map_of_the_mesh_in_the_context(captured: Captured) -> None:
-    """In the jaxpr the mesh is abstract: it has axes and no devices."""
+    """In the jaxpr the mesh is abstract: it has axes and no devices. The branch without a shard_map has none of it."""
     capture = captured("""
         import jax, jax.numpy as jnp
         from jax import lax
         from jax.sharding import PartitionSpec as P, NamedSharding
         mesh = jax.make_mesh((4,), ("x",))
         jax.set_mesh(mesh)
-        fn = jax.jit(jax.shard_map(lambda a: lax.psum(a * lax.axis_index("x"), "x"), in_specs=P("x"), out_specs=P()))
-        fn_inputs = (jax.device_put(jnp.arange(1.0, 5.0), NamedSharding(mesh, P("x"))),)
+        mapped = jax.shard_map(lambda a: lax.psum(a * lax.axis_index("x"), "x"), in_specs=P("x"), out_specs=P())
+        fn = jax.jit(lambda flag, a: lax.cond(flag, mapped, lambda a: jnp.zeros(1), a))
+        fn_inputs = True, jax.device_put(jnp.arange(1.0, 5.0), NamedSharding(mesh, P("x")))
     """)
     assert not [message.text for message in capture.messages if message.phase == "probe"]
     (before,) = probes(capture, "psum.*", "before")

@@ -11,8 +11,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
-from ..program.avals import is_sharded, is_unreduced, summands, type_text, varying
+from ..program.avals import entries, is_sharded, is_unreduced, summands, type_text, varying
 from .digests import comparable, has_bits, plain
 from .sites import Layer, Mapped, Path, Site, When
 
@@ -115,5 +117,11 @@ class Keeping:
         return {key: lax.dynamic_update_index_in_dim(buffers[key], value, slot, 0) for key, value in values.items()}
 
     def zeros(self, like: Any, *leading: int) -> Any:
-        """Zeros of a probe's type."""
-        return self.vary(jnp.zeros((*leading, *like.shape), like.dtype))
+        """Zeros of a probe's type, sharded over the explicit axes that it is sharded over."""
+        sharding = getattr(like, "sharding", None)
+        spec = entries(getattr(sharding, "spec", ()))
+        if sharding is not None and any(entry is not None for entry in spec):
+            sharding = NamedSharding(sharding.mesh, P(*(None for _ in leading), *spec))
+        else:
+            sharding = None
+        return self.vary(lax.full((*leading, *like.shape), 0, like.dtype, sharding=sharding))
