@@ -199,6 +199,9 @@ class MainScreen(NavigationScreen):
         self.place_to_show = event.what if isinstance(event.what, StagePlace) else None
         # A row of values is in the iteration to which one has stepped.
         stays = event.opened and isinstance(event.what, ProbePlace) and isinstance(self.selected, ProbePlace)
+        if event.what is None:
+            self.selected = None
+            return
         if not stays:
             self.select(event.what)
         if event.opened:

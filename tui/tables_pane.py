@@ -64,9 +64,9 @@ class TablesPane(Vertical):
 
     @dataclass
     class Picked(Message):
-        """An entry was selected; `opened` if more of it is wanted."""
+        """An entry was selected, or a row that is about nothing; `opened` if more of it is wanted."""
 
-        what: Selected
+        what: Selected | None
         opened: bool = False
 
     def __init__(self) -> None:
@@ -144,7 +144,10 @@ class TablesPane(Vertical):
             self._tables[name] = table
             rows = self._row_table(name)
             rows.columns = columns_of(table)
+            begins = not rows.rows
             rows.show(rows_of(table, hues))
+            if begins:
+                rows.go_to(table.first)
             if name in HEADED:
                 self.query_one(f"#{name}-summary", Static).update(Content(table.heading))
         self.watch_waiting()
@@ -164,9 +167,7 @@ class TablesPane(Vertical):
     @on(EntryView.Moved)
     def _moved(self, event: EntryView.Moved) -> None:
         event.stop()
-        what = self._entry(event.table.id, event.key)
-        if what is not None:
-            self.post_message(self.Picked(what, isinstance(event, EntryView.Opened)))
+        self.post_message(self.Picked(self._entry(event.table.id, event.key), isinstance(event, EntryView.Opened)))
 
     def _entry(self, table: str | None, key: object) -> Selected | None:
         """Return the subject of an entry."""

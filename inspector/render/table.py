@@ -83,7 +83,7 @@ class Table:
     nothing where there are neither rows nor a heading. `empty_text` says why there are no rows. `selection` is what the
     screen selects for a row's value, `details` is what else is known of it. An `early` table needs no analysis.
     `total` is what a tab counts, where that is not the number of rows. With `in_full` a document prints under each row
-    its details instead of drawing a grid.
+    its details instead of drawing a grid. On the screen, the cursor begins on the row `first`.
     """
 
     id: str
@@ -102,6 +102,7 @@ class Table:
     details: Callable[[object], Sequence[Detail]] = _nothing
     early: bool = False
     in_full: bool = False
+    first: int = 0
 
     def for_document(self) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
         """The columns and the rows that a document shows, however many."""

@@ -88,7 +88,7 @@ def _bars(found: Timeline, report: Report, links: Mapping[Collective, str]) -> I
         elif activity.lane == "copies":
             yield Bar("copies", "copies", start, end, title, says)
         else:
-            says += f", {format_seconds(activity.exposed)} of it exposed"
+            says += f", the device waits {format_seconds(activity.exposed)} for it" if activity.exposed else ", hidden"
             link = links.get(activity.collectives[0], "") if activity.collectives else ""
             yield Bar(f"transfers {moment.beside + 1}", "links", start, end, title, says, link=link)
         if activity.exposed:

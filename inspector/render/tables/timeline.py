@@ -57,7 +57,7 @@ def timeline_table(report: Report) -> Table:
         columns=(
             Column("starts", 7, 8, "right"),
             Column("takes", 7, 9, "right"),
-            Column("exposed", 7, 7, "right"),
+            Column("waits", 7, 7, "right"),
             Column("", WIDTH, 5),
             Column("what", 16, 10),
             Column("axes", 5, 6),

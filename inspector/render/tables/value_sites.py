@@ -32,6 +32,7 @@ def value_sites(report: Report) -> Table:
     wrong = {(d.equation, d.value, d.iteration): d.is_first for d in report.divergences}
     called_at = call_sites(value.source for value in report.probes)
     apart = by_site(report)
+    rows = tuple(_row(place, found, shown, report, wrong, called_at, apart) for place, found in sites.items())
     return Table(
         id="sites",
         title="Values",
@@ -45,10 +46,11 @@ def value_sites(report: Report) -> Table:
             *([Column("off by", 8, 6, "right")] if apart else []),
             Column("from", 10, 4),
         ),
-        rows=tuple(_row(place, found, shown, report, wrong, called_at, apart) for place, found in sites.items()),
+        rows=rows,
         empty_text=not_run(report) or "No per-device values recorded; rerun with --probe all.",
         total=len(sites),
         selection=lambda number: ProbePlace(number) if isinstance(number, int) else None,
+        first=next((number for number, row in enumerate(rows) if row.cells[0]), 0),
     )
 
 
