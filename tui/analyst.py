@@ -68,7 +68,7 @@ class Analyst:
 
     @dataclass
     class Improving(Message):
-        """What is being done to make the report on a capture better; nothing when that has ended."""
+        """Work on a better report of a capture; none when that has ended."""
 
         capture: Capture
         what: str

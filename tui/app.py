@@ -32,6 +32,7 @@ from .feed import Feed
 from .key_footer import KeyFooter
 from .main_screen import MainScreen
 from .palette import THEMES, usual_theme, variables
+from .prompt import Prompt
 from .side_by_side import SideBySide
 from .terminal_door import PrintableFilter, end_input, guarded
 from .trace_screen import CapturesOf, TraceScreen
@@ -92,7 +93,7 @@ class ThemedApp(App[None]):
     TITLE = "shardscope"
     CSS_PATH = "app.tcss"
     COMMANDS = {Everything}  # noqa: RUF012 (as Textual declares it)
-    ALLOW_IN_MAXIMIZED_VIEW = KeyFooter.__name__
+    ALLOW_IN_MAXIMIZED_VIEW = f"{KeyFooter.__name__}, {Prompt.__name__}"
 
     def __init__(self) -> None:
         super().__init__()

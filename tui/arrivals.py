@@ -13,6 +13,9 @@ from ..inspector.selection.selection import SourceLine
 from .entry_details import Selected
 from .stage_pane import label_of
 
+STARTING = "starting"
+"""Work in progress before anything has arrived: a process that starts, or a file that is read."""
+
 
 def analysed(capture: Capture) -> Capture:
     """A capture without what no report depends on."""
@@ -26,7 +29,7 @@ def waiting_for(capture: Capture, reported: Capture | None) -> str:
     if reported is not None and analysed(reported) == analysed(capture):
         return ""
     if not (capture.stages or capture.failure or capture.complete):
-        return PHASES["start"]
+        return STARTING
     return f"reading {label_of(capture.stages[-1].name)}" if capture.stages else "analyzing"
 
 

@@ -145,7 +145,7 @@ class NavigationScreen(EditScreen):
         for name, kind in STAGES.items():
             yield f"stage {kind.label}", partial(self.action_stage, name)
         for found in () if self.report is None else self.report.findings:
-            yield f"{found.rule} {found.slug}  {where(found)}", partial(self._go_to_finding, found)
+            yield f"{found.rule} {found.slug}  {where(found)}  {found.message}", partial(self._go_to_finding, found)
 
     def _go_to_finding(self, finding: Finding) -> None:
         self.query_one(TablesPane).go_to("findings", finding)

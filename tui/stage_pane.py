@@ -52,7 +52,7 @@ def notice(capture: Capture, width: int) -> Content:
         return failure_content(capture.failure, width)
     if capture.progress is None:
         ended = capture.complete or capture.stages or capture.damage is not None
-        return Content.styled("This stage was not recorded." if ended else f"{PHASES['start']} …", "$aside")
+        return Content.styled("This stage was not recorded." if ended else "starting …", "$aside")
     lines = []
     now = list(PHASES).index(capture.progress.phase)
     for number, (phase, words) in enumerate(PHASES.items()):
