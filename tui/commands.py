@@ -10,6 +10,7 @@ from textual.binding import ActiveBinding, Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.keys import format_key
+from textual.markup import escape
 from textual.system_commands import SystemCommandsProvider
 
 from ..inspector.targets.target import TargetError, parse_target
@@ -56,22 +57,22 @@ class Actions(Provider):
 class HasPlaces(Protocol):
     """A screen that has stages and findings to go to."""
 
-    def places(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        """Return the name of each place, and the action that goes there."""
+    def places(self) -> Iterator[tuple[str, str | None, Callable[[], None]]]:
+        """Return the name of each place, more about it, and the action that goes there."""
 
 
 class Places(Provider):
     """The stages and the findings."""
 
     async def discover(self) -> Hits:
-        for words, go in self.screen.places() if isinstance(self.screen, HasPlaces) else ():
-            yield DiscoveryHit(words, go)
+        for words, more, go in self.screen.places() if isinstance(self.screen, HasPlaces) else ():
+            yield DiscoveryHit(escape(words), go, text=words, help=more and escape(more))
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for words, go in self.screen.places() if isinstance(self.screen, HasPlaces) else ():
+        for words, more, go in self.screen.places() if isinstance(self.screen, HasPlaces) else ():
             if (score := matcher.match(words)) > 0:
-                yield Hit(score, Content(words), go)
+                yield Hit(score, Content(words), go, help=more and escape(more))
 
 
 @runtime_checkable

@@ -140,12 +140,13 @@ class NavigationScreen(EditScreen):
         self.focus_pane(pane.shown)
         pane.select()
 
-    def places(self) -> Iterator[tuple[str, Callable[[], None]]]:
+    def places(self) -> Iterator[tuple[str, str | None, Callable[[], None]]]:
         """Return the destinations of the palette: the stages and the findings."""
         for name, kind in STAGES.items():
-            yield f"stage {kind.label}", partial(self.action_stage, name)
+            yield f"stage {kind.label}", None, partial(self.action_stage, name)
         for found in () if self.report is None else self.report.findings:
-            yield f"{found.rule} {found.slug}  {where(found)}  {found.message}", partial(self._go_to_finding, found)
+            go = partial(self._go_to_finding, found)
+            yield f"{found.rule} {found.slug}  {where(found)}", printable(found.message), go
 
     def _go_to_finding(self, finding: Finding) -> None:
         self.query_one(TablesPane).go_to("findings", finding)

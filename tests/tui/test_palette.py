@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,14 @@ from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.load import load
 from shardscope.inspector.report import Finding
 from shardscope.parsers.source import Source
+from shardscope.tui.app import ThemedApp
 from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.row_table import RowTable
 from shardscope.tui.stage_pane import StagePane
 from textual.command import CommandList
+from textual.screen import Screen
 
-from .conftest import Opened
+from .conftest import Driver, Opened
 
 pytestmark = pytest.mark.once
 
@@ -77,3 +80,25 @@ async def test_a_finding(opened: Opened) -> None:
         await driver.until(lambda: table.has_focus and isinstance(driver.screen.selected, Finding))
         assert [finding.rule for finding in (driver.screen.selected,) if isinstance(finding, Finding)] == ["SS02"]
         assert table.rows[table.cursor].cells[1].plain.startswith("SS02")
+
+
+class Odd(Screen[None]):
+    """A screen with a place whose name is no markup."""
+
+    def places(self) -> Iterator[tuple[str, str | None, Callable[[], None]]]:
+        yield "x[/red].py", "y[/bold] of [z]", lambda: None
+
+
+class OddApp(ThemedApp):
+    def get_default_screen(self) -> Screen[None]:
+        return Odd()
+
+
+async def test_names_are_no_markup() -> None:
+    app = OddApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        driver = Driver(app, pilot)
+        await driver.press("ctrl+p")
+        await driver.until(lambda: "x[/red].py" in driver.text and "y[/bold] of [z]" in driver.text)
+        await driver.press(*"red")
+        await driver.until(lambda: "Theme" not in driver.text and "x[/red].py" in driver.text)
