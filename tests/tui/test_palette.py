@@ -90,6 +90,8 @@ class Odd(Screen[None]):
 
 
 class OddApp(ThemedApp):
+    CSS_PATH = None
+
     def get_default_screen(self) -> Screen[None]:
         return Odd()
 
