@@ -8,6 +8,7 @@ for anything by it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import shlex
 import signal
@@ -49,6 +50,7 @@ class LoopbackServer(Server):  # type: ignore[misc]
         """Serve until a signal ends it."""
         say(f"the screen is at {self.address}")
         say("whoever has this address can use it; Ctrl+C ends it")
+        logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of screens that end after the server
         stopped: list[int] = []
         loop = asyncio.new_event_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

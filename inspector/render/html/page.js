@@ -71,8 +71,8 @@ addEventListener("keydown", (event) => {
 
 // A time line has a scale of seconds, and the names of the bars that have room for them.
 const UNITS = [["s", 1], ["ms", 1e-3], ["µs", 1e-6], ["ns", 1e-9]];
-function timed(seconds, step) {
-  const [unit, size] = UNITS.find(([, size]) => step >= size) || UNITS[UNITS.length - 1];
+function timed(seconds, total) {
+  const [unit, size] = UNITS.find(([, size]) => total >= size) || UNITS[UNITS.length - 1];
   return +(seconds / size).toPrecision(6) + " " + unit;
 }
 function scaled(lanes, scale) {
@@ -84,7 +84,7 @@ function scaled(lanes, scale) {
   scale.replaceChildren(...Array.from({ length: Math.floor(total / step) + 1 }, (_, number) => {
     const tick = document.createElement("i");
     tick.style.left = (100 * number * step) / total + "%";
-    tick.textContent = number ? timed(number * step, step) : "0";
+    tick.textContent = number ? timed(number * step, total) : "0";
     return tick;
   }));
   const bars = [...lanes.querySelectorAll("[data-name]")];
