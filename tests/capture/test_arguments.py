@@ -17,6 +17,7 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.request import UsageError, is_file, split_function
 from shardscope.inspector.capture.spawn import Request
 from shardscope.inspector.capture.worker.inputs.arg_spec import read_argument
+from shardscope.inspector.capture.worker.inputs.paths import without_only_indices
 from shardscope.inspector.capture.worker.inputs.resolve import find_script
 
 from .conftest import Captured, last
@@ -159,6 +160,23 @@ def test_plain_values(text: str, value: object) -> None:
 def test_what_is_no_argument(text: str, mesh: Mesh) -> None:
     with pytest.raises(UsageError):
         read_argument(text, lambda axes: mesh)
+
+
+def test_only_one_of_several_children_is_counted() -> None:
+    """As JAX names the leaves of classes that give no keys."""
+
+    class Pair:
+        def __init__(self, *held: object) -> None:
+            self.held = held
+
+    jax.tree_util.register_pytree_node(Pair, lambda pair: (pair.held, None), lambda _, held: Pair(*held))
+    tree = {"one": Pair(1.0), "two": [Pair(1.0, 2.0)], "in": Pair(Pair(Pair(1.0, 2.0)))}
+    names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(tree)[0]]
+    shown = without_only_indices(names)
+    assert len(set(shown)) == len(names)
+    assert [name.count("flat index") for name in names] == [3, 3, 1, 1, 1]
+    assert [name.count("flat index") for name in shown] == [1, 1, 0, 1, 1]
+    assert shown[2] == "['one']"
 
 
 @pytest.mark.parametrize("named", ["nb.ipynb:fn", "nb.ipynb", "other/nb.ipynb:fn"])

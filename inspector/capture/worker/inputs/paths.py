@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jax
@@ -17,6 +18,18 @@ def _step(key: Any) -> str:
     if text.startswith((".", "[")):
         return text
     return f".{text}" if text.isidentifier() else f"[{key!r}]"
+
+
+_INDEX = re.compile(r"\[<flat index (\d+)>\]")
+"""JAX's key of a child of a class that gives none."""
+
+
+def without_only_indices(names: list[str]) -> list[str]:
+    """Names without the keys that JAX counts children by, where there is one child: a named array of Haliax is it."""
+    several = {name[: index.start()] for name in names for index in _INDEX.finditer(name) if index[1] != "0"}
+    return [
+        _INDEX.sub(lambda index: index[0] if index.string[: index.start()] in several else "", name) for name in names
+    ]
 
 
 def has_bare_names(paths: Any) -> bool:

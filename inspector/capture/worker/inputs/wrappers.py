@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jax._src import pjit
 
-from .paths import path_text
+from .paths import path_text, without_only_indices
 
 MAX_DEPTH = 24
 """Attributes and items, one in another, through which the arrays of an argument are named."""
@@ -164,7 +164,7 @@ def named_results(wrapper: Any, given: Any, results: Any, known_as: Mapping[int,
             names.append("flag of eqx.filter_jit")
         else:
             names.append(f"result{path_text(path)}")
-    return _without_states(names) if library == "flax" else names
+    return without_only_indices(_without_states(names) if library == "flax" else names)
 
 
 def _without_states(names: list[str]) -> list[str]:
