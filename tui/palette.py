@@ -83,7 +83,7 @@ _ON_DARK = ("#6cb6ff", "#f0a45d", "#7ccf8a", "#d695e8", "#5ccfd6", "#e3cf65", "#
 _ON_LIGHT = ("#0a5fb4", "#974900", "#176b2d", "#8a3aa8", "#0a686d", "#6b5a00", "#a92f37", "#56606d")
 _DARK_TERMINAL = ("bright_blue", "yellow", "green", "magenta", "cyan", "bright_yellow", "red", "white")
 _LIGHT_TERMINAL = ("blue", "red", "green", "magenta", "cyan", "bright_magenta", "bright_red", "bright_black")
-"""Of a terminal's own sixteen; yellow and white are not legible on white."""
+"""Names of a terminal's own sixteen; yellow and white are not legible on white."""
 
 _CODE = {
     "code-operation": "blue",

@@ -49,6 +49,16 @@ SCRIPT = """
         return lax.scan(step, shared, jnp.arange(6))[0]
     fn_in_a_scan = mapped(in_a_scan, P())
 
+    def late(x):
+        def step(carry, time):
+            total = lax.psum(carry * x, ("x", "y"))
+            taken = jnp.where(time < 2, total, carry * x)
+            return carry + taken / 8, total
+        return lax.scan(step, jnp.ones(1), jnp.arange(4))[0]
+    fn_late = mapped(late, P(), check=False)
+    fn_early = mapped(lambda x: lax.scan(lambda c, _: (c + x, None), jnp.ones(1), None, 4)[0], P(), check=False)
+    fn_late_inputs = fn_early_inputs = (block,)
+
     def sign(x):
         zero = x[0] * 0.0
         return lax.cond(x[0] > 0.5, lambda: -0.0, lambda: 0.0)
@@ -121,6 +131,21 @@ def test_the_iteration_in_which_they_part(captured: Captured) -> None:
     parts = tuple(replace(each, unreduced=("x", "y")) for each in report.variance)
     assert divergences(capture, report.program.jaxpr, report.variance)
     assert not divergences(capture, report.program.jaxpr, parts), "parts of a sum may differ"
+
+
+def test_the_iteration_in_which_what_a_loop_carries_out_begins_to_differ(captured: Captured) -> None:
+    """By the program: until time 2 all devices add the same sum."""
+    capture = captured(SCRIPT, "fn_late", iterations=(0, 1, 2, 3))
+    (found,) = [each for each in inspect(capture).findings if each.rule == "SS06"]
+    (since,) = {text for label, text in found.evidence if label == "since"}
+    assert capture.script_text is not None
+    lines = capture.script_text.text().splitlines()
+    line = next(number for number, each in enumerate(lines, 1) if "jnp.where(time < 2" in each)
+    assert since.startswith("iteration 2, ")
+    assert f"line {line} " in f"{since} ".replace(";", " ")
+    early = captured(SCRIPT, "fn_early")
+    (found,) = [each for each in inspect(early).findings if each.rule == "SS06"]
+    assert "since" not in dict(found.evidence)
 
 
 def test_the_same_nans_are_the_same(captured: Captured) -> None:

@@ -12,6 +12,7 @@ from ...variance.inference import infer
 from ..fixes.edits import axes_text
 from ..rule import Rule, advice, finding
 from ..support.jaxpr_flow import At, Flow, flow_of
+from ..support.loop_origin import LoopOrigin, loop_origin
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -103,10 +104,27 @@ def _found(report: Report, flow: Flow, differing: list[Divergence]) -> Finding:
         axes=[each.axis for each in differing],
         related=() if mapped is None else (flow.place(mapped),),
         evidence=[
-            ("live", f"bits differ between devices {' and '.join(map(str, each.devices))}, along {each.axis}")
-            for each in differing
+            *(
+                ("live", f"bits differ between devices {' and '.join(map(str, each.devices))}, along {each.axis}")
+                for each in differing
+            ),
+            *(
+                ("since", _since(report, flow, origin))
+                for each in differing
+                if (origin := loop_origin(report, flow, each))
+            ),
         ],
         fixes=_advice([each.axis for each in differing]),
+    )
+
+
+def _since(report: Report, flow: Flow, origin: LoopOrigin) -> str:
+    """`iteration 3, w = mul at line 12; equal in those recorded before`."""
+    source = flow.source(origin.place).text(report.script)
+    where = f" at {source}" if source else ""
+    number = ", ".join(map(str, origin.iteration))
+    return (
+        f"iteration {number}, {origin.name} = {origin.place.equation.primitive}{where}; equal in those recorded before"
     )
 
 
