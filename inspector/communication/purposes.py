@@ -38,6 +38,9 @@ PRODUCTS = frozenset({"dot_general", "ragged_dot_general", "conv_general_dilated
 REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or", "reduce"})
 """JAX's primitives that reduce dimensions of one operand."""
 
+REF = "Ref{"
+"""The start of the type of an array that is updated in place."""
+
 _ROOT = re.compile(r"\w*")
 """The parameter of the function in the path of an argument: `params` of `params['w']`."""
 
@@ -264,7 +267,7 @@ class Judge:
 
 
 def weights_of(arguments: Sequence[Value], outputs: Sequence[Value]) -> Iterable[str]:
-    """The arguments that come back updated, or whose gradients do: an output has their path and type."""
+    """The arguments that come back updated, or whose gradients do: refs, and those of an output's path and type."""
     returned = {output.type for output in outputs}
     leaves = {(output.type, output.path[at.start() :]) for output in outputs for at in _STEP.finditer(output.path)}
     alike = Counter(argument.type for argument in arguments)
@@ -274,7 +277,7 @@ def weights_of(arguments: Sequence[Value], outputs: Sequence[Value]) -> Iterable
         leaf = _ROOT.sub("", argument.path, count=1)
         inner = argument.type, _WRAPPED.sub("", argument.path, count=1)
         is_alone = not leaf and argument.type in returned and alike[argument.type] == 1
-        if is_alone or (argument.type, leaf) in leaves:
+        if is_alone or (argument.type, leaf) in leaves or argument.type.startswith(REF):
             found.add(inner)
             yield argument.path
         elif inner in leaves:

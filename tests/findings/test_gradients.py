@@ -50,6 +50,41 @@ def test_derivatives_inside_of_another_jit() -> None:
     assert (wrong.derivative.argument, wrong.factor) == ("x", pytest.approx(4))
 
 
+WRAPPER = """
+import jax
+def gradient(function):
+    def differentiated(_hidden):
+        return function(_hidden)
+    return lambda *args: jax.grad(differentiated)(*args)
+"""
+
+WRAPPED = """
+import sys, jax.numpy as jnp
+from pathlib import Path
+sys.path.insert(0, str(Path(__file__).parent / "site-packages"))
+from wrapper import gradient
+
+def program(x):
+    return gradient(lambda x: (x["w"] ** 2).sum())(x)
+
+inputs = ({"w": jnp.arange(4.0)},)
+"""
+
+
+def test_a_derivative_that_a_library_takes(tmp_path: Path) -> None:
+    """Its line is the user's, and the library's own names are not used."""
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "wrapper.py").write_text(WRAPPER)
+    script = tmp_path / "script.py"
+    script.write_text(WRAPPED)
+    capture = last_capture(Request(f"{script}:program", live=False, gradients=True))
+    assert capture.gradients is not None
+    (derivative,) = capture.gradients.checked
+    line = next(number for number, text in enumerate(WRAPPED.splitlines(), 1) if "return gradient" in text)
+    assert (derivative.file, derivative.line) == (str(script), line)
+    assert derivative.argument.startswith("argument 0")
+
+
 EXPLICIT = """
 import jax, jax.numpy as jnp
 from jax.sharding import PartitionSpec as P

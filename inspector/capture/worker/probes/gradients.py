@@ -25,6 +25,7 @@ from ..inputs import arg_spec, callables
 from ..inputs.paths import path_text
 from ..inputs.wrappers import is_jitted
 from ..program.avals import is_ref
+from ..tracing.wrapped import is_library
 
 STEPS = {64: 1e-5, 32: 1e-2}
 """h by the bits of the floats that are moved, or that come out, relative to how large the elements are."""
@@ -240,7 +241,10 @@ def _product(one: Any, other: Any) -> float:
 def _names(caller: Any, count: int) -> list[str]:
     """Return the names of the arguments in the function that is differentiated."""
     function, argnums = caller.f_locals.get("fun"), caller.f_locals.get("argnums")
-    names = callables.parameter_names(callables.signature_of(function), 64) if callable(function) else []
+    code = getattr(function, "__code__", None)
+    is_wrapper = code is not None and is_library(code.co_filename)  # its own names mean nothing to the user
+    is_known = callable(function) and not is_wrapper
+    names = callables.parameter_names(callables.signature_of(function), 64) if is_known else []
     numbers = (argnums,) if isinstance(argnums, int) else argnums or range(count)
     known = [names[number] if 0 <= number < len(names) else f"argument {number}" for number in numbers]
     return known if len(known) == count else [f"argument {number}" for number in range(count)]
@@ -251,12 +255,16 @@ def _name(function: Any, caller: Any) -> str:
 
 
 def _place(caller: Any) -> tuple[str | None, int]:
-    """The user's line that takes the derivative; else where the function begins."""
-    frame = caller
+    """The user's line that takes the derivative, or that of a library; else where the function begins."""
+    frame, inside = caller, None
     while frame is not None:
         file = frame.f_code.co_filename
         if not failures.is_internal(file) and not failures.is_pythons_own(file):
-            return file, frame.f_lineno
+            if not is_library(file):
+                return file, frame.f_lineno
+            inside = inside or (file, frame.f_lineno)
         frame = frame.f_back
+    if inside is not None:
+        return inside
     code = getattr(caller.f_locals.get("fun"), "__code__", None)
     return (None, 0) if code is None else (code.co_filename, code.co_firstlineno)
