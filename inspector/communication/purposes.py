@@ -83,6 +83,7 @@ class Judge:
         self._is_product: dict[Instruction, bool] = {}
         self._reduced: dict[Instruction, frozenset[bool]] = {}
         self._computed: set[Instruction] = set()
+        self._stages: set[Instruction] = set()
         self.permutes: dict[tuple[object, ...], set[Instruction]] = {}
         for each in listed:
             found = flow.module.instruction(each.computation, each.name) if each.kind == "collective-permute" else None
@@ -111,6 +112,13 @@ class Judge:
             if strategy := self._of_a_permute(collective, instruction):
                 return Purpose(strategy)
         return Purpose("resharding" if moved and moved <= {"reshard", "move"} else "other")
+
+    def collects_stages(self, collective: Collective) -> bool:
+        """Return whether it sums the products that a pipeline's permutes send on, of which one stage keeps its own."""
+        instruction = self.flow.module.instruction(collective.computation, collective.name)
+        operands = () if instruction is None or not self._stages else self.flow.operands(instruction)
+        products = (each.instruction for operand in operands for each in self.flow.sources(operand))
+        return KIND_OF[collective.kind].reduces and not self._stages.isdisjoint(products)
 
     def is_reduction(self, collective: Collective) -> bool:
         """Return whether it reduces what the program's own reductions leave, as in norms and softmax."""
@@ -260,6 +268,7 @@ class Judge:
             for source in sources:
                 # Of several values that go around, each may be multiplied into another one.
                 if source.kind == "contraction" and self.flow.depends(Place(source.instruction), received or alike):
+                    self._stages.add(source.instruction)
                     return "pipeline"
             if received:
                 return "ring exchange"

@@ -15,6 +15,9 @@ from .value_flow import ValueFlow
 LISTED = ("hlo", "hlo-spmd", "stablehlo")
 """The stages whose collectives are a program's communication, the one that is closest to what runs first."""
 
+SUMMED = ("tensor parallelism", "other")
+"""The strategies of a sum of activations, by itself."""
+
 
 def strategies(program: Program, collectives: Iterable[Collective]) -> tuple[StrategyTotal, ...]:
     """The totals of the program that runs, those that send most first."""
@@ -55,9 +58,14 @@ def _purposes(program: Program, listed: Sequence[Collective]) -> Sequence[Purpos
     judge = Judge(program, ValueFlow(module), listed)
     found = list(map(judge.purpose, listed))
     # Softmax and embeddings that are sharded as the matmuls are belong to the same strategy.
-    contracted = {e.axes for e, purpose in zip(listed, found, strict=True) if purpose.strategy == "tensor parallelism"}
+    contracted, staged = (
+        {each.axes for each, purpose in zip(listed, found, strict=True) if purpose.strategy == strategy}
+        for strategy in ("tensor parallelism", "pipeline")
+    )
     for number, each in enumerate(listed):
-        if found[number].strategy == "other" and KIND_OF[each.kind].reduces and judge.is_reduction(each):
+        if found[number].strategy in SUMMED and each.axes in staged and judge.collects_stages(each):
+            found[number] = Purpose("pipeline")
+        elif found[number].strategy == "other" and KIND_OF[each.kind].reduces and judge.is_reduction(each):
             found[number] = Purpose("reductions")
         elif found[number].strategy == "other" and each.axes in contracted:
             # An all-gather is the transpose of the reduce-scatter of partial sums, and takes the place of the other.

@@ -94,6 +94,20 @@ def program(x, k, w):
 
     return lax.scan(residual_stage, x, length=4)[0], lax.scan(two_that_go_around, (k, jnp.zeros_like(k)), length=4)[0]
 
+@jax.jit
+@partial(jax.shard_map, mesh=mesh, in_specs=(P("x"), P(None, "x")), out_specs=(P(), P()))
+def collected(x, w):
+    def stage(state, _):
+        given, kept = state
+        made = jnp.tanh(given @ given.T @ given)
+        return (send(made), jnp.where(lax.axis_index("x") == 3, made, kept)), None
+
+    _, kept = lax.scan(stage, (x, jnp.zeros_like(x)), length=4)[0]
+    every = lax.psum(jnp.where(lax.axis_index("x") == 3, kept, 0), "x")
+    block = lax.dynamic_slice_in_dim(every, lax.axis_index("x") * 4, 4, 1)
+    return every, lax.psum(block @ w.T, "x")
+
+collected_inputs = (jax.ShapeDtypeStruct((64, 16), jnp.float32), jax.ShapeDtypeStruct((16, 16), jnp.float32))
 inputs = (jax.ShapeDtypeStruct((64, 16), jnp.float32),) * 3
 """
 
@@ -110,6 +124,17 @@ def test_a_stage_may_add_to_what_it_receives(tmp_path: Path, target: str) -> Non
     script.write_text(PERMUTES)
     *_, final = capture(Request(f"{script}:program", target=target, live=False))
     assert purposes(final) == {"pipeline": 1, "ring exchange": 2}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_sum_may_collect_what_stages_computed(tmp_path: Path, target: str) -> None:
+    """Beside it, and over the same axis, the sum of a partial product is one of tensor parallelism."""
+    script = tmp_path / "program.py"
+    script.write_text(PERMUTES)
+    *_, final = capture(Request(f"{script}:collected", target=target, live=False))
+    assert final.complete, final.failure
+    found = {(each.strategy, each.kind): len(each.collectives) for each in inspect(final).communication}
+    assert found == {("pipeline", PERMUTE): 1, ("pipeline", "all-reduce"): 1, ("tensor parallelism", "all-reduce"): 1}
 
 
 NORMED = """
