@@ -1,0 +1,57 @@
+"""Values that differ from a run on one device, in the tables: which is first, how far off, and on which devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.file import load
+from shardscope.inspector.capture.protocol.values import Apart, Reference
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.overview import attention, in_order
+from shardscope.inspector.render.table import plain_text
+from shardscope.inspector.render.tables.reference import deviations, reference
+from shardscope.inspector.render.tables.value_sites import value_sites
+from shardscope.inspector.report import Report
+
+KEPT = Path(__file__).parent.parent / "command" / "approved" / "manual.capture"
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return inspect(load(KEPT))
+
+
+def compared(report: Report, *differs: Apart, amplified: int = 0) -> Report:
+    return inspect(replace(report.capture, reference=Reference(20, differs, amplified=amplified)))
+
+
+def test_the_first_then_the_farthest(report: Report) -> None:
+    inside = [value.probe for value in report.probes if value.probe.path]
+    one = inside[0]
+    other = next(probe for probe in inside if probe.path != one.path)
+    places = [shard.coordinates for shard in one.shards]
+    found = compared(
+        report,
+        *(Apart(one.path, one.when, one.position, one.iteration, place, 3.0) for place in places[1:]),
+        Apart(other.path, other.when, other.position, other.iteration, (), 7.0),
+        Apart((), "output", 0, (), (), 1e300),
+    )
+    ranked = deviations(found)
+    assert [(each.is_first, each.times) for each in ranked] == [(True, "3×"), (False, "far off"), (False, "7×")]
+    assert str(one.shards[0].device) not in ranked[0].devices.replace("–", " ").replace(",", " ").split()
+    assert [each.devices for each in ranked[1:]] == ["all", "all"]
+    rows = [[plain_text(cell) for cell in row.cells] for row in reference(found).rows]
+    assert [row[0] for row in rows] == ["▲ first", "", ""]
+    (said,) = [plain_text(cell) for cell in attention(found) if "one device" in plain_text(cell)]
+    assert said.startswith("3 of 20 values differ from a run on one device, first ")
+    sites = value_sites(found)
+    column = [each.title for each in sites.columns].index("off by")
+    assert sorted(filter(None, (plain_text(row.cells[column]) for row in sites.rows))) == ["7×", "far off", "first 3×"]
+
+
+def test_rounding_that_is_amplified_is_not_said_to_be_equal(report: Report) -> None:
+    found = compared(report, amplified=3)
+    assert "17 values equal to a run on one device, 3 apart only by amplified rounding" in in_order(found)
+    assert "off by" not in [each.title for each in value_sites(found).columns]
