@@ -38,6 +38,9 @@ class TextView(DrawnText):
     _searched_to = 0
     """The column to which a search has scrolled, for as long as one searches."""
 
+    _height = 0
+    """The lines of the view before it was resized."""
+
     @dataclass
     class Moved(Message):
         """The user moved the cursor to another line."""
@@ -78,6 +81,9 @@ class TextView(DrawnText):
         self.cursor = line
         if self.scroll_offset.x:
             self.scroll_to(x=0, animate=False, immediate=True, force=True)
+        self._bring_into_view()
+
+    def _bring_into_view(self) -> None:
         top = self._layout.top_to_see(self.lines.folding.position(self.cursor), self.scroll_offset.y)
         if top != self.scroll_offset.y:
             self.scroll_to(y=top, animate=False, immediate=True, force=True)
@@ -189,7 +195,13 @@ class TextView(DrawnText):
         self._widen_to(*(row.line for row in self.rows))
 
     def on_resize(self) -> None:
+        """Keep the cursor in view, if it was."""
+        below_top = self.lines.folding.position(self.cursor) - self.scroll_offset.y
+        was_in_view = 0 <= below_top < self._height
+        self._height = self.scrollable_content_region.height or self._height
         self._changed()
+        if was_in_view:
+            self._bring_into_view()
 
     def _widen_to(self, *lines: int) -> None:
         widest = max(map(self.lines.width_of, lines), default=0)

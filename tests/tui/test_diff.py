@@ -31,6 +31,10 @@ async def test_both_texts_follow_the_table_and_each_other(sample: SampleCapture)
         assert {line: sign for line, (sign, _) in after.marks.items()} == {after.cursor: "~"}
         assert {sign for sign, _ in before.marks.values()} == {"~", "−"}
         assert "gone: SS01" in driver.text
+        for size in ((80, 24), (60, 14), (100, 30)):  # what is looked at stays in view
+            await pilot.resize_terminal(*size)
+            shown = [view for view in (before, after) if view.region.height > 1]
+            await driver.until(lambda shown=shown: all(v.cursor in [row.line for row in v.rows] for v in shown))
         # A fusion that both have: the other text goes there, too.
         line = next(line for line in before.linked if "fusion(" in before.text_of(line))
         before.focus()
