@@ -142,8 +142,19 @@ def test_hops_of_small_transfers_do_not_take_turns() -> None:
     assert permutes((8, "up"), (8, "up"), (8, "up")) == pytest.approx(one, rel=1e-3)
 
 
-def test_a_computation_that_is_called_asynchronously_has_its_collectives_in_the_total() -> None:
-    found = module("""HloModule m, num_partitions=8
+ASYNCHRONOUS = {
+    "call": 'async_execution_thread="sparsecore", to_apply=%called',
+    "async": "calls=%called",
+    "fusion": "kind=kCustom, calls=%called",  # GPUs since JAX 0.12
+}
+
+
+@pytest.mark.parametrize("machine", ["v5p", "h100"])
+@pytest.mark.parametrize("spelling", ASYNCHRONOUS)
+def test_a_computation_that_is_called_asynchronously_has_its_collectives_in_the_total(
+    spelling: str, machine: str
+) -> None:
+    text = """HloModule m, num_partitions=8
 
 %add (a: f32[], b: f32[]) -> f32[] {
   %a = f32[] parameter(0)
@@ -158,11 +169,13 @@ def test_a_computation_that_is_called_asynchronously_has_its_collectives_in_the_
 
 ENTRY %main {
   %p = f32[8388608]{0} parameter(0)
-  %start = ((f32[8388608]{0}), f32[1048576]{0}) call-start(%p), async_execution_thread="sparsecore", to_apply=%called
-  ROOT %done = f32[1048576]{0} call-done(%start)
+  %start = ((f32[8388608]{0}), f32[1048576]{0}) SPELLING-start(%p), CALLED
+  ROOT %done = f32[1048576]{0} SPELLING-done(%start)
 }
-""")  # fmt: skip # noqa: E501
-    machine = torus("v5p", 2, 2, 2)
-    (collective,) = with_estimates(hlo_collectives("hlo", found, AnalysisContext((), 8, None, False)), machine)
+"""  # noqa: E501
+    found = module(text.replace("SPELLING", spelling).replace("CALLED", ASYNCHRONOUS[spelling]))
+    places = MACHINES[machine]
+    (collective,) = with_estimates(hlo_collectives("hlo", found, AnalysisContext((), 8, None, False)), places)
     assert collective.estimate is not None
-    assert total(found, [collective], machine) == pytest.approx(collective.estimate.seconds)
+    assert collective.is_async
+    assert total(found, [collective], places) == pytest.approx(collective.estimate.seconds)
