@@ -142,8 +142,9 @@ def _place(value: ShardedValue, report: Report, sites: CallSites = NO_SITES) -> 
 def variance(report: Report) -> Table:
     """Each value inside a shard_map; minor where nothing happens: no axis enters or leaves, and no type hides one."""
     happening = [value for value in report.variance if value.changes_axes]
-    inferred = any(value.inferred for value in report.variance)
-    note = " (inferred, as the check is off)" if inferred else ""
+    inferred = [value for value in report.variance if value.inferred]
+    where = ", as the check is off" if len(inferred) == len(report.variance) else " where the check is off"
+    note = f" (inferred{where})" if inferred else ""
     heading = f"Variance{note}: {plural(len(report.variance), 'value')}, {len(happening)} at which it changes"
 
     def selection(value: object) -> StagePlace | None:
