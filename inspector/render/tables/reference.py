@@ -18,6 +18,9 @@ Place = tuple[tuple[str, ...], str, int]
 FAR_OFF = 1e100
 """Multiples that no number has: of a NaN, an infinity, another shape or another integer."""
 
+LONG = 1e6
+"""Multiples that are written with an exponent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
@@ -46,7 +49,9 @@ class Deviation:
     @property
     def times(self) -> str:
         """The largest distance as a multiple; of infinities, NaNs and other integers without a number."""
-        return "far off" if self.amount > FAR_OFF else f"{self.amount:.3g}×"
+        if self.amount > FAR_OFF:
+            return "far off"
+        return f"{self.amount:,.0f}×" if 100 <= self.amount < LONG else f"{self.amount:.3g}×"
 
     @property
     def off_by(self) -> str:
