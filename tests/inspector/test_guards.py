@@ -14,6 +14,7 @@ from shardscope.inspector.cost.places import Torus
 from shardscope.inspector.findings.fixes.specs import _part
 from shardscope.inspector.findings.fixes.verify import _problem
 from shardscope.inspector.ir.program import Program
+from shardscope.inspector.load import load_bytes
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.tables.communication import _where
 from shardscope.inspector.report.findings import Fix, Trial
@@ -126,3 +127,29 @@ def test_instructions_that_were_renamed_after_scheduling() -> None:
     assert found is not None
     assert found.name == "a"
     assert _renamed("add.2", module) is None
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3])
+def test_what_a_called_function_communicates_counts_for_each_call(calls: int) -> None:
+    called = "".join(
+        f"    %{n + 1} = func.call @inner(%{n}) : (tensor<4xf32>) -> tensor<4xf32>\n" for n in range(calls)
+    )
+    text = f"""module @m attributes {{mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32}} {{
+  func.func public @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {{
+    %0 = stablehlo.negate %arg0 : tensor<4xf32>
+{called}    return %{calls} : tensor<4xf32>
+  }}
+  func.func private @inner(%arg0: tensor<4xf32>) -> tensor<4xf32> {{
+    %0 = "stablehlo.all_reduce"(%arg0) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+      replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}}> ({{
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %1 = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+    }}) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }}
+}}
+"""
+    (found,) = inspect(load_bytes("m.mlir", text.encode())).collectives
+    assert found.kind == "all-reduce"
+    assert found.executions == calls

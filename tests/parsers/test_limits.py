@@ -6,7 +6,7 @@ import pytest
 from shardscope.parsers import parse
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.hlo import Operand, parse_module
-from shardscope.parsers.hlo.call import parse_call
+from shardscope.parsers.hlo.call import backend_config, parse_call
 from shardscope.parsers.hlo.reading import read_tables
 from shardscope.parsers.hlo.references import broken_references
 from shardscope.parsers.mlir.collectives import parse_pairs
@@ -72,3 +72,8 @@ def test_tables_behind_a_header() -> None:
 def test_the_reduction_of_a_spec_is_said_unless_it_is_a_sum(reduction: str, said: str) -> None:
     spec = PartitionSpec((("x",), ()), unreduced=("y",), reduction=reduction)
     assert str(spec) == f"P('x', None, unreduced={{'y'}}{said})"
+
+
+@pytest.mark.parametrize("text", ['{"a": [1, "b"]}', '"{\\"a\\": [1, \\"b\\"]}"'])
+def test_a_backend_config_is_bare_or_in_a_string(text: str) -> None:
+    assert backend_config(text) == {"a": [1, "b"]}
