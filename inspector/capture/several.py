@@ -82,10 +82,12 @@ def run_processes(
     stdout: IO[bytes] | int | None = None,
     why_to_end: Callable[[], str] = str,
     timeout: float | None = None,
+    have_ended: Callable[[], bool] = bool,
 ) -> FinishedProcesses:
     """Run a command as `options.processes` processes with so many fake devices each, to their end.
 
     They are ended when one has failed, when `why_to_end` gives a reason, when all wait, or after `timeout` seconds.
+    JAX's processes sometimes hang as Python ends: that is no reason once their scripts `have_ended`.
 
     Raises:
         CaptureError: the command cannot be run.
@@ -101,7 +103,7 @@ def run_processes(
             log = output_file(folder, rank) if rank else None
             running.begin(_filled_in(command, own), environment, stdout, log)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # not before: Ctrl-C is theirs
-        why = running.wait(why_to_end, None if timeout is None else started + timeout)
+        why = running.wait(why_to_end, None if timeout is None else started + timeout, have_ended)
     finally:
         ended = running.end()
         signal.signal(signal.SIGINT, before)
@@ -149,7 +151,7 @@ class _Running:
             reason = getattr(error, "strerror", None) or str(error)
             raise CaptureError(f"cannot run {command[0]}: {reason}") from error
 
-    def wait(self, why_to_end: Callable[[], str], deadline: float | None) -> str:
+    def wait(self, why_to_end: Callable[[], str], deadline: float | None, have_ended: Callable[[], bool]) -> str:
         """Wait until all have ended, or there is a reason to end them, which it gives."""
         failed_at = None
         busy_at = checked_at = time.monotonic()
@@ -170,7 +172,11 @@ class _Running:
                 if not is_idle or longest > STARVED_SHARE * (now - checked_at):
                     busy_at = now
                 elif now - busy_at > STALLED_S:
-                    return f"no process did anything for {STALLED_S:.0f} s: they waited for each other"
+                    return (
+                        ""
+                        if have_ended()
+                        else f"no process did anything for {STALLED_S:.0f} s: they waited for each other"
+                    )
                 checked_at, used = now, seconds or 0.0
             if deadline is not None and now > deadline:
                 return "the time limit of --timeout was reached"

@@ -52,6 +52,10 @@ class RankWatch:
             return ""
         return "they run different programs"
 
+    def have_ended(self, processes: int) -> bool:
+        """Return whether so many processes have come to the end of their scripts."""
+        return [rank.has_ended for rank in self._ranks.values()] == [True] * processes
+
     def _have_diverged(self) -> bool:
         sequences = {number: rank.calls for number, rank in enumerate(self._ranks.values())}
         ended = {number: rank.has_ended for number, rank in enumerate(self._ranks.values())}

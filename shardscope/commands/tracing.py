@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -71,7 +72,8 @@ def traced_as_processes(
     recorded = replace(recorded, processes=options.processes, compare=True, skew=skew)
     watch = RankWatch(folder, at_rest=at_rest)
     with live_list(folder, command, quiet=options.quiet):
-        ended = run_processes(command, folder, recorded, devices, stdout, watch.why_to_end, timeout)
+        have_ended = partial(watch.have_ended, options.processes)
+        ended = run_processes(command, folder, recorded, devices, stdout, watch.why_to_end, timeout, have_ended)
     for rank, status in enumerate(ended.statuses):
         if rank and status:
             lines = output_file(folder, rank).read_text(errors="replace").splitlines()[-MAX_LINES:]

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from shardscope.inspector.capture import several
 from shardscope.inspector.capture.protocol import wire
 from shardscope.inspector.capture.protocol.events import Event, frame_of
 from shardscope.inspector.capture.protocol.request import UsageError, _sizes
-from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, Called, ProcessStarted, ScriptEnded
+from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, Called, ProcessStarted, ScriptEnded, TraceOptions
 from shardscope.inspector.capture.protocol.workspace import find_propagation
 from shardscope.inspector.capture.worker.inputs.resolve import _suggest
 from shardscope.inspector.traces import rank_watch
@@ -38,7 +39,25 @@ def test_ranks_that_still_run(
         started = ProcessStarted(rank + 1, ("script.py",), "python", 0.0, rank)
         frames = (wire.encode(frame_of(event)) for event in (started, *events))
         (tmp_path / str(rank) / EVENTS_FILE).write_bytes(b"".join(frames))
-    assert rank_watch.RankWatch(tmp_path).why_to_end() == ("they run different programs" if differ else "")
+    watch = rank_watch.RankWatch(tmp_path)
+    assert watch.why_to_end() == ("they run different programs" if differ else "")
+    assert watch.have_ended(2) == (one[-1] == other[-1] == ScriptEnded())
+    assert not watch.have_ended(3)
+
+
+@pytest.mark.parametrize("have_ended", [True, False])
+def test_processes_that_wait_after_their_scripts(
+    have_ended: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are ended, and only those whose scripts have not ended are said to wait for each other."""
+    monkeypatch.setattr(several, "STALLED_S", 0.3)
+    monkeypatch.setattr(several, "CHECK_S", 0.1)
+    monkeypatch.setattr(several, "check_recorded", lambda folder: None)
+    options = TraceOptions(None, None, True, "cpu", processes=2)
+    finished = several.run_processes(["sleep", "600"], tmp_path, options, 2, have_ended=lambda: have_ended)
+    assert finished.statuses == (None, None)
+    assert finished.status == 0
+    assert ("waited for each other" in finished.why) != have_ended
 
 
 def test_the_files_of_a_propagation(tmp_path: Path) -> None:
