@@ -6,14 +6,17 @@ from pathlib import Path
 
 import jax
 import pytest
+from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.fixes.verify import _counts, verified
+from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
 
 pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="older partitioners choose other strategies")
 
 PROGRAM = """\
+from functools import partial
 import jax, jax.numpy as jnp
 from jax.lax import with_sharding_constraint
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
@@ -51,7 +54,11 @@ def arrays(like):
     x, w, v = (jnp.ones(shape, jnp.float32) for shape in ((128, 256), (512, 256), (512, 256)))
     return jax.device_put(x, batch), jax.device_put(w, parameters), jax.device_put(v, like)
 
-swapped_inputs = repaired_inputs = step_inputs = arrays(parameters)
+@partial(jax.jit, out_shardings=NamedSharding(mesh, P()))
+def whole(x, w, v):
+    return x * 2
+
+whole_inputs = swapped_inputs = repaired_inputs = step_inputs = arrays(parameters)
 replicated_inputs = arrays(NamedSharding(mesh, P()))
 """
 
@@ -103,3 +110,15 @@ def test_gradients_that_a_constraint_replicates(script: Path) -> None:
     line = line_of("grad = with_sharding_constraint")
     assert found.place.source.line == line
     assert {edit.line for edit in found.fixes[0].edits} == {line}
+
+
+def test_a_result_that_is_replicated_is_sharded_by_out_shardings(script: Path) -> None:
+    def small(capture: Capture) -> Report:
+        return inspect(capture, Policy(rules=frozenset({"SS12"}), thresholds={"SS12": 1 << 16}))
+
+    request = request_of(script, "whole")
+    (found,) = verified(small(last_capture(request)), request, small).findings
+    assert found.place.what == "result"
+    assert found.trial is not None
+    assert found.trial.verified, found.trial.why
+    assert (found.trial.bytes_after or 0) < (found.trial.bytes_before or 0)

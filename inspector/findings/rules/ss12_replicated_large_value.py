@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from ....parsers.mlir.sdy import DimensionSharding
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ...ir.array_sharding import ArraySharding
-from ...report import Finding, FindingPlace, Report, ShardedValue
+from ...report import Finding, FindingPlace, Fix, Report, ShardedValue
 from ...units import format_bytes
-from ..rule import Rule, advice, finding
+from ..fixes.specs import with_out_specs
+from ..rule import Rule, finding
 
 MIN_COPIED_BYTES = 64 * 2**20
 """Bytes of a device that lie elsewhere as well, from which on a value is large."""
@@ -32,7 +33,7 @@ def check(report: Report) -> Iterator[Finding]:
         twin = (value.type, value.spec, value.leaf)
         if cuts and twin not in reported:  # what is returned as it came is told once
             reported.add(twin)
-            yield _found(value, cuts, capacity)
+            yield _found(report, value, cuts, capacity)
 
 
 def _cuts(value: ShardedValue) -> Iterator[tuple[AxisRef, int, ArraySharding]]:
@@ -52,7 +53,12 @@ def _cuts(value: ShardedValue) -> Iterator[tuple[AxisRef, int, ArraySharding]]:
             yield AxisRef(name), dim, ArraySharding(sharding.mesh, tuple(cut), (), sharding.unreduced, sharding.manual)
 
 
-def _found(value: ShardedValue, cuts: tuple[tuple[AxisRef, int, ArraySharding], ...], capacity: int | None) -> Finding:
+def _found(
+    report: Report,
+    value: ShardedValue,
+    cuts: tuple[tuple[AxisRef, int, ArraySharding], ...],
+    capacity: int | None,
+) -> Finding:
     assert value.sharding is not None
     copies, replicated = value.sharding.copies, value.replicated_bytes or 0
     size = replicated * copies // (copies - 1)
@@ -76,9 +82,12 @@ def _found(value: ShardedValue, cuts: tuple[tuple[AxisRef, int, ArraySharding], 
         confidence="possible",
         axes=names,
         evidence=evidence,
-        fixes=advice(
-            f"shard {value.name} as {best[2]}, and gather it where it is used; keep the copies if memory"
-            " allows and it is used throughout"
+        fixes=(
+            Fix(
+                f"shard {value.name} as {best[2]}, and gather it where it is used; keep the copies if memory"
+                " allows and it is used throughout",
+                with_out_specs(report, {value.name: best[2]}) if value.role == "output" else (),
+            ),
         ),
     )
 
@@ -94,7 +103,8 @@ RULE = Rule(
     faulty="table = jax.device_put(table, NamedSharding(mesh, P()))  # f32[32768,1024] on each device",
     repaired='table = jax.device_put(table, NamedSharding(mesh, P("x")))',
     check=check,
-    by_hand="the array is often made outside of the script, and whether there is room for copies is a choice",
+    saves="memory",
+    tries="out_shardings of a result; an argument is often made outside of the script",
     threshold=MIN_COPIED_BYTES,
     threshold_is="bytes per device in copies",
 )
