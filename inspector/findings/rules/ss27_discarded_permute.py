@@ -42,18 +42,17 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _in_a_row(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Finding]:
     """Yield two permutations of all devices where only the second one uses the result of the first."""
-    axes = place.equation.axes or ()
-    found = reached(flow, At(place.jaxpr, place.equation.outputs[0].name), lambda use: _permutes(use.place, axes))
-    ends = [] if found is None or not found.is_local(flow) else list(dict.fromkeys(use.place for use in found.ends))
+    axes, ends = place.equation.axes or (), _next(flow, place)
     size = devices_along(axes, axis_sizes(report, flow, place))
     if len(ends) != 1 or size is None:
         return
-    first, second = (_destinations(each, size) for each in (place, ends[0]))
+    first, second, *third = (_destinations(each, size) for each in (place, *ends, *_next(flow, ends[0])))
     if first is None or second is None:
         return
     both = [second[device] for device in first]
-    if both == list(range(size)):
-        return  # SS14: it takes the first one back
+    nothing = list(range(size))
+    if both == nothing or any(each is not None and [each[device] for device in second] == nothing for each in third):
+        return  # SS14: one takes another one back
     type = place.equation.outputs[0].type.array
     compiled = [compiled_as(report, "collective-permute", axes, type, flow.source(each)) for each in (place, ends[0])]
     if is_compiled(report) and not _are_two(report, compiled):
@@ -74,6 +73,13 @@ def _in_a_row(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Find
         fixes=(Fix(f"permute once, by {text}", together(*edits) if is_written else ()),),
         saves=Saving(wire_bytes),
     )
+
+
+def _next(flow: Flow, place: EquationPlace) -> list[EquationPlace]:
+    """The permutations over the same axes that alone use the result of one."""
+    axes = place.equation.axes or ()
+    found = reached(flow, At(place.jaxpr, place.equation.outputs[0].name), lambda use: _permutes(use.place, axes))
+    return [] if found is None or not found.is_local(flow) else list(dict.fromkeys(use.place for use in found.ends))
 
 
 def _are_two(report: Report, compiled: list[Collective | None]) -> bool:

@@ -133,6 +133,13 @@ def permuted_on_and_on(a):
     return shifted(jax.nn.relu(shifted(a + 8, 1)) * 3, 1)
 
 
+@programs.found_by("SS14")
+@by_rows
+def permuted_on_and_back(a):
+    """The last one takes the second one back, and with both left out nothing is in a row."""
+    return shifted(shifted(jnp.sin(shifted(a + 10, 1)), 1) * 2, -1)
+
+
 @programs.found_by()
 @by_rows
 def permuted_and_kept(a):
