@@ -111,7 +111,7 @@ def _goes_to_permutes(module: HloModule, instruction: Instruction) -> bool:
                 reached.append(user)
             elif user.opcode == PERMUTE:
                 found = True
-            else:
+            elif user.opcode != "select":  # by which devices that keep theirs join those that receive
                 return False
     return found
 
