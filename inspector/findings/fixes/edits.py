@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 
 from ...ir.program import Program
 from ...report import Edit, SourcePosition
@@ -63,11 +64,13 @@ def as_operand(placed: Placed, after: str) -> Edits:
 
 
 def without_call(program: Program, call: Call | None) -> Edits:
-    """`f(x, …)`, or `x.f(axis=…)`, as `x`."""
+    """`f(x, …)`, or `x.f(axis=…)`, as `x`; `x = f(x, …)` as nothing."""
     operand = None if call is None else _operand(call[1])
     if call is None or operand is None:
         return ()
     file, node = call
+    if (statement := _statement_of_itself(program, call, operand)) is not None:
+        return (Edit(file, statement.lineno, 0, (statement.end_lineno or statement.lineno) + 1, 0, ""),)
     bare = isinstance(operand, BARE) or (_stands_alone(program, call) and operand.lineno == operand.end_lineno)
     left, right = ("", "") if bare else ("(", ")")
     return (
@@ -176,6 +179,18 @@ def _stands_alone(program: Program, call: Call) -> bool:
     """Return whether a statement assigns or returns the call and nothing else."""
     statement = next(around(program, call), None)
     return isinstance(statement, STATEMENTS) and statement.value is call[1]
+
+
+def _statement_of_itself(program: Program, call: Call, operand: ast.expr) -> ast.Assign | None:
+    """Return the lines `x = f(x)`, where other lines follow in the same block."""
+    match list(islice(around(program, call), 2)):
+        case [ast.Assign(targets=[ast.Name(id=name)]) as found, block] if found.value is call[1]:
+            others = [each for each in getattr(block, "body", ()) if each is not found]
+            lines = range(found.lineno, (found.end_lineno or found.lineno) + 1)
+            is_followed = any(each.lineno >= lines.stop for each in others)
+            is_alone = not any(each.lineno in lines or each.end_lineno in lines for each in others)
+            return found if is_followed and is_alone and isinstance(operand, ast.Name) and operand.id == name else None
+    return None
 
 
 def _keywords_of(program: Program, files: Iterable[str]) -> Iterator[tuple[str, str, ast.expr]]:
