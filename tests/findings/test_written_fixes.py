@@ -182,7 +182,7 @@ gradients_inputs = ({"w": by_rows(256, 512), "v": by_rows(512, 128)}, by_rows(10
             "reordered",
             "+    return lax.with_sharding_constraint(there + 1, NamedSharding(mesh, P(('x', 'y'), None)))",
         ),
-        ("by_helper", ""),  # of each of its calls another spec
+        ("by_helper", "+    return jnp.sin(a)"),  # each of its calls has another spec
     ],
 )
 def test_specs_that_reshard(tmp_path: Path, function: str, line: str) -> None:
@@ -192,13 +192,12 @@ def test_specs_that_reshard(tmp_path: Path, function: str, line: str) -> None:
     request = Request(f"{path}:{function}", probe="none", fingerprints=True)
     report = inspect(last_capture(request))
     (found,) = [each for each in report.findings if each.rule == "SS23"]
-    assert bool(found.fixes[0].edits) == bool(line)
-    if line:
-        (found,) = [each for each in verified(report, request, inspect).findings if each.rule == "SS23"]
-        assert found.trial is not None
-        assert (found.trial.verified, found.trial.values) == (True, "equal"), found.trial
-        assert (sum(dict(found.trial.before).values()), found.trial.after) == (1, ())
-        assert line in diff_of(report.program, found.proposal)
+    assert found.fixes[0].edits
+    (found,) = [each for each in verified(report, request, inspect).findings if each.rule == "SS23"]
+    assert found.trial is not None
+    assert (found.trial.verified, found.trial.values) == (True, "equal"), found.trial
+    assert (sum(dict(found.trial.before).values()), found.trial.after) == (1, ())
+    assert line in diff_of(report.program, found.proposal)
 
 
 @libtpu
