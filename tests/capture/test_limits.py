@@ -191,13 +191,10 @@ def test_processor_time_of_what_a_process_started() -> None:
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not say it")
 def test_what_waits_for_a_processor_is_ready() -> None:
     """Of two that share a processor, each is ready all the time; one that waits for its input never is."""
-    busy, waits = "import sys\nprint(flush=True)\nwhile True: pass", "print(flush=True)\ninput()"
-    own = {min(os.sched_getaffinity(0))}
+    share = f"import os\nos.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})\nprint(flush=True)\n"
     started = [
-        subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=share(own)
-        )
-        for code in (busy, busy, waits)
+        subprocess.Popen([sys.executable, "-c", share + code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for code in ("while True: pass", "while True: pass", "input()")
     ]
     try:
         for process in started:
@@ -214,10 +211,6 @@ def test_what_waits_for_a_processor_is_ready() -> None:
         for process in started:
             process.kill()
             process.communicate()
-
-
-def share(processors: set[int]) -> Callable[[], None]:
-    return lambda: os.sched_setaffinity(0, processors)
 
 
 def ready_of(process: subprocess.Popen[bytes]) -> float:
