@@ -18,7 +18,7 @@ from ...parsers.mlir.lists import symbol
 from ..catalog.spellings import CUSTOM_CALLS, MLIR_OPS, Kind
 from ..ir.derived import derived
 from ..ir.jaxpr import Equation
-from ..ir.jaxpr_flow import At, JaxprFlow
+from ..ir.jaxpr_flow import At, JaxprFlow, flow_of
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.name_scopes import common_start, keys_of_name, module_of_name, scopes, without_indices
 from ..ir.stage import ParsedStage
@@ -114,7 +114,7 @@ def _facts(stablehlo: ParsedStage, lowered: Lowered, number: int) -> OperationFa
     source = SourcePosition.exact(frames_at(stablehlo, lines[0].end - 1))
     if text is None or place is None:
         return OperationFacts(kind, "unknown" if kind is None else "user", "unknown", source, (), None)
-    flow = _flow(text)
+    flow = flow_of(text)
     paths = tuple(islice(_paths(flow, place), MAX_PATHS))
     directions = {direction_of(path, differentiated=lowered.differentiated) for path in paths}
     modules = {scopes(path.rpartition("/")[0]) for path in paths}
@@ -216,11 +216,6 @@ def _root(flow: JaxprFlow, value: At) -> At | None:
         else:
             return None
     return None
-
-
-@derived
-def _flow(text: JaxprText) -> JaxprFlow:
-    return JaxprFlow(text)
 
 
 @derived

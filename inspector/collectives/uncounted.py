@@ -12,12 +12,14 @@ from ..catalog.custom_calls import HOST, HOST_PRIMITIVES, KERNELS, LOCAL
 from ..catalog.spellings import CUSTOM_CALLS, is_kernel
 from ..ir.derived import derived
 from ..ir.jaxpr import Equation
+from ..ir.jaxpr_flow import flow_of
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType, JaxType, array_type, leaves
 from ..report import SourcePosition, UncountedCommunication
 from .dcn_transfers import is_host_transfer
+from .remote_devices import pairs_of
 
 _TO_ANOTHER_DEVICE = re.compile(r"\b(?:PeerMemRef|RemoteRef|MulticastRef)\b")
 HOST_OPCODES = frozenset({"infeed", "outfeed", "send", "recv"})
@@ -64,7 +66,7 @@ def _in_kernel(jaxpr: JaxprText, kernel: EquationPlace) -> Iterator[UncountedCom
         seen.add(body)
         inside = jaxpr.program.jaxprs[body]
         types = {variable.name: variable.type for variable in (*inside.constants, *inside.inputs)}
-        for equation in inside.equations:
+        for index, equation in enumerate(inside.equations):
             waiting += [inner for _, inner in equation.bodies]
             types |= {variable.name: variable.type for variable in equation.outputs}
             does = _reaches(equation)
@@ -75,8 +77,10 @@ def _in_kernel(jaxpr: JaxprText, kernel: EquationPlace) -> Iterator[UncountedCom
                 if equation.remote is None and equation.inputs:  # a reference on another GPU
                     moved = types.get(equation.inputs[0])
                 name = given if given != "None" else _function_of(stack, jaxpr.stack(kernel.equation))
+                flow = flow_of(jaxpr)
+                axes, pairs = pairs_of(flow, flow.by_id[f"{body}.{index}"]) or (None, ())
                 yield UncountedCommunication(
-                    name or kernel.equation.primitive, does, None if moved is None else moved.array, source
+                    name or kernel.equation.primitive, does, None if moved is None else moved.array, source, axes, pairs
                 )
 
 

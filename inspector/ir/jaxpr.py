@@ -58,6 +58,7 @@ class Equation:
     `stack` are indices of frames, innermost first, JAX's own left out. `in_custom_vjp` is whether it is from the
     functions of a `custom_vjp`, whose stack is that of the call. `remote` is the type of what an equation of a kernel
     copies to another device, empty where it signals or the size is not known; None where it stays on its own.
+    `device` names that device: by coordinates, each with the names of its axes where they are given, or by one number.
     """
 
     primitive: str
@@ -72,6 +73,7 @@ class Equation:
     name_stack: str = ""
     in_custom_vjp: bool = False
     remote: str | None = None
+    device: tuple[tuple[str, str], ...] = ()
 
 
 def literal_in(operand: str) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from ..catalog.spellings import CALLED, CALLS
+from .derived import derived
 from .jaxpr_text import EquationPlace, JaxprText, JaxprUses
 from .types import JaxType
 
@@ -135,3 +136,9 @@ class JaxprFlow(JaxprUses):
     def shard_map_around(self, place: EquationPlace) -> EquationPlace | None:
         """The innermost shard_map that an equation stands in."""
         return next((each for each in self.around(place) if each.equation.shard_map is not None), None)
+
+
+@derived
+def flow_of(text: JaxprText) -> JaxprFlow:
+    """The definitions and uses of a program's values."""
+    return JaxprFlow(text)

@@ -99,9 +99,13 @@ class UncountedCommunication:
 
     `name` is the kernel's, or a custom call's; `does` what of it reaches other devices, `copy` of a value of `type`,
     `signal`, `host` where it calls the host or moves a value to or from it, or `unknown` where nothing is known of it.
+    `pairs` are the partitions that may copy or signal, each with the one that it reaches, and `axes` those along which
+    they differ; None where that is not known.
     """
 
     name: str
     does: Literal["copy", "signal", "host", "unknown"]
     type: ArrayType | None
     source: SourcePosition
+    axes: tuple[AxisRef, ...] | None = None
+    pairs: tuple[tuple[int, int], ...] = ()

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from ...catalog.spellings import functions_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
+from ...values.device_numbers import Numbers, coordinates
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
-from ..support.device_values import Numbers, axis_sizes, coordinates, devices_along, permutation_of
+from ..support.device_values import axis_sizes, devices_along, permutation_of
 from ..support.jaxpr_flow import MAX_STEPS, At, Flow, Use, equations_of
 
 

@@ -1,15 +1,11 @@
-"""Values that devices hold: numbers computed from mesh coordinates, and the axes over which operands differ."""
+"""Values that devices hold: sizes of axes, pairs of permutes, and the axes over which operands differ."""
 
 from __future__ import annotations
 
 import math
-import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence
 
-from ...catalog.spellings import rule_of
 from ...ir.derived import derived
 from ...ir.jaxpr import Equation, literal_in
 from ...ir.jaxpr_text import EquationPlace, JaxprText
@@ -18,126 +14,7 @@ from ...variance.held import Value
 from ...variance.inference import infer
 from .jaxpr_flow import At, Flow
 
-MAX_EVALUATED = 2_000
-"""Equations that are evaluated for one number; a crafted program may share operands without end."""
-
-MAX_DEPTH = 100
-"""Equations one behind the other; Python's own stack ends at about three times as many."""
-
-LARGEST_INTEGER = 1 << 63
-"""Range of a program's integers: numbers beyond it are not followed."""
-
-BINARY: dict[str, Callable[[int, int], int]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "max": max,
-    "min": min,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "and": operator.and_,
-    "or": operator.or_,
-    "rem": lambda a, b: a - b * int(a / b),
-    "div": lambda a, b: int(a / b),
-}
-
-SAME = frozenset(("convert_element_type", "squeeze", "reshape", "broadcast_in_dim", "copy", "stop_gradient"))
-"""Operations that do not change a number."""
-
 _PAIR = re.compile(r"\((\d{1,9}), (\d{1,9})\)")
-
-_LITERAL = re.compile(r"(?:Typed\w+\()?(-?\d{1,18}|True|False)(?:, dtype=\w+\))?")
-"""`2`, or `TypedInt(2, dtype=int32)` since JAX 0.12."""
-
-
-@dataclass(slots=True)
-class Numbers:
-    """Evaluates integers on one device: `coordinates` along the mesh axes of the given `sizes`.
-
-    Of lists of `length` numbers it is the one at `element`.
-    """
-
-    flow: Flow
-    sizes: Mapping[str, int]
-    coordinates: Mapping[str, int]
-    length: int = 1
-    element: int = 0
-    left: int = field(default=MAX_EVALUATED)
-    depth: int = 0
-
-    def value(self, at: At) -> int | None:
-        """The number; None where it depends on anything else."""
-        self.left -= 1
-        if self.left < 0 or self.depth == MAX_DEPTH:
-            return None
-        self.depth += 1
-        found = self._value(at)
-        self.depth -= 1
-        return None if found is None or abs(found) >= LARGEST_INTEGER else found
-
-    def _value(self, at: At) -> int | None:
-        literal = literal_in(at.name)
-        if literal is not None:
-            return _number(literal)
-        made = self.flow.made.get((at.jaxpr, at.name))
-        if made is not None:
-            return self._result(*made, at)
-        operand = self.flow.operand(at)
-        return None if operand is None else self.value(operand)
-
-    def _result(self, place: EquationPlace, position: int, at: At) -> int | None:
-        equation = place.equation
-        body = self.flow.body(place)
-        if body is not None:
-            outputs = self.flow.jaxprs[body].outputs
-            return self.value(At(body, outputs[position], (*at.calls, place))) if position < len(outputs) else None
-        if equation.primitive == "axis_index":
-            return self._position(equation.axes or ())
-        if equation.primitive == "iota":
-            dims = sorted(equation.outputs[0].type.array.shape or ())
-            return self.element if dims and dims[-1] == self.length == math.prod(dims) else None
-        operands = [self.value(At(at.jaxpr, name, at.calls)) for name in equation.inputs]
-        known = [operand for operand in operands if operand is not None]
-        if not known or len(known) < len(operands):
-            return None
-        return _apply(equation.primitive, known)
-
-    def _position(self, axes: tuple[str, ...]) -> int | None:
-        position = 0
-        for axis in axes:
-            if axis not in self.coordinates:
-                return None
-            position = position * self.sizes[axis] + self.coordinates[axis]
-        return position
-
-
-def _apply(primitive: str, operands: list[int]) -> int | None:
-    rule = rule_of(primitive)
-    if primitive in SAME or (rule is not None and rule.is_cast):
-        return operands[0]
-    match primitive, operands:
-        case "neg", [value]:
-            return -value
-        case "select_n", [which, *cases] if 0 <= which < len(cases):
-            return cases[which]
-        case "clamp", [low, value, high]:
-            return max(low, min(value, high))
-        case "div" | "rem", [_, 0]:
-            return None
-        case name, [one, other] if name in BINARY:
-            return int(BINARY[name](one, other))
-    return None
-
-
-def _number(literal: str) -> int | None:
-    found = _LITERAL.fullmatch(literal)
-    if found is None:
-        return None
-    return int(found[1] == "True") if found[1] in ("True", "False") else int(found[1])
 
 
 def axis_sizes(report: Report, flow: Flow, place: EquationPlace) -> dict[str, int]:
@@ -168,12 +45,6 @@ def devices_along(axes: Iterable[str], sizes: Mapping[str, int]) -> int | None:
 def permutation_of(equation: Equation) -> list[tuple[int, int]]:
     """Return the pairs of a ppermute, each from a source to a target."""
     return [(int(a), int(b)) for a, b in _PAIR.findall(dict(equation.params).get("perm", ""))]
-
-
-def coordinates(axes: Sequence[str], sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Return the coordinates of devices along some axes, major to minor."""
-    for at in product(*(range(sizes[axis]) for axis in axes)):
-        yield dict(zip(axes, at, strict=True))
 
 
 def operands_over(flow: Flow, place: EquationPlace) -> tuple[Value, ...]:

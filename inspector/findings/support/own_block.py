@@ -10,9 +10,10 @@ from itertools import permutations
 
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Fix, Report
+from ...values.device_numbers import Numbers, coordinates
 from ..fixes.edits import Edits, together, without_calls
 from .blocks import numbers_of, reached
-from .device_values import Numbers, axis_sizes, coordinates, devices_along
+from .device_values import axis_sizes, devices_along
 from .jaxpr_flow import At, Flow, Use
 
 MAX_DEVICES = 1 << 12

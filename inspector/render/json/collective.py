@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from ... import report
 from ...ir.program import Program
-from ...report import CollectiveCause
+from ...report import CollectiveCause, UncountedCommunication
 from ...report import cost as estimates
 from ...shardings.collective_causes import causes_of
 from .references import Reference
@@ -165,13 +165,16 @@ class Collective(Struct, frozen=True):
 class Uncounted(Struct, frozen=True):
     """Communication, certain or possible (`unknown`), without a collective: no total has its bytes.
 
-    A kernel, or a custom call, by its `name`; `type` is that of a value that is copied to another device.
+    A kernel, or a custom call, by its `name`; `type` is that of a value that is copied to another device. `pairs` are
+    the partitions that may copy or signal, each with the one that it reaches, `axes` those along which they differ.
     """
 
     name: str
     does: Literal["copy", "signal", "host", "unknown"]
     type: str | None
     source: SourceRef
+    axes: list[str] | None = None
+    pairs: list[tuple[int, int]] = []
 
 
 MAX_CAUSES = 1
@@ -195,6 +198,12 @@ def collective_of(collective: report.Collective, program: Program, *, in_full: b
         omitted_causes=len(causes) - len(shown) or None,
         pairs=collective.pairs or None,
     )
+
+
+def uncounted_of(found: UncountedCommunication) -> Uncounted:
+    """One copy, signal, transfer or call."""
+    axes = None if found.axes is None else list(map(str, found.axes))
+    return shaped(Uncounted, found, type=found.type and str(found.type), axes=axes)
 
 
 def _cause(cause: CollectiveCause, *, in_full: bool) -> Cause:

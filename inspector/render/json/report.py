@@ -13,7 +13,7 @@ from ...diff.passes import pass_changes
 from ...shardings.conflicts import conflicts
 from ...shardings.table import values
 from ..renderers import SECTIONS
-from .collective import Collective, Cost, Estimate, Term, Uncounted, collective_of, cost_of
+from .collective import Collective, Cost, Estimate, Term, Uncounted, collective_of, cost_of, uncounted_of
 from .diff import Change, change_of
 from .execution import Execution, Memory, execution_of, memory_of
 from .finding import Explanation, Finding, Suppressed, explanation_of, finding_of, suppressed_of
@@ -123,7 +123,7 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
         stages=[stage_of(each, in_full="stages" in details) for each in found.stages],
         communication=_communication(found),
         collectives=[collective_of(each, found.program, in_full=in_full) for each in found.collectives],
-        uncounted=[shaped(Uncounted, each, type=each.type and str(each.type)) for each in found.uncounted],
+        uncounted=list(map(uncounted_of, found.uncounted)),
         arguments=capture.arguments,
         outputs=capture.outputs,
         shardings=[sharding_of(value, found.program, explain=explain) for value in listed],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ....parsers.sharding_syntax.mesh import join_axes
 from ...capture.model import STAGES
 from ...pipeline import communicating_stages
 from ...report import WRITTEN, Collective, Report, UncountedCommunication
@@ -137,11 +138,12 @@ def _uncounted(report: Report) -> str:
 
 def _uncounted_one(each: UncountedCommunication, script: str | None) -> str:
     place = f" ({text})" if (text := each.source.text(script)) else ""
+    along = f" along {join_axes(each.axes)}" if each.axes else ""
     match each.does:
         case "copy":
-            return f"kernel {each.name} copies {each.type or 'data'} to another device{place}"
+            return f"kernel {each.name} copies {each.type or 'data'} to another device{along}{place}"
         case "signal":
-            return f"kernel {each.name} signals another device{place}"
+            return f"kernel {each.name} signals another device{along}{place}"
         case "host":
             return f"{each.name} is a transfer to or from the host{f' of {each.type}' if each.type else ''}{place}"
     return f"custom call {each.name} may communicate{place}"

@@ -165,4 +165,4 @@ def _uncounted(each: UncountedCommunication, estimated: bool, script: str | None
     where = " ".join(filter(None, (each.name, each.source.text(script))))
     strategy = "kernels" if each.does != "unknown" else "may communicate"
     middle = ("",) if estimated else ()
-    return Row(("", "not counted", *middle, strategy, what, "", where), each)
+    return Row(("", "not counted", *middle, strategy, what, axes_cell(each.axes or ()), where), each)

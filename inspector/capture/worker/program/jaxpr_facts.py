@@ -87,8 +87,14 @@ class Table:
             "stack": stack,
             "name_stack": name_stack(equation),
             **({"in_custom_vjp": True} if in_vjp else {}),
-            **({} if (copied := remote.reached(equation)) is None else {"remote": copied}),
+            **self._remote(equation),
         }
+
+    def _remote(self, equation: Any) -> dict[str, Any]:
+        copied = remote.reached(equation)
+        if copied is None:
+            return {}
+        return {"remote": copied, "device": [(axis, self._atom(atom)) for axis, atom in remote.device(equation)]}
 
     def _variable(self, variable: Any, tracked: bool) -> dict[str, Any]:
         fields: dict[str, Any] = {"name": self._name(variable), "type": avals.type_text(variable.aval)}

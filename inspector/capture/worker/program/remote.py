@@ -17,21 +17,38 @@ WITH_INDICES = 9
 
 def reached(equation: Any) -> str | None:
     """The type of what is copied to another device, `""` for a signal or a size that is not static, else None."""
-    tree, place = DEVICES.get(equation.primitive.name, ("", 0))
-    if not isinstance(structure := equation.params.get(tree), jax.tree_util.PyTreeDef):
+    operands, has_indices = _operands(equation, [each.aval for each in equation.invars])
+    if _device(equation, operands) is None:
         return None
-    if structure.num_leaves != len(equation.invars):
-        return None
-    operands = jax.tree_util.tree_unflatten(structure, [each.aval for each in equation.invars])
-    indices: Any = ()
-    if equation.primitive.name == "dma_start" and len(operands) == WITH_INDICES:
-        indices, operands = operands[1], operands[::2]
-    if len(operands) <= place or operands[place] is None:
-        return None
-    if equation.primitive.name != "dma_start" or indices:
+    if equation.primitive.name != "dma_start" or has_indices:
         return ""
     source = operands[0]
     try:  # a slice of a reference has the shape of what it selects
         return avals.type_text(jax.core.ShapedArray(tuple(map(int, source.shape)), source.dtype))
     except (AttributeError, TypeError, ValueError):
         return ""
+
+
+def device(equation: Any) -> list[tuple[str, Any]]:
+    """The numbers that name the device: coordinates, with their axes where these are given, or one of all devices."""
+    found = _device(equation, _operands(equation, equation.invars)[0])
+    if isinstance(found, dict):
+        return [(" ".join(axis) if isinstance(axis, tuple) else str(axis), atom) for axis, atom in found.items()]
+    return [("", atom) for atom in jax.tree_util.tree_leaves(found)]
+
+
+def _device(equation: Any, operands: Any) -> Any:
+    _, place = DEVICES.get(equation.primitive.name, ("", 0))
+    return operands[place] if place < len(operands) else None
+
+
+def _operands(equation: Any, leaves: list[Any]) -> tuple[Any, bool]:
+    """The operands by their tree, and whether a copy has indices beside its references; none of other equations."""
+    tree, _ = DEVICES.get(equation.primitive.name, ("", 0))
+    structure = equation.params.get(tree)
+    if not isinstance(structure, jax.tree_util.PyTreeDef) or structure.num_leaves != len(leaves):
+        return (), False
+    operands = jax.tree_util.tree_unflatten(structure, leaves)
+    if equation.primitive.name == "dma_start" and len(operands) == WITH_INDICES:
+        return operands[::2], bool(operands[1])
+    return operands, False
