@@ -3,40 +3,51 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import is_kernel
 from ..ir.jaxpr_flow import At, JaxprFlow
 from ..ir.jaxpr_text import EquationPlace
-from ..values.device_numbers import Numbers, coordinates
-
-MAX_DEVICES = 4096
-"""Devices of the largest mesh in which numbers are evaluated."""
+from ..values.device_numbers import MAX_EVALUATED, Numbers, coordinates
 
 Pairs = tuple[tuple[int, int], ...]
+Guard = tuple[At, int, int]
+"""The predicate of a conditional, the branch that an equation stands in, and the number of branches."""
 
 
-def pairs_of(flow: JaxprFlow, place: EquationPlace) -> tuple[tuple[AxisRef, ...], Pairs] | None:
+@dataclass(slots=True)
+class Budget:
+    """The equations that may still be evaluated for one program, on all devices together: about a second's."""
+
+    left: int = 300_000
+
+
+def pairs_of(flow: JaxprFlow, place: EquationPlace, budget: Budget) -> tuple[tuple[AxisRef, ...], Pairs] | None:
     """Return the axes along which something is sent, and each partition that may send, with the one that it sends to.
 
     Partitions are numbered in row-major order of the mesh of the shard_map around. None where a number depends on more
-    than the position in this mesh.
+    than the position in this mesh, and where the budget is spent.
     """
-    mapped = flow.shard_map_around(place)
+    mapped, atoms = flow.shard_map_around(place), place.equation.device
     sizes = {} if mapped is None or mapped.equation.shard_map is None else dict(mapped.equation.shard_map.sizes)
-    if not sizes or not place.equation.device or math.prod(sizes.values()) > MAX_DEVICES:
+    if not 0 < len(atoms) <= len(sizes):
         return None
     is_number = "LOGICAL" in dict(place.equation.params).get("device_id_type", "").upper()
-    axes, found, along = tuple(sizes), [], dict[str, None]()
+    axes, guards, found, along = tuple(sizes), list(_guards(flow, place)), [], dict[str, None]()
     for source in coordinates(axes, sizes):
-        if _is_passed_by(flow, place, Numbers(flow, sizes, source)):
+        numbers = Numbers(flow, sizes, source)
+        is_passed_by = any(_takes_another(numbers, *guard) for guard in guards)
+        values = [] if is_passed_by else [numbers.value(At(place.jaxpr, atom)) for _, atom in atoms]
+        budget.left -= 1 + MAX_EVALUATED - numbers.left
+        if budget.left < 0:
+            return None
+        if is_passed_by:
             continue
-        numbers = [Numbers(flow, sizes, source).value(At(place.jaxpr, atom)) for _, atom in place.equation.device]
-        known = [number for number in numbers if number is not None]
-        target = None
-        if len(known) == len(numbers):
-            named = [axis for axis, _ in place.equation.device]
+        known, target = [value for value in values if value is not None], None
+        if len(known) == len(values):
+            named = [axis for axis, _ in atoms]
             target = _by_number(known, sizes) if is_number else _by_axes(source, named, known, sizes)
         if target is None:
             return None
@@ -45,20 +56,23 @@ def pairs_of(flow: JaxprFlow, place: EquationPlace) -> tuple[tuple[AxisRef, ...]
     return tuple(AxisRef(axis) for axis in axes if axis in along), tuple(found)
 
 
-def _is_passed_by(flow: JaxprFlow, place: EquationPlace, numbers: Numbers) -> bool:
-    """Return whether a device is known to take other branches than those around an equation of a kernel."""
+def _guards(flow: JaxprFlow, place: EquationPlace) -> Iterator[Guard]:
+    """Yield the conditionals around an equation of a kernel, innermost first."""
     for _ in range(len(flow.jaxprs)):
         callers = flow.callers.get(place.jaxpr, ())
         if len(callers) != 1 or is_kernel(callers[0].equation.primitive):
-            return False
+            return
         (around,) = callers
-        if around.equation.primitive == "cond":
-            branches = [body for _, body in around.equation.bodies]
-            taken = numbers.value(At(around.jaxpr, around.equation.inputs[0]))
-            if taken is not None and branches.index(place.jaxpr) != max(0, min(taken, len(branches) - 1)):
-                return branches.count(place.jaxpr) == 1
+        branches = [body for _, body in around.equation.bodies]
+        if around.equation.primitive == "cond" and around.equation.inputs and branches.count(place.jaxpr) == 1:
+            yield At(around.jaxpr, around.equation.inputs[0]), branches.index(place.jaxpr), len(branches)
         place = around
-    return False
+
+
+def _takes_another(numbers: Numbers, predicate: At, branch: int, branches: int) -> bool:
+    """Return whether a device is known to take another branch than this one of a conditional."""
+    taken = numbers.value(predicate)
+    return taken is not None and max(0, min(taken, branches - 1)) != branch
 
 
 def _by_number(numbers: Sequence[int], sizes: Mapping[str, int]) -> Mapping[str, int] | None:

@@ -19,7 +19,7 @@ from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType, JaxType, array_type, leaves
 from ..report import SourcePosition, UncountedCommunication
 from .dcn_transfers import is_host_transfer
-from .remote_devices import pairs_of
+from .remote_devices import Budget, pairs_of
 
 _TO_ANOTHER_DEVICE = re.compile(r"\b(?:PeerMemRef|RemoteRef|MulticastRef)\b")
 HOST_OPCODES = frozenset({"infeed", "outfeed", "send", "recv"})
@@ -53,10 +53,11 @@ def _calls_of_the_host(jaxpr: JaxprText) -> tuple[UncountedCommunication, ...]:
 @derived
 def _in_kernels(jaxpr: JaxprText) -> tuple[UncountedCommunication, ...]:
     kernels = [place for place in jaxpr.equations if is_kernel(place.equation.primitive)]
-    return tuple(dict.fromkeys(found for place in kernels for found in _in_kernel(jaxpr, place)))
+    budget = Budget()
+    return tuple(dict.fromkeys(found for place in kernels for found in _in_kernel(jaxpr, place, budget)))
 
 
-def _in_kernel(jaxpr: JaxprText, kernel: EquationPlace) -> Iterator[UncountedCommunication]:
+def _in_kernel(jaxpr: JaxprText, kernel: EquationPlace, budget: Budget) -> Iterator[UncountedCommunication]:
     given = dict(kernel.equation.params).get("name", "None").strip("'")
     waiting, seen = [body for _, body in kernel.equation.bodies], set[int]()
     while waiting:
@@ -78,7 +79,7 @@ def _in_kernel(jaxpr: JaxprText, kernel: EquationPlace) -> Iterator[UncountedCom
                     moved = types.get(equation.inputs[0])
                 name = given if given != "None" else _function_of(stack, jaxpr.stack(kernel.equation))
                 flow = flow_of(jaxpr)
-                axes, pairs = pairs_of(flow, flow.by_id[f"{body}.{index}"]) or (None, ())
+                axes, pairs = pairs_of(flow, flow.by_id[f"{body}.{index}"], budget) or (None, ())
                 yield UncountedCommunication(
                     name or kernel.equation.primitive, does, None if moved is None else moved.array, source, axes, pairs
                 )

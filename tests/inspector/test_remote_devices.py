@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -13,6 +14,7 @@ import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import UncountedCommunication
+from shardscope.parsers.source import Source
 
 pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 types and names kernels otherwise")
 
@@ -124,4 +126,15 @@ def test_by_a_value_each_may_send(script: Path) -> None:
 
 def test_a_device_that_depends_on_a_value_is_unknown(script: Path) -> None:
     found = copied(script, "to_value")
+    assert (found.does, found.axes, found.pairs) == ("copy", None, ())
+
+
+def test_on_too_large_a_mesh_nothing_is_evaluated_for_long(script: Path) -> None:
+    """The same kernel on ten billion devices, which only a file can claim."""
+    final = last_capture(Request(f"{script}:along_y", only_trace=True))
+    (jaxpr,) = (stage for stage in final.stages if stage.name == "jaxpr")
+    data = jaxpr.source.data.replace(b'["x",2]', b'["x",100000]').replace(b'["y",3]', b'["y",100000]')
+    assert data != jaxpr.source.data
+    stages = tuple(replace(each, source=Source("jaxpr", data)) if each is jaxpr else each for each in final.stages)
+    (found,) = inspect(replace(final, stages=stages)).uncounted
     assert (found.does, found.axes, found.pairs) == ("copy", None, ())
