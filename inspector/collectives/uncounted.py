@@ -79,7 +79,8 @@ def _in_kernel(jaxpr: JaxprText, kernel: EquationPlace, budget: Budget) -> Itera
                     moved = types.get(equation.inputs[0])
                 name = given if given != "None" else _function_of(stack, jaxpr.stack(kernel.equation))
                 flow = flow_of(jaxpr)
-                axes, pairs = pairs_of(flow, flow.by_id[f"{body}.{index}"], budget) or (None, ())
+                printed = flow.by_id.get(f"{body}.{index}")  # what is nested too deeply is not
+                axes, pairs = (None if printed is None else pairs_of(flow, printed, budget)) or (None, ())
                 yield UncountedCommunication(
                     name or kernel.equation.primitive, does, None if moved is None else moved.array, source, axes, pairs
                 )
