@@ -10,7 +10,7 @@ from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import is_kernel
 from ..ir.jaxpr_flow import At, JaxprFlow
 from ..ir.jaxpr_text import EquationPlace
-from ..values.device_numbers import MAX_EVALUATED, Numbers, coordinates
+from ..values.device_numbers import MAX_EVALUATED, Numbers, coordinates, position
 
 Pairs = tuple[tuple[int, int], ...]
 Guard = tuple[At, int, int]
@@ -36,7 +36,7 @@ def pairs_of(flow: JaxprFlow, place: EquationPlace, budget: Budget) -> tuple[tup
         return None
     is_number = "LOGICAL" in dict(place.equation.params).get("device_id_type", "").upper()
     axes, guards, found, along = tuple(sizes), list(_guards(flow, place)), [], dict[str, None]()
-    for source in coordinates(axes, sizes):
+    for partition, source in enumerate(coordinates(axes, sizes)):
         numbers = Numbers(flow, sizes, source)
         is_passed_by = any(_takes_another(numbers, *guard) for guard in guards)
         values = [] if is_passed_by else [numbers.value(At(place.jaxpr, atom)) for _, atom in atoms]
@@ -52,7 +52,7 @@ def pairs_of(flow: JaxprFlow, place: EquationPlace, budget: Budget) -> tuple[tup
         if target is None:
             return None
         along |= dict.fromkeys(axis for axis in axes if source[axis] != target[axis])
-        found.append((_number(source, sizes), _number(target, sizes)))
+        found.append((partition, position(target, axes, sizes)))
     return tuple(AxisRef(axis) for axis in axes if axis in along), tuple(found)
 
 
@@ -94,10 +94,3 @@ def _by_axes(
         return None
     found = {**source, **dict(zip(named, numbers, strict=True))}
     return found if all(0 <= found[axis] < sizes[axis] for axis in sizes) else None
-
-
-def _number(device: Mapping[str, int], sizes: Mapping[str, int]) -> int:
-    number = 0
-    for axis, size in sizes.items():
-        number = number * size + device[axis]
-    return number

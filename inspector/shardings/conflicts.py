@@ -89,7 +89,7 @@ def _met(flow: Dataflow, row: int) -> Iterator[tuple[str, list[tuple[Node, _Cut]
 
 
 class _Values(NamedTuple):
-    """The operands of an operation, of which there are so many, and its results; and how each factor is cut in them."""
+    """The values of an operation, the number of operands among them, and the axes of each factor in each value."""
 
     nodes: Sequence[Node] = ()
     operands: int = 0
@@ -162,7 +162,7 @@ def _cuts(
 ) -> Mapping[str, Sequence[_Cut]]:
     """The sharding of each factor's dimension in each value of an operation that has it.
 
-    `shardings` are those of the operands, of which there are so many, and then of the results. In a large program most
+    `shardings` are those of the operands, the first `operands` ones, then of the results. In a large program most
     operations have been met before.
     """
     found: dict[str, list[_Cut]] = {}

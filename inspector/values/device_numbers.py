@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -101,12 +101,15 @@ class Numbers:
         return _apply(equation.primitive, known)
 
     def _position(self, axes: tuple[str, ...]) -> int | None:
-        position = 0
-        for axis in axes:
-            if axis not in self.coordinates:
-                return None
-            position = position * self.sizes[axis] + self.coordinates[axis]
-        return position
+        return position(self.coordinates, axes, self.sizes) if self.coordinates.keys() >= set(axes) else None
+
+
+def position(coordinates: Mapping[str, int], axes: Iterable[str], sizes: Mapping[str, int]) -> int:
+    """Return the number of a device in row-major order of some axes, as `coordinates` yields them."""
+    number = 0
+    for axis in axes:
+        number = number * sizes[axis] + coordinates[axis]
+    return number
 
 
 def _apply(primitive: str, operands: list[int]) -> int | None:

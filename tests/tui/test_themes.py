@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from shardscope.inspector.render.html.page import style
@@ -37,9 +39,9 @@ def test_the_theme_to_begin_with(environment: dict[str, str], theme: str) -> Non
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
 def test_colours_can_be_read_on_every_background(theme: Theme) -> None:
     """By WCAG's formula, 4.5 for text: on panels, and on the lines of the cursor and of what belongs to it, too."""
-    told = variables(theme)
-    backgrounds = [theme.background, theme.surface, theme.panel, told["line-cursor"], told["line-linked"]]
-    words = [colour for name, colour in told.items() if not name.startswith("line-")]
+    colours = variables(theme)
+    backgrounds = [theme.background, theme.surface, theme.panel, colours["line-cursor"], colours["line-linked"]]
+    words = [colour for name, colour in colours.items() if not name.startswith("line-")]
     words += [theme.primary, theme.secondary, theme.warning, theme.error, theme.success, theme.foreground]
     words.append(theme.variables["text-muted"])
     assert all(contrast(Color.parse(back), word) >= 4.5 for back in backgrounds for word in words if back and word)
@@ -49,31 +51,26 @@ def test_colours_can_be_read_on_every_background(theme: Theme) -> None:
 def test_colours_of_a_page_can_be_read(dark: bool) -> None:
     """Text on the page and on what is raised, and the names in the bars and devices, in the background's colour."""
     found = style().partition("@media (prefers-color-scheme: dark)")[2 if dark else 0].partition("@media")[0]
-    told = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})\b", found))
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})\b", found))
     for back in ("back", "raised"):
         for word in ("text", "aside", "good", "warning", "error", "axis"):
-            assert contrast(Color.parse(told[back]), told[word]) >= 4.5, (back, word)
-    assert contrast(Color.parse(told["line"]), told["text"]) >= 4.5
+            assert contrast(Color.parse(colours[back]), colours[word]) >= 4.5, (back, word)
+    assert contrast(Color.parse(colours["line"]), colours["text"]) >= 4.5
     for filled in ("compute", "links", "copies", "error", *(f"g{number}" for number in range(8))):
-        assert contrast(Color.parse(told[filled]), told["back"]) >= 4.5, filled
+        assert contrast(Color.parse(colours[filled]), colours["back"]) >= 4.5, filled
 
 
 @pytest.mark.parametrize("name", ["ansi-dark", "ansi-light"])
 def test_a_line_of_the_cursor_shows_its_number_in_sixteen_colours(name: str) -> None:
-    told = variables(BUILTIN_THEMES[name])
-    assert told["line-cursor"] not in {colour for each, colour in told.items() if each != "line-cursor"}
+    colours = variables(BUILTIN_THEMES[name])
+    assert colours["line-cursor"] not in {colour for each, colour in colours.items() if each != "line-cursor"}
 
 
 @pytest.mark.parametrize("name", ["ansi-dark", "ansi-light"])
 async def test_the_line_of_the_cursor_is_reversed_in_sixteen_colours(name: str) -> None:
     """The terminal's own two colours: coloured words on a coloured line may be of the same colour."""
-    app = ShardscopeApp((kept(),))
-    async with app.run_test(size=(120, 40)) as pilot:
-        driver = Driver(app, pilot)
-        await driver.ready()
-        app.theme = name
-        await driver.press("3")
-        for view in app.screen.query(CursorView):
+    async with collectives_in(name) as driver:
+        for view in driver.screen.query(CursorView):
             if not view.display or not view.region.height:
                 continue
             lines = [view.render_line(y) for y in range(view.scrollable_content_region.height)]
@@ -82,6 +79,18 @@ async def test_the_line_of_the_cursor_is_reversed_in_sixteen_colours(name: str) 
                 styles = [style for _, style, _ in line if style is not None]
                 assert all(style.reverse and style.color is None and style.bgcolor is None for style in styles)
         assert under
+
+
+@asynccontextmanager
+async def collectives_in(theme: str) -> AsyncIterator[Driver]:
+    """The screen with the table of collectives, in a theme."""
+    app = ShardscopeApp((kept(),))
+    async with app.run_test(size=(120, 40)) as pilot:
+        driver = Driver(app, pilot)
+        await driver.ready()
+        app.theme = theme
+        await driver.press("3")
+        yield driver
 
 
 def contrast(one: Color, other: str) -> float:
@@ -97,12 +106,7 @@ def luminance(colour: Color) -> float:
 
 @pytest.mark.parametrize("theme", ["shardscope-light", "ansi-dark"])
 async def test_the_focus_has_a_shape(theme: str) -> None:
-    app = ShardscopeApp((kept(),))
-    async with app.run_test(size=(120, 40)) as pilot:
-        driver = Driver(app, pilot)
-        await driver.ready()
-        app.theme = theme
-        await driver.press("3")
+    async with collectives_in(theme) as driver:
         await driver.until(lambda: driver.text.splitlines()[2].startswith("━"))
         assert "▶" in driver.text
         await driver.press("tab")

@@ -151,7 +151,7 @@ class Probed:
 class Apart:
     """A value that is not what a run on one device gives, beyond rounding.
 
-    The place is told as by `Probe`, `coordinates` too; they are empty where the value as a whole differs.
+    The place is given as in `Probe`, `coordinates` too; they are empty where the value as a whole differs.
     `distance` is a multiple of the largest one that rounding explains.
     """
 
