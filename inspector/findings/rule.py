@@ -78,13 +78,16 @@ def finding(
     evidence: Iterable[tuple[str, str]] = (),
     fixes: tuple[Fix, ...] = (),
     saves: Saving = Saving(),  # noqa: B008
+    subject: str = "",
 ) -> Finding:
     """A finding of a rule, of its severity where no other is given; long names are cut off at the message's end."""
     if len(message) > MAX_MESSAGE_CHARACTERS:
         message = f"{message[: MAX_MESSAGE_CHARACTERS - 1]}…"
     named = tuple(AxisRef(axis) if isinstance(axis, str) else axis for axis in axes)
     level, related, evidence = severity or rule.severity, tuple(related), tuple(evidence)
-    return Finding(rule.id, rule.slug, level, confidence, named, message, place, related, evidence, fixes, *saves)
+    return Finding(
+        rule.id, rule.slug, level, confidence, named, message, place, related, evidence, fixes, *saves, subject
+    )
 
 
 def advice(title: str) -> tuple[Fix, ...]:

@@ -20,6 +20,7 @@ def modules_of(collective: Collective) -> Sequence[Path]:
     return [tuple("*" if key.isdecimal() else key for key in path) for path in paths]
 
 
+_DIGITS = re.compile(r"\d+")
 _NUMBERED = re.compile(r"(.*[A-Za-z]_?)\d+")
 
 
@@ -40,6 +41,11 @@ def without_layers(paths: Iterable[Path], layers: Collection[Path]) -> list[Path
         return _NUMBERED.sub(r"\1*", path[depth]) if path[: depth + 1] in layers else path[depth]
 
     return [tuple(key_at(path, depth) for depth in range(len(path))) for path in paths]
+
+
+def without_numbers(path: str) -> str:
+    """A value's path with `*` for the numbers in it: the same for what is alike in all layers."""
+    return _DIGITS.sub("*", path)
 
 
 def module_names(paths: Iterable[Path]) -> list[str]:

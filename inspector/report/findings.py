@@ -109,8 +109,9 @@ class Finding:
 
     `error` is a wrong result, `warning` is cost. It is `proved` where the levels agree or live values show it, `likely`
     where one level says so, `possible` where it depends on what is not known. `evidence` are names and texts, `fixes`
-    alternatives in the user's own names, the likeliest first. `saved_bytes` are those that a device sends less in one
-    execution, `saved_seconds` is the time of that on the target.
+    alternatives in the user's own names, the likeliest first. `subject` names the value or operation that it is about,
+    where one line can have several: findings that differ in its numbers alone are alike. `saved_bytes` are those that a
+    device sends less in one execution, `saved_seconds` is the time of that on the target.
     """
 
     rule: str
@@ -125,6 +126,7 @@ class Finding:
     fixes: tuple[Fix, ...] = ()
     saved_bytes: int | None = None
     saved_seconds: float | None = None
+    subject: str = ""
 
     @property
     def rank(self) -> tuple[int, bool]:

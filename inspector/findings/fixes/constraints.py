@@ -67,6 +67,7 @@ class InsertedDetour:
             self._place(self.blamed),
             message,
             confidence=certainty(self.compiled),
+            subject=self.name(detour.source),
             axes=(detour.axis,),
             related=map(self._place, rows),
             evidence=(

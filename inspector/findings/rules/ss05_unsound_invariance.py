@@ -44,6 +44,7 @@ def _differs(flow: Flow, found: Divergence) -> Finding:
         _place(flow, found.equation, found.value),
         f"{found.value} is typed invariant over {found.axis}, but differs between devices {one} and {other}",
         confidence="proved",
+        subject=found.value,
         axes=(found.axis,),
         evidence=(
             ("type", str(found.type)),
@@ -61,6 +62,7 @@ def _may_differ(flow: Flow, value: VariableVariance, axis: str) -> Finding:
         _place(flow, value.equation, value.value),
         f"{value.value} is typed invariant over {axis}, but a predicate that varies over {axis} decides it",
         confidence="likely",
+        subject=value.value,
         axes=(axis,),
         related=() if entry is None else (_place(flow, entry.equation, entry.by),),
         evidence=(("entered", "" if entry is None else f"{axis} by {entry.by}"),),

@@ -43,12 +43,13 @@ def _of_own_blocks(report: Report, flow: Flow, place: EquationPlace, mapped: Sha
         named = {axis for axis, _ in leaving}
         missing = [axis for axis in axes_of(join(held), "varying") if axis not in named and sizes.get(axis) != 1]
         if made is not None and missing:
-            along = ", ".join(missing)
+            along, output = ", ".join(missing), _output(report, flow, place, number)
             yield finding(
                 RULE,
                 flow.place(made),
-                f"{_output(report, flow, place, number)} differs along {along}, but its out_spec omits {along}",
+                f"{output} differs along {along}, but its out_spec omits {along}",
                 confidence="likely",
+                subject=output,
                 axes=missing,
                 related=(flow.place(place),),
                 evidence=(("result", f"made of what differs along {along}, and not reduced or gathered over it"),),
@@ -78,6 +79,7 @@ def _returned(flow: Flow, place: EquationPlace, operand: str, axes: tuple[str, .
         flow.place(place),
         f"an input sharded over {along} is returned under an out_spec without {along}",
         confidence="likely",
+        subject=operand,
         axes=axes,
         evidence=(("input", f"{operand}: each device along {along} has a different block of it"),),
         fixes=_advice(axes),
@@ -96,11 +98,13 @@ def _found(report: Report, flow: Flow, differing: list[Divergence]) -> Finding:
     """The finding of a value, with all axes along which it differs."""
     differs, place = differing[0], flow.by_id[differing[0].equation]
     mapped, along = flow.shard_map_around(place), ", ".join(each.axis for each in differing)
+    result = _result(report, flow, mapped, differs)
     return finding(
         RULE,
         FindingPlace(f"{differs.value} = {differs.primitive}", differs.source, "jaxpr", place.span),
-        f"{_result(report, flow, mapped, differs)} differs along {along}, but its out_spec omits {along}",
+        f"{result} differs along {along}, but its out_spec omits {along}",
         confidence="proved",
+        subject=result,
         axes=[each.axis for each in differing],
         related=() if mapped is None else (flow.place(mapped),),
         evidence=[

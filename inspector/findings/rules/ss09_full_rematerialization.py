@@ -48,6 +48,7 @@ def _found(report: Report, text: str, source: SourcePosition) -> Finding:
         place,
         f"resharding {named} gathers the full value on every device",
         confidence=certainty(gather),
+        subject=named,
         axes=() if gather is None or gather.axes is None else gather.axes,
         evidence=evidence,
         fixes=(

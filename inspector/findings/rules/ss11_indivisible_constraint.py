@@ -30,6 +30,7 @@ def _found(value: ShardedValue, dim: int, size: int, parts: int) -> Finding:
         FindingPlace(value.name, value.source, value.stage, value.span),
         f"{value.requested} shards dimension {dim} of {value.type} {parts} ways: {size} is not divisible",
         confidence="proved",
+        subject=value.name,
         axes=axes,
         evidence=(
             ("requested", value.requested or ""),

@@ -80,6 +80,7 @@ def _found(
         FindingPlace(value.name, value.source, value.stage, value.span),
         f"{value.name} is replicated on {copies} devices: {', '.join(names)} could shard it {least} ways",
         confidence="possible",
+        subject=value.name,
         axes=names,
         evidence=evidence,
         fixes=(

@@ -70,6 +70,7 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
         FindingPlace(str(cause.operation), cause.place, collective.stage, collective.span),
         f"reshape splits or merges {dimension_of(cause)}, sharded over {along}, across its blocks",
         confidence="proved",
+        subject=dimension_of(cause),
         axes=axes,
         evidence=(
             ("rule", cause.rule or "none"),

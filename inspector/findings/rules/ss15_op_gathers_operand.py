@@ -71,6 +71,7 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
         + (", on CPUs only" if only_here else ""),
         severity="info" if only_here else "warning",
         confidence="proved",
+        subject=f"{cause.operation} {dimension_of(cause)}",
         axes=axes,
         evidence=evidence,
         fixes=advice(IDIOMS.get(cause.primitive, "shard another dimension, or work on each shard in a shard_map")),

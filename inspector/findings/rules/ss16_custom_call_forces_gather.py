@@ -55,6 +55,7 @@ def _at(report: Report, flow: Dataflow, row: int) -> Iterator[Finding]:
             FindingPlace(name, place, "sdy", wording.span(row)),
             f"{name} has no sharding rule, so {wording.name(node)} is gathered over {join_axes(axes)}",
             confidence="proved",
+            subject=name,
             axes=tuple(dict.fromkeys(axis.name for axis in axes)),
             evidence=(compiled_to(gather, f", {types_text(gather.result_types)}"),),
             fixes=advice(

@@ -77,6 +77,7 @@ def _found(report: Report, group: list[_Lost]) -> Finding:
         first.place,
         said,
         confidence="proved",
+        subject=first.argument.path,
         severity=None if first.is_lost else "info",
         evidence=(*evidence, ("memory", f"{format_bytes(total)} on each device; {kept}")),
         fixes=alternatives(first.fix if len(group) == 1 else f"{first.fix}; the others alike", [whole, *fewer]),

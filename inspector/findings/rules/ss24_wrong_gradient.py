@@ -34,11 +34,9 @@ def _found(report: Report, wrong: WrongGradient) -> Finding:
     derivative, factor = wrong.derivative, wrong.factor
     axes, factor = ((), None) if factor is None else _by_axes(report, factor, derivative.spread / derivative.difference)
     sums = list(_sums(report, axes))
-    reason = (
-        f" ({factor:.4g} = {'1/' if abs(factor) < 1 else ''}{'·'.join(f'|{axis}|' for axis in axes)})"
-        if axes and factor
-        else ""
-    )
+    size = "·".join(f"|{axis}|" for axis in axes)
+    share = f"1/{size}" if factor is not None and abs(factor) < 1 else size
+    reason = f" ({factor:.4g} = {share})" if axes and factor else ""
     is_what = "not zero, as it should be" if factor is None else f"{factor:.4g} times the true gradient{reason}"
     frames = () if derivative.file is None else (Frame(derivative.file, "", derivative.line),)
     here = FindingPlace(f"gradient of {derivative.of}", SourcePosition.exact(frames))
@@ -48,6 +46,7 @@ def _found(report: Report, wrong: WrongGradient) -> Finding:
         places[0] if places else here,
         f"the gradient for {derivative.argument} is {is_what}",
         confidence="proved",
+        subject=f"{derivative.argument} {share}",
         axes=axes,
         related=[*places[1:], *([here] if places else [])],
         evidence=(

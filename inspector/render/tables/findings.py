@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from ...findings.fixes.apply import diff_of
 from ...report import Finding, Report, Suppressed
 from ...units import format_bytes, format_seconds
 from ..finding_facts import counted, evidence, fix_facts, suppressed_by, where
+from ..modules import without_numbers
 from ..table import Cell, Column, Detail, Piece, Role, Row, Table, axes_cell, plain_text, size_cell, titled
 
 ROLES: dict[str, Role] = {"error": "error", "warning": "warning", "info": "aside"}
@@ -44,16 +44,14 @@ def findings(report: Report) -> Table:
     )
 
 
-_NUMBER = re.compile(r"\d+")
-
-
 def matters(report: Report) -> Table:
     """Errors and warnings with their first fix, those that cost most first; what is alike in all layers as one row."""
     listed = [each for each in report.findings if each.severity != "info"]
-    by_words: dict[tuple[str, ...], list[Finding]] = {}
+    by_subject: dict[tuple[object, ...], list[Finding]] = {}
     for each in listed:
-        by_words.setdefault((each.rule, where(each), _NUMBER.sub("#", each.message)), []).append(each)
-    alike = sorted(by_words.values(), key=lambda found: (found[0].rank, *_cost(found)))
+        subject = without_numbers(each.subject)
+        by_subject.setdefault((each.rule, each.severity, where(each), each.axes, subject), []).append(each)
+    alike = sorted(by_subject.values(), key=lambda found: (found[0].rank, *_cost(found)))
     first_with: dict[tuple[str, str], Finding] = {}
     for first, *_ in alike:
         first_with.setdefault((first.rule, _fix(first)), first)
