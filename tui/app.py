@@ -23,6 +23,7 @@ from ..inspector.pipeline import inspect
 from ..inspector.render.printable import printable
 from ..inspector.report import Report
 from ..inspector.trace_errors.explain import explained_or_verified
+from ..inspector.traces.ranks import RankComparison
 from ..inspector.traces.trace import Trace
 from .analyst import Improve
 from .commands import Everything
@@ -33,6 +34,7 @@ from .key_footer import KeyFooter
 from .main_screen import MainScreen
 from .palette import THEMES, usual_theme, variables
 from .prompt import Prompt
+from .ranks_screen import RanksScreen
 from .side_by_side import SideBySide
 from .terminal_door import PrintableFilter, end_input, guarded
 from .trace_screen import CapturesOf, TraceScreen
@@ -87,6 +89,11 @@ def show_trace(trace: Trace, captures_of: CapturesOf, policy: Policy = EVERYTHIN
     TraceApp(trace, captures_of, policy).run()
 
 
+def show_ranks(trace: Trace, found: RankComparison) -> None:
+    """Show where the processes of a run differ, until the user leaves."""
+    RanksApp(trace, found).run()
+
+
 class ThemedApp(App[None]):
     """Its colours are those of the palette, and what it draws controls no terminal."""
 
@@ -133,6 +140,17 @@ class TraceApp(ThemedApp):
 
     def __init__(self, trace: Trace, captures_of: CapturesOf, policy: Policy = EVERYTHING) -> None:
         self._screen = partial(TraceScreen, trace, captures_of, policy)
+        super().__init__()
+
+    def get_default_screen(self) -> Screen[None]:
+        return self._screen()
+
+
+class RanksApp(ThemedApp):
+    """One screen over the differences between processes."""
+
+    def __init__(self, trace: Trace, found: RankComparison) -> None:
+        self._screen = partial(RanksScreen, trace, found)
         super().__init__()
 
     def get_default_screen(self) -> Screen[None]:

@@ -37,6 +37,8 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
         "comparison": "html:comparison_page",
         "diff": "html:diff_page",
         "verdicts": "html:verdicts_page",
+        "trace": "html.trace:trace_page",
+        "ranks": "html.trace:ranks_page",
     },
     "perfetto": {"report": "perfetto:report_to_perfetto", "comparison": "perfetto:comparison_to_perfetto"},
     "sarif": {"reports": "sarif:to_sarif"},

@@ -19,11 +19,12 @@ MAX_ARGUMENTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The behaviour of some ranks, in words, and its line."""
+    """The behaviour of some ranks, in words, its line, and the program that it is about, if they have one."""
 
     ranks: tuple[int, ...]
     text: str
     place: Place | None = None
+    program: Program | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +131,10 @@ def _programs(programs: Mapping[int, list[Program]]) -> Iterator[Divergence]:
 
 
 def _missing(name: str, by_rank: Mapping[int, Program], ranks: tuple[int, ...]) -> Divergence:
-    place = next(iter(by_rank.values())).compiled.call
+    program = next(iter(by_rank.values()))
     without = tuple(rank for rank in ranks if rank not in by_rank)
     sides = (
-        Side(tuple(by_rank), f"{_verb(by_rank, 'compile')} {name}", place),
+        Side(tuple(by_rank), f"{_verb(by_rank, 'compile')} {name}", program.compiled.call, program),
         Side(without, _verb(without, "do") + " not"),
     )
     return Divergence("missing", name, f"only {ranks_text(tuple(by_rank))} {sides[0].text}", sides)
@@ -146,7 +147,7 @@ def _different(name: str, by_rank: Mapping[int, Program]) -> Divergence:
     firsts = [by_rank[ranks[0]] for ranks in groups.values()]
     title, described = _what_differs(firsts)
     sides = (
-        Side(tuple(ranks), text, place or program.compiled.call)
+        Side(tuple(ranks), text, place or program.compiled.call, program)
         for ranks, program, (text, place) in zip(groups.values(), firsts, described, strict=True)
     )
     return Divergence("program", name, f"{name} is lowered to {len(groups)} different programs: {title}", tuple(sides))
@@ -220,7 +221,7 @@ def _called(
     program, place = made
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted((program.collectives or {}).items()))
     name = ids[program.compiled.fingerprint]
-    return Side(ranks, f"{_verb(ranks, 'call')} {name}{f' ({kinds})' if kinds else ''}", place)
+    return Side(ranks, f"{_verb(ranks, 'call')} {name}{f' ({kinds})' if kinds else ''}", place, program)
 
 
 def _sides(values: Mapping[int, Hashable]) -> tuple[Side, ...]:

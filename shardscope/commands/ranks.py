@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
     parser.add_argument("--save", dest="folder", metavar="FOLDER", help="save the trace, for `shardscope open`")
-    add_output_options(parser, "ranks", screen=False)
+    add_output_options(parser, "ranks")
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="a module, as python -m")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py [ARGS]", help="or -- a command")
 
@@ -58,13 +58,18 @@ def run(options: argparse.Namespace) -> ExitCode:
         raise CaptureError("--steps and --no-run need one program: name it with --match")
     recorded = TraceOptions(options.match, options.steps, not options.no_run, "cpu", shallow=True)
     format = chosen_format(options)
-    stdout = sys.stderr.buffer if format != "text" and options.output in (None, "-") else None
+    stdout = sys.stderr.buffer if format not in ("text", "tui") and options.output in (None, "-") else None
     with folder_of(options.folder) as folder:
         trace = traced_as_processes(
             command, folder, recorded, options, stdout, skew=SKEW_S, at_rest=False, timeout=options.timeout
         )
         found = compare_ranks(trace, options.processes)
-        write_rendered(renderer(format, "ranks")[1], (trace, found), options)
+        if format == "tui":
+            from shardscope.tui.app import show_ranks
+
+            show_ranks(trace, found)
+        else:
+            write_rendered(renderer(format, "ranks")[1], (trace, found), options)
     if found.divergences:
         return ExitCode.FINDINGS
     if trace.status:

@@ -17,7 +17,7 @@ from shardscope.commands.numbers import whole
 from shardscope.exit_code import ExitCode
 from shardscope.parsers.errors import ShardscopeError
 
-SHOWN = ("run", "open", "diff", "trace")
+SHOWN = ("run", "open", "diff", "trace", "ranks")
 """The commands that have a screen."""
 
 MAX_PORT = (1 << 16) - 1

@@ -74,7 +74,7 @@ def test_many_iterations_cost_nothing(shardscope: Shardscope) -> None:
 
 @pytest.mark.parametrize("name", SUMMARIES)
 def test_what_a_terminal_gets_is_a_format_of_the_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ranks` and `check` have no screen."""
+    """`check` has no screen."""
     parser = argparse.ArgumentParser()
     load(name).configure(parser)
     format = next((action for action in parser._actions if "--format" in action.option_strings), None)

@@ -12,11 +12,18 @@ import pytest
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import Backend, Called, CompiledProgram, ProcessStarted, TraceOptions
 from shardscope.inspector.capture.several import devices_of_each, run_processes
+from shardscope.inspector.render.html.trace import ranks_page, trace_page
 from shardscope.inspector.render.json.ranks import ranks_json_schema, ranks_to_json
 from shardscope.inspector.traces.rank_watch import RankWatch
 from shardscope.inspector.traces.ranks import compare_ranks, first_other_call, ranks_text
 from shardscope.inspector.traces.read import read_trace
 from shardscope.inspector.traces.trace import Process, Program, Trace
+from shardscope.tui.app import RanksApp
+from shardscope.tui.diff_screen import DiffScreen
+from shardscope.tui.text_view import TextView
+
+from tests.inspector.test_html import Page, assert_ours
+from tests.tui.conftest import Driver
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -91,6 +98,63 @@ def test_one_list_of_all_processes(trace: Trace) -> None:
     assert on["1/by_index"] == (1,)
     messages = {message.text for process in trace.processes for message in process.messages}
     assert "jax.distributed.initialize(num_processes=64) was answered with 2" in messages
+
+
+def test_the_page_has_each_difference_with_its_lines(folder: Path, trace: Trace) -> None:
+    """The operations are those of the texts that JAX wrote in each process, the lines those of the script."""
+    found = compare_ranks(trace, 2)
+    for made, has_lines in ((ranks_page((trace, found)), True), (trace_page(trace), False)):
+        page = Page(made)
+        assert_ours(page)
+        assert page.tags.count("article") == len(found.divergences)
+        for name in ("by_index", "by_hash", "by_time"):
+            texts = [json.loads((folder / f"{rank}.json").read_text())[name] for rank in range(2)]
+            first = next(pair for pair in zip_longest(*texts) if pair[0] != pair[1])
+            assert all(operation.strip() in page.text for operation in first)
+        assert ("return y * jax.process_index()" in page.text) == has_lines
+        assert "clean" in page.text
+
+
+def _shown(views: list[TextView]) -> list[str | None]:
+    """The lines that the cursors are on; None where there is no text."""
+    return [view.text_of(view.cursor) if view.display else None for view in views]
+
+
+async def test_the_screen_shows_both_lines_and_compares_the_programs(trace: Trace) -> None:
+    found = compare_ranks(trace, 2)
+    lines = (HERE / "diverging.py").read_text().splitlines()
+    app = RanksApp(trace, found)
+    async with app.run_test(size=(120, 40)) as pilot:
+        driver = Driver(app, pilot)
+        await driver.until(lambda: f"{len(found.divergences)} differences between ranks 0–1" in driver.text)
+        for each in found.divergences:
+            views = [app.screen.query_one(f"#ranks-{name}", TextView) for name in ("first", "other")]
+            places = [side.place and lines[side.place.line - 1] for side in each.sides]
+            await driver.until(
+                lambda places=places, views=views: [v.text_of(v.cursor) or None for v in views] == places
+            )
+            assert all(side.text.split()[0] in driver.text for side in each.sides)
+            await driver.press("down")
+        await driver.press("g", "g", *(["down"] * [each.program for each in found.divergences].index("by_index")))
+        await driver.press("enter")
+        await driver.until(lambda: isinstance(app.screen, DiffScreen))
+        assert "rank 0: by_index" in driver.text
+        assert "rank 1: by_index" in driver.text
+        await driver.press("escape", "g", "g", *(["down"] * [each.kind for each in found.divergences].index("missing")))
+        await driver.press("enter")
+        assert not isinstance(app.screen, DiffScreen)
+
+
+async def test_no_difference_is_not_said_of_ranks_that_were_not_compared() -> None:
+    backend = Backend("0", "0", "cpu", "cpu", 8, 1, 2)
+    alone = Trace(("train.py",), (Process(ProcessStarted(1, (), "3", 0.0, 1), backend),), ())
+    app = RanksApp(alone, compare_ranks(alone, 2))
+    async with app.run_test(size=(80, 24)) as pilot:
+        driver = Driver(app, pilot)
+        await driver.until(lambda: "nothing was recorded of rank 0" in driver.text)
+        assert "no differences" not in driver.text
+        assert "do the same" not in driver.text
+        await driver.press("enter", "full_stop", "down")
 
 
 @pytest.mark.skipif(msgspec.__version__ < "0.20", reason="older msgspec writes its schemas otherwise")

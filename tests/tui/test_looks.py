@@ -16,10 +16,11 @@ from shardscope.inspector.capture.model import Capture, Device, Failure, PassSna
 from shardscope.inspector.capture.protocol.trace import CompiledProgram, Place, ProcessStarted
 from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.traces.ranks import Divergence, RankComparison, Side
 from shardscope.inspector.traces.trace import Process, Trace
 from shardscope.inspector.traces.trace import Program as TracedProgram
 from shardscope.parsers.source import Source
-from shardscope.tui.app import DiffApp, ShardscopeApp, ThemedApp, TraceApp
+from shardscope.tui.app import DiffApp, RanksApp, ShardscopeApp, ThemedApp, TraceApp
 from shardscope.tui.feed import Feed
 from shardscope.tui.main_screen import MainScreen
 
@@ -192,3 +193,28 @@ async def test_the_list_of_a_trace(size: tuple[int, int], update: bool) -> None:
     async with opened(TraceApp(found, lambda program: None), size) as driver:  # type: ignore[arg-type]
         await driver.until(lambda: "train.py" in driver.text and "init" in driver.text)
         compare("trace", size, await settled(driver), update=update)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_differences_between_ranks(size: tuple[int, int], update: bool) -> None:
+    where = Place("/tmp/train.py", 20)
+    operations = [f"%cst_2 = stablehlo.constant dense<{value}.0> : tensor<f32>" for value in (2, 4)]
+    divergences = (
+        Divergence(
+            "program",
+            "step",
+            "step is lowered to 2 different programs: the first differing operation",
+            (Side((0, 1, 2), operations[0], where), Side((3,), operations[1], where)),
+        ),
+        Divergence(
+            "missing",
+            "save",
+            "only rank 0 compiles save",
+            (Side((0,), "compiles save", where), Side((1, 2, 3), "do not")),
+        ),
+    )
+    processes = tuple(Process(ProcessStarted(n, ("train.py",), "3.11.7", 0.0, n), seconds=2.5) for n in range(4))
+    trace = Trace(("python", "train.py"), processes, (), status=0, seconds=12.5)
+    async with opened(RanksApp(trace, RankComparison((0, 1, 2, 3), 1, divergences, ())), size) as driver:
+        await driver.until(lambda: "dense<4.0>" in driver.text and "search" in driver.text)
+        compare("ranks", size, await settled(driver), update=update)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from ....parsers.source import Source
 from ..printable import printable
 from ..table import Cell, Role, pieces
+
+AROUND = 2
+"""Lines before and after the one that an excerpt is of."""
 
 CLASSES: dict[Role, str] = {
     "strong": "strong",
@@ -44,6 +48,16 @@ def cell(value: Cell) -> str:
 def code(lines: Iterable[tuple[str, str]]) -> str:
     """Lines of a program or of a diff, each with a class of ours."""
     return element("pre", "".join(element("span", text(line), style) for line, style in lines))
+
+
+def excerpt(source: Source | None, line: int) -> str:
+    """A line, counted from 1, with those around it; empty where there is no such line."""
+    lines = [] if source is None else source.text().splitlines()
+    if not 0 < line <= len(lines):
+        return ""
+    first = max(line - AROUND, 1)
+    shown = enumerate(lines[first - 1 : line + AROUND], first)
+    return code((f"{number:>5}  {each}", "here" if number == line else "") for number, each in shown)
 
 
 def diff_lines(lines: Iterable[str]) -> str:

@@ -16,15 +16,12 @@ from ..table import Detail, Table
 from ..tables import TABLES
 from ..tables.collectives import collectives
 from ..tables.findings import ROLES, findings
-from .elements import cell, code, diff_lines, element, facts, section, text
+from .elements import cell, code, diff_lines, element, excerpt, facts, section, text
 from .flow import cause_flows, flows
 from .mesh import drawings, mesh_key
 from .page import fragment, page
 from .tables import table_section
 from .timeline import timeline_section
-
-AROUND = 2
-"""Lines before and after the one that an excerpt is of."""
 
 MAX_CAUSES = 3
 """Operations of a collective whose need for it is shown."""
@@ -150,10 +147,4 @@ def _meshes(drawn: Mapping[object, str], prefix: str) -> str:
 
 def _excerpt(report: Report, frame: Frame | None) -> str:
     """The line of a frame with those around it; empty where the file is not there."""
-    source = None if frame is None else report.program.file(frame.file)
-    lines = [] if source is None else source.text().splitlines()
-    if frame is None or not 0 < frame.line <= len(lines):
-        return ""
-    first = max(frame.line - AROUND, 1)
-    shown = enumerate(lines[first - 1 : frame.line + AROUND], first)
-    return code((f"{number:>5}  {line}", "here" if number == frame.line else "") for number, line in shown)
+    return "" if frame is None else excerpt(report.program.file(frame.file), frame.line)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 
 from ...capture.protocol.trace import Place
 from ...report import file_and_line
@@ -13,6 +15,49 @@ from ...units import format_seconds, plural
 from ..table import Cell, Column, Detail, Piece, Row, Table, count_cell, size_cell, time_cell
 
 MAX_ROWS = 40
+
+
+def headline_parts(trace: Trace) -> Sequence[str]:
+    """The command, what it ran on, and how it ended."""
+    backends = dict.fromkeys(
+        f"{backend.platform} × {backend.device_count}, jax {backend.jax}"
+        for process in trace.processes
+        if (backend := process.backend) is not None
+    )
+    parts = [shlex.join((os.path.basename(trace.command[0]), *trace.command[1:])) if trace.command else "trace"]
+    if len(trace.processes) > 1:
+        parts.append(plural(len(trace.processes), "process").replace("processs", "processes"))
+    parts += [*backends, plural(len(trace.merged), "program"), _ending(trace)]
+    return list(filter(None, parts))
+
+
+def _ending(trace: Trace) -> str:
+    stopped = next((process.stopped for process in trace.processes if process.stopped), "")
+    if stopped:
+        return f"ended by shardscope: {stopped}"
+    if trace.status is None:
+        return ""
+    if trace.status == -2:
+        return "interrupted"
+    if trace.status < 0:
+        return f"killed by signal {-trace.status}"
+    return "" if trace.status == 0 else f"exit status {trace.status}"
+
+
+def endings(trace: Trace) -> Iterator[str]:
+    """The times that the command and its recording took, and messages."""
+    if trace.ended:
+        yield f"Ended by shardscope: {trace.ended}."
+    if trace.seconds is not None:
+        listing = sum(process.listing for process in trace.processes)
+        capturing = sum(process.capturing for process in trace.processes)
+        share = f" ({listing / trace.seconds:.1%})" if trace.seconds else ""
+        text = f"The command took {format_seconds(trace.seconds)}, {format_seconds(listing)}{share} of it for this list"
+        yield f"{text}, {format_seconds(capturing)} for captures." if capturing else f"{text}."
+    for message in dict.fromkeys(message for process in trace.processes for message in process.messages):
+        yield f"{message.level}: {message.text}"
+    if trace.programs:
+        yield "The full report of one: --match PROGRAM"
 
 
 def programs(trace: Trace) -> Table:

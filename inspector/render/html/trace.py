@@ -1,0 +1,75 @@
+"""The programs of a trace, and the differences between the processes of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...ir.program import file_on_disk
+from ...report import file_and_line
+from ...traces.ranks import Divergence, RankComparison, Side, compare_ranks, ranks_text
+from ...traces.trace import Trace
+from ..tables.ranks import outcome, ranks_summary
+from ..tables.traces import endings, headline_parts, programs, retracings
+from .elements import element, excerpt, facts, section, text
+from .page import page
+from .tables import table_section
+
+
+def trace_page(trace: Trace) -> str:
+    """The programs, what communicates most first; of several processes, their differences."""
+    raised = dict.fromkeys(each.failure.message for each in trace.processes if each.failure is not None)
+    hints = dict.fromkeys(each.failure.hint for each in trace.processes if each.failure is not None)
+    found = compare_ranks(trace) if trace.is_distributed else None
+    parts = [
+        *(element("p", text(message), "error") for message in raised),
+        *(element("p", text(f"hint: {hint}")) for hint in hints if hint),
+        *([_differences(found, with_lines=False)] if found is not None else []),
+        *_programs(trace),
+        _lines(endings(trace)),
+    ]
+    return _page(trace, found, parts)
+
+
+def ranks_page(compared: tuple[Trace, RankComparison]) -> str:
+    """The differences with the lines that they come from, then the programs; the files are as they are on disk."""
+    trace, found = compared
+    parts = [_differences(found, with_lines=True), _lines(ranks_summary(trace, found)), *_programs(trace)]
+    return _page(trace, found, parts)
+
+
+def _page(trace: Trace, found: RankComparison | None, parts: Sequence[str]) -> str:
+    command, *others = headline_parts(trace)
+    links = [("differences", "Differences")] if found is not None and found.divergences else []
+    links += [(table.id, table.title) for table in (programs(trace), retracings(trace)) if table.rows]
+    head = [element("h1", text(command)), element("p", text(" · ".join(others)))]
+    return page(command, [*head, *parts], links)
+
+
+def _programs(trace: Trace) -> Iterator[str]:
+    yield from (table_section(table) for table in (programs(trace), retracings(trace)))
+
+
+def _differences(found: RankComparison, *, with_lines: bool) -> str:
+    """One article for each difference, with what each group of ranks does."""
+    articles = (
+        element("article", "\n".join(_divergence(each, with_lines=with_lines)), id=f"difference-{number}")
+        for number, each in enumerate(found.divergences, 1)
+    )
+    heading = outcome(found)
+    return section("differences", heading[:1].upper() + heading[1:], "\n".join(articles)) if heading else ""
+
+
+def _divergence(found: Divergence, *, with_lines: bool) -> Iterator[str]:
+    yield element("p", text(found.title), "strong")
+    for side in found.sides:
+        yield facts([(ranks_text(side.ranks), " · ".join(filter(None, (side.text, _place(side)))))])
+        if with_lines and side.place is not None:
+            yield excerpt(file_on_disk(side.place.file), side.place.line)
+
+
+def _place(side: Side) -> str:
+    return "" if side.place is None else file_and_line(side.place.file, side.place.line)
+
+
+def _lines(said: Iterator[str]) -> str:
+    return element("p", "<br>\n".join(map(text, said)))
