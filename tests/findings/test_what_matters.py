@@ -22,7 +22,7 @@ def groups(report: Report) -> list[list[int]]:
     return [[number[id(found)] for found in row.value] for row in matters(report).rows]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", ("wrong_gradients", "missing_reduce_scatter.faulty.tpu", "gather_then_slice.faulty"))
+@pytest.mark.parametrize("name", ["wrong_gradients", "missing_reduce_scatter.faulty.tpu", "gather_then_slice.faulty"])
 def test_words_decide_nothing(name: str) -> None:
     report, words = report_of(name), map("message {}".format, count())
     reworded = tuple(replace(found, message=next(words)) for found in report.findings)
