@@ -87,7 +87,7 @@ everywhere = pytest.mark.parametrize(
     "target", ["cpu", pytest.param(TPU, marks=libtpu), pytest.param(GPU, marks=cuda)], ids=["cpu", "tpu", "gpu"]
 )
 
-FILES = ("own_blocks", "detours", "backward", "reductions", "faults", "narrow", "gathers", "loops")
+FILES = ("own_blocks", "scattered", "detours", "backward", "reductions", "faults", "narrow", "gathers", "loops")
 
 
 @everywhere

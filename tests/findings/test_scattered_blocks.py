@@ -1,0 +1,60 @@
+"""Reductions of scattered gradients: wrong by the gradient that one device computes, and right with the fix."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import jax
+import pytest
+from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.findings.fixes.verify import verified
+from shardscope.inspector.pipeline import inspect
+
+SCRIPT = """
+import jax, jax.numpy as jnp
+from functools import partial
+from jax import lax
+from jax.sharding import AxisType, PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+
+def loss(w, a):
+    return jnp.mean((a @ w) ** 2)
+
+@partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma={checked})
+def gradient(w, a):
+    own = jax.grad(lambda shard: loss(lax.all_gather(shard, "x", tiled=True), a))(w)
+    return {reduced}
+
+@jax.jit
+def error(w, a):
+    true = jax.grad(loss)(w, a)
+    return jnp.linalg.norm(gradient(w, a) - true) / jnp.linalg.norm(true)
+
+error_inputs = (jnp.arange(128.0).reshape(16, 8) / 64 - 1, jnp.sin(jnp.arange(512.0)).reshape(32, 16))
+"""
+
+MEANS = {
+    "unchecked": ("False", "lax.pmean(own, 'x')"),
+    "checked": ("True", "lax.pcast(lax.pmean(own, 'x'), 'x', to='varying')"),
+}
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="older JAX has no pcast")
+@pytest.mark.parametrize("spelling", MEANS)
+def test_the_fix_gives_the_gradient_of_one_device(spelling: str, tmp_path: Path) -> None:
+    checked, reduced = MEANS[spelling]
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(checked=checked, reduced=reduced))
+    request = Request(f"{script}:error", probe="none")
+    capture = last_capture(request)
+    assert capture.execution is not None
+    report = verified(inspect(capture), request, inspect)
+    (found,) = (each for each in report.findings if each.rule == "SS30")
+    assert found.trial is not None
+    assert found.trial.verified, found.trial.why
+    (change,) = found.trial.changes
+    *_, before, after = map(float, re.findall(r"\d[\d.e+-]*", change))
+    assert before > 0.1
+    assert after < 1e-5
