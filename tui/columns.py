@@ -19,14 +19,14 @@ def fitted(columns: Sequence[Column], natural: Sequence[int], width: int) -> tup
     """The columns that are shown, as pairs of index and width. `natural` is the width that each would need.
 
     The more important a column is, the sooner it gets what it needs; those that are equally important share. Numbers
-    and titles are whole or not there.
+    and titles are whole or not there. Columns that need nothing are left out.
     """
     least = [
         need if column.align == "right" else min(need, max(column.least, len(column.title)))
         for column, need in zip(columns, natural, strict=True)
     ]
     by_importance = sorted(range(len(columns)), key=lambda index: -columns[index].importance)
-    shown = list(by_importance)
+    shown = [index for index in by_importance if natural[index]] or by_importance[:1]
     while len(shown) > 1 and sum(least[index] + BETWEEN for index in shown) - BETWEEN > width:
         shown.pop()
     left = width + BETWEEN - sum(least[index] + BETWEEN for index in shown)
@@ -76,11 +76,17 @@ class Grid:
 
 
 def grid_of(columns: Sequence[Column], rows: Iterable[Sequence[str]], sorted_by: int | None = None) -> Grid:
-    """The grid in which the widest cell of each column has room, and the sign of the sorted one."""
-    widths = [len(column.title) + (number == sorted_by) for number, column in enumerate(columns)]
+    """The grid in which the widest cell of each column has room, and the sign of the sorted one; none for a column
+    that has nothing in it."""
+    titles = [len(column.title) + (number == sorted_by) for number, column in enumerate(columns)]
+    widths = [0] * len(columns)
     for row in rows:
         widths = [max(width, cell_len(text)) for width, text in zip(widths, row, strict=True)]
-    return Grid(tuple(columns), tuple(widths))
+    has_any = any(widths)
+    return Grid(
+        tuple(columns),
+        tuple(max(width, title) if width or not has_any else 0 for width, title in zip(widths, titles, strict=True)),
+    )
 
 
 SORTED = "▼"

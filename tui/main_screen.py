@@ -12,35 +12,30 @@ from textual.containers import Container
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ..inspector.capture.model import Capture, Failure
-from ..inspector.diff.passes import PassChange
+from ..inspector.capture.model import Capture
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.render.table import Table
-from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, ShardedValue
-from ..inspector.selection.selection import Place, ProbePlace, SourceLine, StagePlace
-from .analyst import Analyst, Improve, View
+from ..inspector.selection.selection import StagePlace
+from .analyst import Analyst, Improve
 from .arrivals import analysed, explained_lines, failing_line, merged, same_entry, waiting_for
-from .diff_screen import DiffScreen
 from .edit_loop import EditLoop
 from .edit_screen import EditScreen
-from .entry_details import Selected
 from .feed import Feed
 from .inspect_pane import InspectPane
 from .key_footer import KeyFooter
-from .navigation import NavigationScreen
 from .overview_pane import OverviewPane
 from .palette import axis_hues
 from .prompt import Prompt, PromptedScreen
 from .search import Searchable
+from .selection_screen import SelectionScreen
 from .source_pane import SourcePane
 from .stage_pane import StagePane
 from .tab_strip import TabStrip
 from .tables_pane import TablesPane
-from .text_view import TextView
 from .title_bar import TitleBar
 
 
-class MainScreen(NavigationScreen):
+class MainScreen(SelectionScreen):
     """Overview and tables above with what is selected beside them, code below. Whatever is selected in one pane, the
     others show what belongs to it; long work is done by the analyst, and what it answers is shown if it is still
     wanted."""
@@ -66,9 +61,8 @@ class MainScreen(NavigationScreen):
         loop: EditLoop | None = None,
     ) -> None:
         super().__init__(feed, policy, loop)
-        self._analyst = Analyst(self.post_message, policy, improve)
+        self.analyst = Analyst(self.post_message, policy, improve)
         self._reported: Capture | None = None
-        self._place_chosen = False
         self._improving = ""
 
     def compose(self) -> ComposeResult:
@@ -89,7 +83,7 @@ class MainScreen(NavigationScreen):
                 report=EditScreen.report,
                 selected=EditScreen.selected,
                 linked=EditScreen.linked,
-                frame_number=NavigationScreen.frame_number,
+                frame_number=SelectionScreen.frame_number,
             )
         with Container(id="lower"):
             yield SourcePane()
@@ -98,7 +92,7 @@ class MainScreen(NavigationScreen):
         yield KeyFooter()
 
     def on_mount(self) -> None:
-        self._analyst.start()
+        self.analyst.start()
         self._feed.start(self.post_message)
         tables = self.query_one(TablesPane)
         self.watch(tables, "tabs", self._show_tabs)
@@ -106,7 +100,7 @@ class MainScreen(NavigationScreen):
         self.query_one(OverviewPane).focus()
 
     def on_unmount(self) -> None:
-        self._analyst.stop()
+        self.analyst.stop()
 
     # What arrives
 
@@ -114,7 +108,7 @@ class MainScreen(NavigationScreen):
     def _arrived(self) -> None:
         before, self.program, self._improving = self.capture, self._feed.take(), ""
         if self.took_another_run() and self.program.capture.failure is not None:
-            self._place_chosen = False
+            self.place_chosen = False
         self.capture = self.program.capture
         if self.program.script is not None and before.script_text is not self.capture.script_text:
             self.query_one(SourcePane).show(self.program.script, captured=True)
@@ -122,9 +116,9 @@ class MainScreen(NavigationScreen):
             self.query_one(SourcePane).link(frozenset({failing.line}), failing.line)
         if not self.stage_chosen and self.capture.stages:
             self.stage = self.capture.stages[-1].name
-        ended = self.capture.complete and not before.complete and self._analyst.improves
+        ended = self.capture.complete and not before.complete and self.analyst.improves
         if analysed(self.capture) != analysed(before) or self.report is None or ended:
-            self._analyst.report(self.program)
+            self.analyst.report(self.program)
         self.settle()
 
     def settle(self) -> None:
@@ -150,13 +144,13 @@ class MainScreen(NavigationScreen):
         self.selected = same_entry(self.selected, self.report)
         if (lines := explained_lines(self.report)) and failing_line(self.capture) is None:
             self.query_one(SourcePane).link(frozenset(lines), lines[-1])
-        self._place_chosen = self._place_chosen and self.selected is not None
+        self.place_chosen = self.place_chosen and self.selected is not None
         tables = self.query_one(TablesPane)
-        if not self._place_chosen and tables.chosen != "overview":
+        if not self.place_chosen and tables.chosen != "overview":
             self.call_after_refresh(tables.select)  # a tab that was opened before it had rows
-        elif not self._place_chosen and (first := self.query_one(OverviewPane).first) is not None:
+        elif not self.place_chosen and (first := self.query_one(OverviewPane).first) is not None:
             self.selected = first
-        self._ask()
+        self.ask()
 
     @on(Analyst.Viewed)
     def _viewed(self, event: Analyst.Viewed) -> None:
@@ -168,13 +162,13 @@ class MainScreen(NavigationScreen):
             if view.place == self.selected or view.place is None:
                 if isinstance(view.place, StagePlace):
                     self.query_one(InspectPane).line = view.line
-                self._link(view)
+                self.link(view)
                 if view.place is not None and view.place == self.place_to_show and view.place.stage == self.stage:
                     pane.view.go_to(pane.view.index.line_at(view.place.offset))
 
     @on(Analyst.Asked)
     def _asked(self, event: Analyst.Asked) -> None:
-        self._analyst.ask(event)
+        self.analyst.ask(event)
 
     @on(Analyst.Broke)
     def _broke(self, event: Analyst.Broke) -> None:
@@ -183,67 +177,7 @@ class MainScreen(NavigationScreen):
         words = f"{event.what}\nThe texts are still there."
         self.notify(words, title="an analysis failed", severity="error", markup=False)
 
-    # What is selected
-
-    @on(TextView.Moved, "#source-text")
-    def _source_moved(self, event: TextView.Moved) -> None:
-        self.select(SourceLine(event.view.source.name, event.line + 1))
-
-    @on(TextView.Moved, "#stage-text")
-    def _stage_moved(self, event: TextView.Moved) -> None:
-        self.place_to_show = None
-        self.select(StagePlace(self.stage, event.view.lines.first_byte(event.line)))
-
-    @on(TablesPane.Picked)
-    def _picked(self, event: TablesPane.Picked) -> None:
-        self.place_to_show = event.what if isinstance(event.what, StagePlace) else None
-        # A row of values is in the iteration to which one has stepped.
-        stays = event.opened and isinstance(event.what, ProbePlace) and isinstance(self.selected, ProbePlace)
-        if event.what is None:
-            self.selected = None
-            return
-        if not stays:
-            self.select(event.what)
-        if event.opened:
-            self.jumps.leave(self.here)
-            if isinstance(event.what, Finding):
-                self.read(event.what)
-            elif isinstance(event.what, PassChange):
-                self.app.push_screen(DiffScreen(event.what.diff))
-            else:
-                self.show_code(event.what)
-
-    def show_code(self, what: Selected) -> None:
-        if not isinstance(what, ProbePlace):
-            self.select(what)
-        match what:
-            case Collective(stage=stage) | StagePlace(stage=stage) | ShardedValue(stage=stage):
-                self.action_stage(stage)
-            case ProbePlace():
-                self.action_stage("jaxpr")
-            case Finding(place=FindingPlace(stage=str(stage))):
-                self.action_stage(stage)
-            case Finding() | Failure():
-                self.action_source()
-            case PlacedMessage(source=source) if source.frame is not None:
-                self.select(SourceLine(source.frame.file, source.frame.line))
-                self.action_source()
-
-    @on(TabStrip.Picked)
-    def _tab_picked(self, event: TabStrip.Picked) -> None:
-        if event.strip.id == "tabs":
-            self.action_table(event.tab)
-        else:
-            self.action_stage(event.tab)
-
-    def watch_selected(self, selected: Selected | None) -> None:
-        self.query_one(InspectPane).line = self._line_of(selected)
-
-    def watch_stage(self, stage: str) -> None:
-        found = self.capture.stage(stage)
-        if found is not None and found.dialect != "jaxpr":
-            self.query_one(StagePane).show(stage, found.source)
-        self._ask()
+    # What is shown
 
     def on_descendant_focus(self) -> None:
         """On a narrow screen the code takes the place of the tables, one text at a time, while it has the focus."""
@@ -254,49 +188,9 @@ class MainScreen(NavigationScreen):
         if not isinstance(self.focused, Widget) or not self.query_one(Prompt).has_focus_within:
             self.set_class(in_source or in_stage, "-code")
 
-    def select(self, what: Selected) -> None:
-        """Select an entry, and ask for what belongs to it."""
-        self._place_chosen = True
-        self.selected = what
-        if isinstance(what, Place):
-            self._ask()
-
-    def _ask(self) -> None:
-        """Ask the analyst for what is wanted now."""
-        report, selected = self.report, self.selected
-        if report is not None and report.capture.stage(self.stage) is not None:
-            self._analyst.view(report, self.stage, selected if isinstance(selected, Place) else None)
-
-    def _line_of(self, selected: Selected | None) -> str:
-        """The text at a place; that of a stage comes with its view."""
-        match selected:
-            case SourceLine(line=line):
-                return self.query_one(SourcePane).view.text_of(line - 1)
-            case Collective(stage=name, span=span) if (stage := self.capture.stage(name)) is not None:
-                return stage.source.text(span)
-            case _:
-                return ""
-
-    # What is shown
-
     def _show_tabs(self) -> None:
         strip, tables = self.query_one("#tabs", TabStrip), self.query_one(TablesPane)
         strip.tabs, strip.chosen = tables.tabs, tables.chosen
-
-    def _link(self, view: View) -> None:
-        """Show what belongs to the selection; the source stays at the frame that one went to."""
-        before, self.linked = self.linked, view.linked
-        if view.linked is None or (
-            before is not None and (before.place, before.stack) == (view.linked.place, view.linked.stack)
-        ):
-            return
-        self.frame_number = view.linked.own_frame
-        pane = self.query_one(SourcePane)
-        if view.source is not None and view.source is not pane.view.source:
-            pane.show(view.source, captured=view.source.captured)
-        here = [frame.line for frame in view.linked.stack if pane.shows(frame.file)]
-        moves = here and not isinstance(view.place, SourceLine)
-        pane.link(frozenset(here), here[0] if moves else None)
 
     @property
     def _hues(self) -> dict[str, str]:

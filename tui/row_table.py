@@ -96,9 +96,11 @@ class RowTable(EntryView):
             self.move_to(0)
 
     def action_sort(self) -> None:
-        """Sort by the next column that has a title, at last by none."""
-        titled = [None, *(number for number, column in enumerate(self.columns) if column.title)]
-        self.sort(titled[(titled.index(self.sorted_by) + 1) % len(titled)])
+        """Sort by the next column that has a title and anything below it, at last by none."""
+        natural = self._grid.natural or (1,) * len(self.columns)
+        titled = [None, *(n for n, column in enumerate(self.columns) if column.title and natural[n])]
+        here = titled.index(self.sorted_by) if self.sorted_by in titled else 0
+        self.sort(titled[(here + 1) % len(titled)])
 
     def on_resize(self) -> None:
         self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) + 1)

@@ -156,11 +156,11 @@ def variance(report: Report) -> Table:
         title="Variance",
         key="6",
         columns=(
-            Column("value", 12, 9),
-            Column("type", 12, 6),
+            Column("value", 14, 8),
+            Column("type", 9, 6),
             Column("varies over", 7, 10),
             Column("removed", 4, 4),
-            Column("entered", 14, 7),
+            Column("entered", 14, 9),
             Column("from", 8, 2),
         ),
         rows=tuple(Row(_cells(value, report.script), value, not value.changes_axes) for value in report.variance),
@@ -173,6 +173,7 @@ def variance(report: Report) -> Table:
         most=12,
         unit="value",
         selection=selection,
+        first=next((number for number, value in enumerate(report.variance) if value.changes_axes), 0),
     )
 
 
