@@ -21,6 +21,7 @@ from .outline import (
 )
 from .pairing import Pair, pair_up
 from .regrouping import Regrouping
+from .values import ValueComparison, compare_values
 
 ChangeKind = Literal["added", "removed", "changed", "regrouped"]
 
@@ -80,6 +81,7 @@ class Diff:
     `borders` are arguments and outputs that are sharded otherwise, have another type, came or went. `insides` are
     values of one line whose sharding changed in the same way; of constraints, also those that came or went.
     `findings` are on one side only.
+    `values` compares the outputs of both runs, if both were run.
     `same` is how many collectives are the same on both sides, `unmistakable` are those of them that are there once.
     """
 
@@ -94,6 +96,7 @@ class Diff:
     sizes: tuple[Metric, ...]
     costs: tuple[Metric, ...]
     opcodes: tuple[Metric, ...]
+    values: ValueComparison | None = None
 
     @property
     def communication_differs(self) -> bool:
@@ -127,6 +130,7 @@ def compare_outlines(before: Fingerprint, after: Fingerprint) -> Diff:
         sizes=_amounts(before.sizes, after.sizes),
         costs=tuple(amount for amount in _amounts(before.costs, after.costs) if _is_worth_telling(amount)),
         opcodes=_amounts(before.opcodes, after.opcodes, missing=0),
+        values=compare_values(before.execution, after.execution),
     )
 
 

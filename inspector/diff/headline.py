@@ -113,6 +113,10 @@ def _besides(found: Diff) -> Iterator[str]:
     for amount in found.sizes:
         if amount.name == "aliased" and (amount.after or 0) < (amount.before or 0):
             yield f"donation lost: {size_text(amount.after or 0)} reused instead of {size_text(amount.before)}"
+    values = found.values
+    if values is not None and values.differs and values.same_inputs is not False:
+        verb = "has" if len(values.differs) == 1 else "have"
+        yield f"{len(values.differs)} of {plural(values.count, 'output')} {verb} other values"
     for sign, side in (("new", "after"), ("gone", "before")):
         rules = Counter[str]()
         for change in found.findings:

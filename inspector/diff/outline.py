@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
-from ..capture.model import STAGES, CaptureError
+from ..capture.model import STAGES, CaptureError, Execution
 from ..collectives.origin import last_components
 from ..collectives.spelled import argument_of, types_text
 from ..collectives.stage import collectives_of
@@ -112,7 +112,8 @@ class Fingerprint:
 
     `transfers` are in the order of the text, each with how often it is there; `insides` are the values inside that are
     sharded. `opcodes` counts the operations of the stage, `sizes` are bytes of memory per device, `costs` what the
-    model says, by name. `text` is the stage itself, None of what is kept without it.
+    model says, by name. `text` is the stage itself, None of what is kept without it; so is `execution`, the result of
+    a run.
     """
 
     title: str
@@ -125,6 +126,7 @@ class Fingerprint:
     costs: dict[str, float] = field(default_factory=dict)
     opcodes: dict[str, int] = field(default_factory=dict)
     text: ParsedStage | None = None
+    execution: Execution | None = None
 
     @property
     def count(self) -> int:
@@ -177,6 +179,7 @@ def outline(report: Report, stage: ParsedStage) -> Fingerprint:
         costs=_costs(report),
         opcodes={} if summary is None else dict(summary.opcodes),
         text=stage,
+        execution=report.capture.execution,
     )
 
 

@@ -98,6 +98,7 @@ def request_of(
     target: str | None = None,
     python: str | None = None,
     overrides: Sequence[str] = (),
+    live: bool = False,
 ) -> Request:
     """The capture of one side, if it is a function; where no option says it, the settings do."""
     said = settings.configuration
@@ -112,7 +113,8 @@ def request_of(
         devices=options.devices or (said.devices if chosen == "cpu" else None),
         target=chosen,
         python=python or options.python or settings.python,
-        live=False,
+        live=live,
+        probe="none",
         timeout=said.timeout if options.timeout is None else options.timeout,
         overrides=tuple(overrides),
     )

@@ -66,6 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pass", dest="pass_name", metavar="PASS", help="show what this XLA pass changes in A: its name or number"
     )
+    parser.add_argument("--live", action="store_true", help="run both sides, and compare the values of their outputs")
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 when communication differs")
     add_output_options(parser, "diff")
 
@@ -124,7 +125,8 @@ def _of_pass(options: argparse.Namespace) -> ExitCode:
 def _request(options: argparse.Namespace, function: str, side: str) -> Request:
     """The capture of a side, with what is said for that side alone."""
     target, python, overrides = (getattr(options, f"{name}_{side}") for name in ("target", "python", "with"))
-    return request_of(options, function, settings_of(function), target=target, python=python, overrides=overrides)
+    found = settings_of(function)
+    return request_of(options, function, found, target=target, python=python, overrides=overrides, live=options.live)
 
 
 def write_diff(found: Diff, options: argparse.Namespace) -> None:

@@ -21,7 +21,7 @@ from itertools import chain
 
 from shardscope.commands.capturing import add_capture_options, request_of, settings_of
 from shardscope.commands.numbers import whole
-from shardscope.commands.output import add_finding_options, add_output_options, verifies
+from shardscope.commands.output import add_finding_options, add_output_options
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
@@ -144,7 +144,6 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
         reference=options.reference,
         gradients=options.check_gradients,
         passes=options.passes,
-        fingerprints=verifies(options, settings),
         argv=tuple(options.argv),
     )
 

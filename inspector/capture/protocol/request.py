@@ -65,7 +65,7 @@ class Request:
     directory: str | None = None
     replaced: tuple[tuple[str, str], ...] = ()
     only_trace: bool = False
-    fingerprints: bool = False
+    fingerprints: bool = True
     passes: str = ""
     overrides: tuple[str, ...] = ()
 

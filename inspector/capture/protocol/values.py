@@ -34,12 +34,14 @@ class OutputSummary:
 class Execution:
     """The result of a live run: `seconds` per run after one warm-up.
 
-    `seeded_inputs` is true where arguments had types but no values, and were given pseudo-random ones.
+    `seeded_inputs` is true where arguments had types but no values, and were given pseudo-random ones. Where runs are
+    to be compared, `inputs` is the same for arguments of the same bits.
     """
 
     outputs: tuple[OutputSummary, ...] = ()
     seconds: tuple[float, ...] = ()
     seeded_inputs: bool = False
+    inputs: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

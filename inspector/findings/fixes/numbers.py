@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal, NamedTuple
@@ -47,11 +48,21 @@ def _of_one(one: OutputSummary, other: OutputSummary) -> Values:
         return "not compared"
     if one.digest == other.digest:
         return "equal"
+    found = distance(one, other)
+    return "not compared" if found is None else "close" if found <= 1 else "differ"
+
+
+def distance(one: OutputSummary, other: OutputSummary) -> float | None:
+    """The distance of two arrays of one shape, as a multiple of what rounding explains in the coarser of their types;
+    None where it is not known."""
     if one.projections is None or other.projections is None:
-        return "not compared"
-    tolerance = ROUNDING.get(jax_type(one.type).dtype, 0.0) * max(one.projections[0], other.projections[0])
+        return None
     apart = max(abs(a - b) for a, b in zip(one.projections, other.projections, strict=True))
-    return "close" if apart <= tolerance and one.non_finite == other.non_finite else "differ"
+    rounding = [ROUNDING.get(jax_type(each.type).dtype, 0.0) for each in (one, other)]
+    if one.non_finite != other.non_finite or (apart and not all(rounding)):
+        return math.inf
+    tolerance = max(rounding) * max(one.projections[0], other.projections[0])
+    return apart / tolerance if tolerance else math.inf if apart else 0.0
 
 
 def _changes(pairs: list[tuple[OutputSummary, OutputSummary]]) -> Iterator[str]:

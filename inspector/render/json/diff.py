@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -16,7 +17,9 @@ from ...diff.keys import FindingKey, IntermediateSharding
 from ...diff.outline import Fingerprint
 from ...diff.outline import Transfer as OutlineTransfer
 from ...diff.pairing import Pair
+from ...diff.values import ValueComparison
 from ...diff.wording import differences
+from ..change_values import differing_text
 from .shaped import encoded, schema_of, shaped
 
 
@@ -120,6 +123,31 @@ class Metric(Struct, frozen=True):
     after: float | None
 
 
+class OutputChange(Struct, frozen=True):
+    """An output with other values in both runs: in words, and the distance as a multiple of what rounding explains.
+
+    It is null where that is infinite: of integers, or where the number of elements that are not finite differs.
+    """
+
+    output: str
+    distance: float | None
+    text: str
+
+
+class Values(Struct, frozen=True):
+    """The outputs of both runs: how many are `equal` in every bit, `close` within rounding, not compared, or differ.
+
+    `same_inputs` is null where it is not known whether both ran with the same arguments; where they did not, outputs
+    may differ for that alone.
+    """
+
+    same_inputs: bool | None
+    equal: int
+    close: int
+    unknown: int
+    differs: list[OutputChange]
+
+
 class Side(Struct, frozen=True):
     """One side of a comparison: `wire_bytes` is what a device sends in one run."""
 
@@ -145,6 +173,7 @@ class Diff(Struct, frozen=True):
     memory: list[Metric]
     cost: list[Metric]
     opcodes: list[Metric]
+    values: Values | None = None
 
 
 def diff_to_json(found: diff.Diff) -> bytes:
@@ -167,12 +196,21 @@ def diff_document(found: diff.Diff) -> Diff:
         findings=list(map(_finding, found.findings)),
         memory=found.sizes,
         cost=found.costs,
+        values=None if found.values is None else _values(found.values),
     )
 
 
 def diff_json_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of the document."""
     return schema_of(Diff, "shardscope.diff/1")
+
+
+def _values(found: ValueComparison) -> Values:
+    differs = [
+        OutputChange(each.after.path, each.distance if math.isfinite(each.distance) else None, differing_text(each))
+        for each in found.differs
+    ]
+    return Values(found.same_inputs, found.equal, found.close, found.unknown, differs)
 
 
 def _side(side: Fingerprint) -> Side:

@@ -20,6 +20,7 @@ from ..change_rows import (
     concern_rows,
     inside_rows,
 )
+from ..change_values import value_rows
 from ..collective_rows import SHORT_PASS, cause_text, total_wire
 from ..table import Cell, Column, Piece, Role, Row, Table, titled
 
@@ -32,6 +33,7 @@ def diff_tables(found: Diff) -> Sequence[Table]:
     """All that have rows."""
     tables = (
         communication(found, change_rows(found)),
+        _facts("values", "Values of outputs", value_rows(found), "output"),
         _concerns(found),
         _facts("borders", "Arguments and outputs", border_rows(found), "sharding"),
         _facts("insides", "Inside the program", inside_rows(found), "sharding"),

@@ -28,7 +28,13 @@ TIMEOUT_S = 2.0
 """Seconds after which no further run is begun; there is always one after the warm-up."""
 
 MAX_PRODUCT = 1 << 24
-"""Elements of outputs that are multiplied with random vectors."""
+"""Elements of an output that are multiplied with random vectors."""
+
+MAX_PRODUCTS = 1 << 26
+"""Elements of all outputs together that are."""
+
+MAX_INPUT_BYTES = 1 << 30
+"""Bytes of arguments from which a digest is made."""
 
 SMALL = 64
 """Outputs of up to so many elements are given in full."""
@@ -72,6 +78,7 @@ def run(compiled: Any, inputs: Inputs, names: Sequence[str] = (), closely: bool 
     that they can be compared with those of another program.
     """
 
+    given = digest_of(inputs.leaves) if closely else None
     begun = time.perf_counter()
     outputs, seconds = once(compiled, inputs)
     times: list[float] = []
@@ -80,8 +87,11 @@ def run(compiled: Any, inputs: Inputs, names: Sequence[str] = (), closely: bool 
         times.append(round(seconds, 9))
     leaves_out, _ = jax.tree_util.tree_flatten_with_path(outputs)
     paths = names if len(names) == len(leaves_out) else [result_path(path) for path, _ in leaves_out]
-    summaries = tuple(_summary(path, leaf, closely) for path, (_, leaf) in zip(paths, leaves_out, strict=True))
-    return [leaf for _, leaf in leaves_out], Execution(summaries, tuple(times), inputs.seeded)
+    left, summaries = MAX_PRODUCTS, []
+    for path, (_, leaf) in zip(paths, leaves_out, strict=True):
+        summaries.append(_summary(path, leaf, min(left, MAX_PRODUCT) if closely else None))
+        left = max(left - leaf.size, 0)
+    return [leaf for _, leaf in leaves_out], Execution(tuple(summaries), tuple(times), inputs.seeded, given)
 
 
 def once(compiled: Any, inputs: Inputs) -> tuple[Any, float]:
@@ -138,19 +148,38 @@ def _input_formats(compiled: Any, count: int) -> list[Any]:
     return known if len(known) == count else [None] * count
 
 
-def _summary(path: str, leaf: Any, closely: bool) -> OutputSummary:
+def digest_of(leaves: Sequence[Any]) -> str | None:
+    """The same for the same bits in arrays of the same types; None where these are not arrays, or too many bytes."""
+    known = [jax.random.key_data(each) if _is_key(each) else each for each in leaves]
+    if any(holds(each) or not hasattr(each, "dtype") for each in known):
+        return None
+    if sum(each.size * each.dtype.itemsize for each in known) > MAX_INPUT_BYTES:
+        return None
+    found = hashlib.blake2b(digest_size=16)
+    for each in known:
+        found.update(f"{each.dtype}{each.shape}".encode())
+        found.update(np.ascontiguousarray(whole(each)).tobytes())
+    return found.hexdigest()
+
+
+def _is_key(value: Any) -> bool:
+    return jnp.issubdtype(getattr(value, "dtype", None), jax.dtypes.prng_key)
+
+
+def _summary(path: str, leaf: Any, largest: int | None) -> OutputSummary:
+    """The description of an output; with a `largest`, so closely that runs can be compared, up to so many elements."""
     summary = OutputSummary(path, type_text(jax.typeof(leaf)), spec_text(getattr(leaf, "sharding", None)))
     if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):
         return summary
     array = whole(leaf)
     if array.size <= SMALL:
         summary = replace(summary, values=np.array2string(array, separator=", ", max_line_width=100))
-    if closely:
-        summary = replace(summary, **fingerprint(array))
+    if largest is not None:
+        summary = replace(summary, **fingerprint(array, largest))
     return replace(summary, **statistics(array))
 
 
-def fingerprint(array: Any) -> dict[str, Any]:
+def fingerprint(array: Any, largest: int = MAX_PRODUCT) -> dict[str, Any]:
     """A digest of the bits; and of what is not too large the norm, and the products with two fixed random vectors.
 
     Programs that compute the same in another order differ in these by no more than rounding.
@@ -158,7 +187,7 @@ def fingerprint(array: Any) -> dict[str, Any]:
     found: dict[str, Any] = {
         "digest": hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).hexdigest()
     }
-    if array.size > MAX_PRODUCT or not array.size or jnp.issubdtype(array.dtype, jnp.complexfloating):
+    if array.size > largest or not array.size or jnp.issubdtype(array.dtype, jnp.complexfloating):
         return found
     wide = np.nan_to_num(array.astype(np.float64).ravel())
     random = np.random.default_rng(0)

@@ -1,0 +1,77 @@
+"""The outputs of two runs: which of them have the same values, and how far the others are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..capture.model import Execution, OutputSummary
+from ..findings.fixes.numbers import distance
+from ..ir.types import jax_type
+
+
+@dataclass(frozen=True, slots=True)
+class OutputChange:
+    """An output with other values; `distance` is a multiple of what rounding explains, infinite for other integers."""
+
+    before: OutputSummary
+    after: OutputSummary
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class ValueComparison:
+    """Numbers of outputs that both runs have: `equal` in every bit, `close` within rounding, `unknown`, and those that
+    differ, in their order. `same_inputs` is None where it is not known whether both ran with the same arguments."""
+
+    equal: int
+    close: int
+    unknown: int
+    differs: tuple[OutputChange, ...]
+    same_inputs: bool | None
+
+    @property
+    def count(self) -> int:
+        """Number of outputs that both runs have."""
+        return self.equal + self.close + self.unknown + len(self.differs)
+
+
+def compare_values(before: Execution | None, after: Execution | None) -> ValueComparison | None:
+    """Compare the outputs of two runs; None where one did not run, or no output is described on both sides."""
+    if before is None or after is None:
+        return None
+    pairs = list(_pairs(before.outputs, after.outputs))
+    if not any(one.digest is not None and other.digest is not None for one, other in pairs):
+        return None
+    same = [one.digest is not None and one.digest == other.digest and _alike(one, other) for one, other in pairs]
+    apart = [None if is_same else _distance(*pair) for pair, is_same in zip(pairs, same, strict=True)]
+    inputs = None if before.inputs is None or after.inputs is None else before.inputs == after.inputs
+    return ValueComparison(
+        equal=sum(same),
+        close=sum(each is not None and each <= 1 for each in apart),
+        unknown=sum(each is None and not is_same for each, is_same in zip(apart, same, strict=True)),
+        differs=tuple(
+            OutputChange(*pair, each) for pair, each in zip(pairs, apart, strict=True) if each is not None and each > 1
+        ),
+        same_inputs=inputs,
+    )
+
+
+def _pairs(
+    ones: Sequence[OutputSummary], others: Sequence[OutputSummary]
+) -> Iterator[tuple[OutputSummary, OutputSummary]]:
+    """By position, or by name where there are more on one side; only of equal shapes."""
+    if len(ones) == len(others):
+        pairs = list(zip(ones, others, strict=True))
+    else:
+        known = {each.path: each for each in ones}
+        pairs = [(known[each.path], each) for each in others if each.path in known]
+    return ((one, other) for one, other in pairs if jax_type(one.type).shape == jax_type(other.type).shape)
+
+
+def _alike(one: OutputSummary, other: OutputSummary) -> bool:
+    return jax_type(one.type).dtype == jax_type(other.type).dtype
+
+
+def _distance(one: OutputSummary, other: OutputSummary) -> float | None:
+    return None if one.digest is None or other.digest is None else distance(one, other)
