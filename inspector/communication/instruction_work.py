@@ -11,7 +11,7 @@ from ...parsers.hlo.fields import number
 from ...parsers.hlo.graph import Taken
 from ..catalog.opcodes import HLO_ELEMENTWISE
 
-Work = Literal["moves", "elementwise", "loop", "contraction", "other"]
+Work = Literal["moves", "elementwise", "control", "contraction", "other"]
 
 PASSING = frozenset(
     {"copy", "copy-start", "copy-done", "bitcast", "bitcast-convert", "convert", "reshape", "transpose", "slice"}
@@ -50,8 +50,8 @@ class InstructionWork:
         return self._works[instruction]
 
     def _work_of(self, instruction: Instruction) -> Work:
-        if instruction.opcode == "while":
-            return "loop"
+        if instruction.opcode in ("while", "conditional"):
+            return "control"
         opcodes = self._opcodes(instruction)
         if opcodes & CONTRACTIONS:
             return "contraction"

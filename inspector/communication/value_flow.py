@@ -9,8 +9,8 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from ...parsers.hlo import Computation, HloModule, Instruction
-from ...parsers.hlo.fields import number
-from ...parsers.hlo.graph import Taken, Use
+from ...parsers.hlo.graph import BRANCHES, Taken, Use
+from ..catalog.opcodes import HLO_UNCHANGED
 from .instruction_work import InstructionWork
 
 MAX_VALUES = 400
@@ -22,11 +22,11 @@ MAX_STEPS = 20
 CARRYING = frozenset({"copy", "copy-start", "copy-done", "bitcast", "reshape", "transpose", "convert"})
 """Opcodes that hand on all elements, and nothing else."""
 
-BY_OPERAND = frozenset({"all-reduce", "all-reduce-start", "all-gather", "reduce-scatter", "tuple"})
+BY_OPERAND = frozenset({"all-reduce", "all-reduce-start", "all-gather", "all-gather-start", "reduce-scatter", "tuple"})
 """Opcodes of whose result an element is that of one operand, where they have several."""
 
-WHOLE = frozenset({"opt-barrier", "all-reduce-done"})
-"""Opcodes that hand on a tuple as it is."""
+RETURNING = ("body", "calls", "to_apply", *BRANCHES)
+"""Attributes that name computations whose results are those of the instruction."""
 
 ZERO = re.compile(r"[{} ]*-?0(?:\.0*)?(?:e[+-]?0+)?[{} ]*")
 
@@ -62,9 +62,9 @@ class ValueFlow:
         self._next: dict[Place, Sequence[tuple[Place | None, bool]]] = {}
 
     def _caller(self, computation: Computation) -> Instruction | None:
-        """The loop that has a computation as its body, or the fusion or call that has it as all that it does."""
+        """The loop or conditional that has a computation as its body or branch, or the fusion or call of it."""
         callers = () if computation.is_entry else self.graph.callers(computation.name)
-        return next((caller for attribute, caller in callers if attribute in ("body", "calls", "to_apply")), None)
+        return next((caller for attribute, caller in callers if attribute in RETURNING), None)
 
     def sources(self, start: Place, stops: Collection[Instruction] = ()) -> Iterator[Source]:
         """Yield the sources of a value's elements, through elementwise operations, also within fusions."""
@@ -171,20 +171,27 @@ class ValueFlow:
         match instruction.opcode:
             case "get-tuple-element":
                 return [Place(each.instruction, instruction.element) for each in operands]
-            case opcode if opcode in WHOLE:
-                return [Place(each.instruction, place.element) for each in operands]
+            case opcode if opcode in HLO_UNCHANGED and place.element is not None:
+                return [Place(each.instruction, place.element) for each in operands[:1]]
             case opcode if opcode in BY_OPERAND and place.element is not None and len(operands) > 1:
                 return operands[place.element : place.element + 1]
             case "while":
                 body = self.graph.called(instruction, "body")
                 results = [] if body is None or body.root is None else [Place(body.root, place.element)]
                 return [*(Place(each.instruction, place.element) for each in operands), *results]
+            case "conditional":
+                names = self.graph.callees(instruction)
+                bodies = [self.module.computation(name) for key in BRANCHES for name in names.get(key, ())]
+                return [
+                    Place(body.root, place.element) for body in bodies if body is not None and body.root is not None
+                ]
             case "parameter":
                 caller = self._caller(instruction.computation)
                 if caller is None or caller.opcode == "while":
                     return [] if caller is None else self._before(Place(caller, place.element))
-                index = number(instruction.literal)
-                return [] if index is None else self.operands(caller)[index : index + 1]
+                index = self.graph.handed(caller, instruction)
+                taken = [] if index is None else self.operands(caller)[index : index + 1]
+                return taken if place.element is None else [Place(each.instruction, place.element) for each in taken]
         return _places(self.work.data(instruction))
 
     def _after(self, place: Place) -> Sequence[tuple[Place | None, bool]]:
@@ -194,7 +201,7 @@ class ValueFlow:
         """
         if place not in self._next:
             self._next[place] = [
-                (after, after is not None and self.work.of(after.instruction) in ("moves", "elementwise", "loop"))
+                (after, after is not None and self.work.of(after.instruction) in ("moves", "elementwise", "control"))
                 for after in self._steps_after(place)
             ]
         return self._next[place]
@@ -212,13 +219,13 @@ class ValueFlow:
         for user, position in self._uses_of(place):
             if user.opcode == "get-tuple-element":
                 yield Place(user)
-            elif user.opcode in WHOLE:
+            elif user.opcode in HLO_UNCHANGED and position == 0:
                 yield Place(user, place.element)
             elif user.opcode in BY_OPERAND and (user.opcode == "tuple" or len(user.operands) > 1):
                 yield Place(user, position)
-            elif user.opcode == "while":
-                body = self.graph.called(user, "body")
-                yield from () if body is None else (Place(each, place.element) for each in body.parameters)
+            elif user.opcode in ("while", "conditional"):
+                parameters = self.graph.entered(user, position)
+                yield from (Place(each, place.element) for each in parameters if each is not None)
             else:
                 yield Place(user)
 

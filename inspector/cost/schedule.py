@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ...parsers.hlo import HloModule, Instruction
+from ...parsers.hlo.graph import BRANCHES
 from ..collectives.origin import last_components
 from ..execution_counts.hlo_trip_count import trip_count
 from ..report import Collective
@@ -22,8 +23,6 @@ from .lanes import LinkClock, lanes_of
 from .places import Machine
 from .spans import Span, Transfer, transfer_of
 from .work import Work, Workload
-
-BRANCHES = ("branch_computations", "true_computation", "false_computation")
 
 MAX_DEPTH = 8
 """Computations inside each other."""

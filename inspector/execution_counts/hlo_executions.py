@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...parsers.hlo import HloModule, Instruction
+from ...parsers.hlo.graph import BRANCHES
 from ..catalog.spellings import HLO_OPCODES, KIND_OF
 from .execution import Execution
 from .hlo_trip_count import trip_count
@@ -11,8 +12,6 @@ REDUCERS = frozenset(("reduce", "reduce-window", "scatter", "select-and-scatter"
     opcode for opcode, kind in HLO_OPCODES.items() if KIND_OF[kind].reduces
 )
 """Opcodes whose computation is applied to elements: nothing in it is an instruction of the program."""
-
-BRANCHES = frozenset({"branch_computations", "true_computation", "false_computation"})
 
 
 class HloExecutions:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .computation import Computation
+from .fields import number
 from .instruction import Instruction
 from .uses import CallSite, call_sites
 
@@ -26,6 +27,15 @@ Users = tuple[Sequence[Use], Mapping[int | None, Sequence[Instruction]]]
 """Users of a result, and its get-tuple-elements by their number: a tuple may have thousands."""
 
 NOWHERE: Users = ((), {})
+
+BRANCHES = ("branch_computations", "true_computation", "false_computation")
+"""The attributes that name the computations of a conditional, in the order of the operands that they take."""
+
+ENTERED = {"while": ("body", "condition"), "conditional": BRANCHES}
+"""The attributes that name computations whose parameters are operands of an instruction."""
+
+APPLIED = ("calls", "to_apply", "called_computations")
+"""The same of every other opcode that calls a computation with its own operands."""
 
 
 class Graph:
@@ -74,6 +84,26 @@ class Graph:
         callees = self.callees(instruction)
         names = [name for key in attributes for name in callees.get(key, ())]
         return self.module.computation(names[0]) if len(names) == 1 else None
+
+    def entered(self, call: Instruction, position: int) -> list[Instruction | None]:
+        """The parameters that an operand is in the computations that it is handed to; None for one not in the text."""
+        callees = self.callees(call)
+        names = [name for key in ENTERED.get(call.opcode, APPLIED) for name in callees.get(key, ())]
+        if call.opcode == "conditional":
+            names, position = names[position - 1 : position] if position else [], 0
+        bodies = [self.module.computation(name) for name in names]
+        return [
+            None if body is None or position >= len(body.parameters) else body.parameters[position] for body in bodies
+        ]
+
+    def handed(self, call: Instruction, parameter: Instruction) -> int | None:
+        """The position of the operand that a parameter is in a computation that an instruction calls: see `entered`."""
+        index, name = number(parameter.literal), parameter.computation.name
+        if call.opcode != "conditional":
+            return index
+        callees = self.callees(call)
+        names = [each for key in BRANCHES for each in callees.get(key, ())]
+        return names.index(name) + 1 if index == 0 and names.count(name) == 1 else None
 
     def callers(self, computation: str) -> tuple[tuple[str, Instruction], ...]:
         """The instructions that call a computation, each with the attribute that names it, in text order."""

@@ -115,6 +115,45 @@ ENTRY %main (a: f32[4], b: f32[4]) -> (f32[4], f32[4]) {
 """
 
 
+GATHERED = """HloModule g
+
+ENTRY %main (p: pred[], a: f32[4], b: f32[4]) -> f32[8] {
+  %p = pred[] parameter(0)
+  %a = f32[4] parameter(1)
+  %b = f32[4] parameter(2)
+  %n = f32[4] negate(%b)
+  %start = ((f32[4], f32[4]), (f32[8], f32[8])) all-gather-start(%a, %n), dimensions={0}
+  %done = (f32[8], f32[8]) all-gather-done(%start)
+  %one = f32[8] get-tuple-element(%done), index=0
+  %two = f32[8] get-tuple-element(%done), index=1
+  ROOT %chosen = f32[8] conditional(%p, %one, %two), true_computation=%yes, false_computation=%no
+}
+
+%yes (y: f32[8]) -> f32[8] {
+  ROOT %y = f32[8] parameter(0)
+}
+
+%no (n: f32[8]) -> f32[8] {
+  %m = f32[8] parameter(0)
+  ROOT %same = f32[8] copy(%m)
+}
+"""
+
+
+def test_walks_tell_combined_gathers_and_branches_apart() -> None:
+    module = parse_module(Source("g", GATHERED.encode()))
+    named = {each.name: each for computation in module.computations for each in computation.instructions}
+    flow = ValueFlow(module)
+    for name, arguments in (("one", "a"), ("two", "b"), ("y", "a"), ("m", "b"), ("chosen", "ab")):
+        found = {(source.instruction.name, source.is_moved) for source in flow.sources(Place(named[name]))}
+        assert found == {(argument, argument == "a") for argument in arguments}, name
+    assert [each and each.name for each in flow.ends(Place(named["a"]))] == [None]
+    after = {name: [each and each.instruction.name for each in flow._steps_after(Place(named[name]))] for name in named}
+    assert [after[name] for name in ("one", "two", "y", "same", "chosen")] == [["y"], ["m"], *[["chosen"]] * 2, [None]]
+    assert list(flow._steps_after(Place(named["a"]))) == [Place(named["start"], 0)]
+    assert list(flow._steps_after(Place(named["start"], 1))) == [Place(named["done"], 1)]
+
+
 @pytest.mark.parametrize(
     ("name", "element", "after"),
     [

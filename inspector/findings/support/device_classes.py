@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from ....parsers.errors import readable
 from ....parsers.hlo import ArrayShape, Computation, Instruction
 from ....parsers.hlo.fields import number
+from ....parsers.hlo.graph import BRANCHES
 from ....parsers.hlo.types import HloType, TupleShape
 from ....parsers.sharding_syntax import gspmd
 from ...catalog.spellings import HLO_OPCODES
@@ -25,7 +26,7 @@ from ...shardings.placement import placement_of
 from ...shardings.requested import requested_sharding
 from ...shardings.spelled import from_gspmd
 from .hlo_numbers import PartitionNumbers
-from .hlo_values import BRANCHES, HloValue, hlo_flow
+from .hlo_values import HloValue, hlo_flow
 
 Classes = tuple[int, ...]
 """The number of each partition's class, in order of their first partitions."""

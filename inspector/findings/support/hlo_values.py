@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ....parsers.hlo import HloModule, Instruction
 from ....parsers.hlo.fields import number
+from ...catalog.opcodes import HLO_UNCHANGED
 from ...ir.derived import derived
 from ...ir.stage import ParsedStage
 
@@ -16,11 +17,6 @@ MAX_CALLS = 64
 
 Path = tuple[int, ...]
 """The element of a tuple, then of a tuple in it, …"""
-
-HANDED_ON = frozenset(("copy", "opt-barrier", "all-reduce-done", "all-gather-done", "async-update", "add-dependency"))
-"""Opcodes whose result is their first operand, with the same tuples around it."""
-
-BRANCHES = ("branch_computations", "true_computation", "false_computation")
 
 
 class HloValue(NamedTuple):
@@ -102,7 +98,7 @@ class HloFlow:
                 return HloValue(root, path, (*value.calls, instruction))
             case "while":
                 return self._carried(instruction, path, value.calls)
-            case opcode if opcode in HANDED_ON and opcode not in ("all-reduce-done", "all-gather-done"):
+            case opcode if opcode in HLO_UNCHANGED and opcode not in ("all-reduce-done", "all-gather-done"):
                 made = self.operand(value, 0)
                 return None if made is None else HloValue(made.instruction, path, made.calls)
             case "copy-done":
@@ -165,7 +161,7 @@ class HloFlow:
             case "copy-done":
                 if path[:1] == (0,):
                     yield HloValue(user, (), calls)
-            case opcode if opcode in HANDED_ON and position == 0:
+            case opcode if opcode in HLO_UNCHANGED and position == 0:
                 yield HloValue(user, path, calls)
             case "async-done":
                 yield HloValue(user, path, calls)
@@ -175,23 +171,11 @@ class HloFlow:
                 yield None if path else HloUse(value, user, position)
 
     def _inside(self, value: HloValue, call: Instruction, position: int) -> Iterator[HloValue | None]:
-        keys = {
-            "while": ("body", "condition"),
-            "conditional": BRANCHES,
-        }.get(call.opcode, ("calls", "to_apply", "called_computations"))
-        callees = self.graph.callees(call)
-        names = [name for key in keys for name in callees.get(key, ())]
-        if call.opcode == "conditional":
-            names, position = names[position - 1 : position] if position else [], 0
-        if not names or len(value.calls) >= MAX_CALLS:
+        entered = self.graph.entered(call, position)
+        if not entered or len(value.calls) >= MAX_CALLS:
             yield None
-        for name in names:
-            computation = self.module.computation(name)
-            parameters = () if computation is None else computation.parameters
-            if position >= len(parameters):
-                yield None
-            else:
-                yield HloValue(parameters[position], value.path, (*value.calls, call))
+        for parameter in entered:
+            yield None if parameter is None else HloValue(parameter, value.path, (*value.calls, call))
 
     def _returned(self, value: HloValue) -> Iterator[HloValue | None]:
         computation = value.instruction.computation
