@@ -50,6 +50,7 @@ def _repeated(report: Report, found: Collective) -> Finding:
         RULE,
         place_in_hlo(found),
         f"each iteration repeats the same {found.kind} over {over_text(found)}: its operand does not change",
+        subject=found.kind,
         confidence="proved",
         axes=found.axes or (),
         evidence=(
@@ -70,6 +71,7 @@ def _hoisted(found: Collective) -> Finding:
         place_in_hlo(found),
         f"{found.kind} over {over_text(found)} was moved before its loop: its"
         f" {format_bytes(found.bytes_out)} stay allocated throughout",
+        subject=found.kind,
         severity="info",
         confidence="proved",
         axes=found.axes or (),

@@ -89,6 +89,7 @@ def _found(report: Report, group: list[Inserted]) -> Finding:
         place_in_hlo(first, cause),
         f"{plural(len(group), first.kind)} over {over_text(first)} inserted by the partitioner,"
         f" {format_bytes(total)} sent per device",
+        subject=first.kind,
         confidence="proved",
         axes=axes,
         evidence=tuple((str(each.operation), f"{_does(each, first)}: {each.moved or ''}") for each in list(known)[:6])
