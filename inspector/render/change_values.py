@@ -15,7 +15,7 @@ MAX_VALUES = 40
 
 
 def value_rows(found: Diff) -> Sequence[tuple[str, str]]:
-    """What is equal in one line, then each output that differs; nothing where not both sides were run."""
+    """The rows of compared outputs: the equal ones in one, then each that differs; none unless both sides were run."""
     return list(_rows(found))
 
 
