@@ -27,7 +27,7 @@ ENDLESS_S = 8.0
 def by_signals(folder: Path, commands: dict[str, Sequence[str]], moments: int) -> int:
     """Send each signal at random moments; print a line for each command and signal, and return how many did wrong.
 
-    One in five commands is a process from nothing, and the others are forks, which have imported everything.
+    Every other command is a process from nothing, and the others are forks, which have imported everything.
     """
     before, bad, chance = {path.name for path in folder.iterdir()}, 0, random.Random(0)
     for name, command in commands.items():
@@ -40,9 +40,10 @@ def by_signals(folder: Path, commands: dict[str, Sequence[str]], moments: int) -
             lengths.append(time.monotonic() - started if name not in ENDLESS else ENDLESS_S)
         for number in (*SIGNALS, None):
             statuses: dict[int, int] = {}
+            bad_before = bad
             for count in range(moments):
                 clean(folder, before)
-                fresh = count % 5 == 0
+                fresh = count % 2 == 0
                 moment = chance.uniform(0.05, lengths[not fresh] + (number is None))
                 terminal = number is None or name in ENDLESS
                 status, output, errors = _ended(folder, command, fresh, number, moment, terminal=terminal)
@@ -55,7 +56,7 @@ def by_signals(folder: Path, commands: dict[str, Sequence[str]], moments: int) -
                     bad += 1
                     print(f"  WRONG {name}: {_word(number)} after {moment:.2f} s: {problems}", flush=True)
             shown = ", ".join(f"{count} × {status}" for status, count in sorted(statuses.items()))
-            print(f"{name:16} {_word(number):18} {shown}", flush=True)
+            print(f"{name:16} {_word(number):18} {bad - bad_before} of {moments} wrong: {shown}", flush=True)
     return bad
 
 
