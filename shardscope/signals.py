@@ -51,12 +51,19 @@ def stopped_by(handled: BaseException | None) -> Stopped | None:
 
 @contextmanager
 def stopping() -> Iterator[None]:
-    """Raise Stopped in the main thread at the first such signal; those after it wait until all is cleaned up."""
+    """Raise Stopped in the main thread at the first such signal; those after it wait until all is cleaned up.
+
+    It leaves the block also where something within has swallowed it, as extension modules do that ask an object for an
+    attribute: what comes after that is not to be relied on.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
+    came: list[int] = []
+
     def stop(number: int, frame: FrameType | None) -> None:
+        came.append(number)
         for each in before:
             signal.signal(each, signal.SIG_IGN)
         signal.signal(signal.SIGCONT, signal.SIG_DFL)  # comes with SIGHUP, and the screen would begin again
@@ -84,6 +91,12 @@ def stopping() -> Iterator[None]:
         for each in before:
             signal.signal(each, stop)
         yield
+        if came:
+            raise Stopped(came[0])
+    except BaseException as error:
+        if came and stopped_by(error) is None:
+            raise Stopped(came[0]) from error
+        raise
     finally:
         sys.unraisablehook = shown
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -118,9 +118,11 @@ def _told(capture: Capture, options: argparse.Namespace) -> ExitCode:
 
 
 def after_screen(capture: Capture) -> ExitCode:
-    """Tell how a capture went whose report was on a screen that is gone; in words too, where it failed."""
+    """Tell how a capture went whose report was on a screen that is gone; in words too, where it failed or is damaged."""
     if capture.failure is not None:
         say(f"shardscope: {capture.failure.message}")
+    elif capture.damage is not None:
+        say(f"shardscope: the file is damaged, what follows is missing: {capture.damage}")
     return exit_code(capture)
 
 

@@ -45,6 +45,16 @@ def test_refused_before_the_capture(shardscope: Shardscope, tmp_path: Path, opti
     assert not (tmp_path / "captured").exists()
 
 
+def test_damage_is_said_where_the_report_is_elsewhere(shardscope: Shardscope, kept: Capture, tmp_path: Path) -> None:
+    whole = (tmp_path / "kept.shardscope").read_bytes()
+    (tmp_path / "kept.shardscope").write_bytes(whole[: len(whole) * 3 // 4])
+    for options in (("-o", "out"), ("--quiet",)):
+        done = shardscope("open", "kept.shardscope", *options)
+        assert done.returncode == 5
+        assert done.stderr.startswith(b"shardscope: the file is damaged, what follows is missing: ")
+        assert done.stderr.count(b"\n") == 1
+
+
 def test_what_is_no_regular_file_is_written_to(shardscope: Shardscope, kept: Capture, tmp_path: Path) -> None:
     target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
     link.symlink_to("target")

@@ -154,6 +154,26 @@ def test_what_never_ends_is_ended() -> None:
     child.stdout.close()
 
 
+SWALLOWING = """
+import signal, sys
+from shardscope import cli
+def run(arguments):
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except SystemExit:
+        {}
+cli._run = run
+sys.exit(cli.main([]))
+"""
+
+
+@pytest.mark.parametrize("then", ["return 0", "return 5", "raise ValueError"])
+def test_what_swallows_the_signal(then: str) -> None:
+    """Extension modules do, while they ask an object for an attribute, and take it for one without."""
+    ended = subprocess.run([sys.executable, "-c", SWALLOWING.format(then)], capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (143, b"")
+
+
 INTERRUPTED = """
 import signal, sys
 from textual.drivers.linux_driver import LinuxDriver
