@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 import textwrap
+from types import FrameType
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import pytest
 from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.spawn import Request
+from shardscope.inspector.capture.worker.program import structure
 from shardscope.inspector.ir.jaxpr import Equation, JaxprProgram, read_program
 from shardscope.parsers.source import Source
 
@@ -166,3 +171,31 @@ def test_a_body_that_is_shared_is_recorded_once(captured: Captured) -> None:
 def test_what_is_no_jaxpr(text: bytes) -> None:
     with pytest.raises(CaptureError):
         read_program(Source("jaxpr", text))
+
+
+def lines_executed(count: int) -> int:
+    """Lines of the recorder that run while the frames of a function with so many lines are read; they are checked."""
+    source = "def fn(x):\n" + "    x = jnp.sin(x)\n" * count + "    return x\n"
+    names: dict[str, Any] = {"jnp": jnp}
+    exec(compile(source, "long.py", "exec"), names)
+    equations = jax.make_jaxpr(names["fn"])(1.0).jaxpr.eqns
+    executed = 0
+
+    def line(frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal executed
+        executed += event == "line"
+        return line if frame.f_code.co_filename == structure.__file__ else None
+
+    stacks, before = structure.Stacks(), sys.gettrace()
+    sys.settrace(line)
+    try:
+        found = [stacks.of(equation, []) for equation in equations]
+    finally:
+        sys.settrace(before)
+    innermost = [stacks.frames[stack[0]] for stack in found]
+    assert [(frame[0], frame[2], frame[4]) for frame in innermost] == [("long.py", n + 2, 8) for n in range(count)]
+    return executed
+
+
+def test_frames_of_a_long_function_are_read_in_linear_work() -> None:
+    assert lines_executed(400) < 5 * lines_executed(100)

@@ -186,8 +186,14 @@ def _traceback(equation: Any) -> Any:
 def _frame(code: CodeType, instruction: int) -> Frame | None:
     if is_internal(code.co_filename) or is_pythons_own(code.co_filename):
         return None
-    name = _qualified(code)
-    for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
-        if index == instruction // 2:
-            return code.co_filename, name, line or 0, end_line or 0, column or 0, end_column or 0
-    return code.co_filename, name, code.co_firstlineno, 0, 0, 0
+    name, positions = _qualified(code), _positions(code)
+    if instruction // 2 >= len(positions):
+        return code.co_filename, name, code.co_firstlineno, 0, 0, 0
+    line, end_line, column, end_column = positions[instruction // 2]
+    return code.co_filename, name, line or 0, end_line or 0, column or 0, end_column or 0
+
+
+@lru_cache(maxsize=1 << 10)
+def _positions(code: CodeType) -> tuple[tuple[int | None, int | None, int | None, int | None], ...]:
+    """The places of a function's instructions, which Python decodes from the first on: once, for a long function."""
+    return tuple(code.co_positions())
