@@ -293,7 +293,8 @@ def test_shard_map_of_the_mesh_in_the_context(captured: Captured) -> None:
         fn = jax.jit(lambda flag, a: lax.cond(flag, mapped, lambda a: jnp.zeros(1), a))
         fn_inputs = True, jax.device_put(jnp.arange(1.0, 5.0), NamedSharding(mesh, P("x")))
     """)
-    assert not [message.text for message in capture.messages if message.phase == "probe"]
+    said = [message.text for message in capture.messages if message.phase == "probe"]
+    assert not [text for text in said if not text.startswith("collectives are not timed")]
     (before,) = probes(capture, "psum.*", "before")
     assert held(before) == [[0.0], [2.0], [6.0], [12.0]]
     assert [shard.device for shard in before.shards] == [0, 1, 2, 3]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jax
+import pytest
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
 
@@ -21,6 +23,7 @@ step_inputs = (jnp.ones((16, 8)), jnp.ones((32, 8)))
 """
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="XLA of JAX 0.7 does not combine these sums")
 def test_one_finding_for_what_is_combined(tmp_path: Path) -> None:
     (tmp_path / "sums.py").write_text(PROGRAM)
     *_, captured = capture(Request(f"{tmp_path / 'sums.py'}:step", live=False))

@@ -364,6 +364,7 @@ def test_edits_that_do_not_fit(sample: SampleCapture) -> None:
     assert captured_with(known, Request("x.py:f"), []) is None
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 gives some stacks no frames between")
 def test_a_gather_that_several_constraints_need_is_one_finding() -> None:
     """Of one helper's line: which constraints share a gather, the gathers that the changed programs have say."""
     request = Request(f"{PROGRAMS / 'helper.py'}:program", live=False)

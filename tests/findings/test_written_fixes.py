@@ -182,7 +182,10 @@ gradients_inputs = ({"w": by_rows(256, 512), "v": by_rows(512, 128)}, by_rows(10
             "reordered",
             "+    return lax.with_sharding_constraint(there + 1, NamedSharding(mesh, P(('x', 'y'), None)))",
         ),
-        ("by_helper", "+    return jnp.sin(a)"),  # each of its calls has another spec
+        pytest.param(
+            *("by_helper", "+    return jnp.sin(a)"),  # each of its calls has another spec
+            marks=pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 leaves frames out of some stacks"),
+        ),
     ],
 )
 def test_specs_that_reshard(tmp_path: Path, function: str, line: str) -> None:

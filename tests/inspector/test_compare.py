@@ -47,6 +47,7 @@ def test_json_points_at_the_collectives(sample: SampleCapture) -> None:
             assert [report["collectives"][position]["name"] for position in positions] == [c.name for c in cell]
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="XLA of JAX 0.7 does not combine these sums")
 def test_what_is_combined_is_of_one_cause(sample: SampleCapture) -> None:
     """Compilers combine sums in orders of their own, and with other sums, and name the first of them."""
     report = inspect(sample("transformer:train_step"))

@@ -6,6 +6,7 @@ from io import StringIO
 from pathlib import Path
 from types import FrameType
 
+import jax
 import pytest
 import shardscope.inspector
 from shardscope.inspector.capture.model import Capture
@@ -89,7 +90,8 @@ def test_nothing_is_quadratic_in_gradients_of_one_sum(tmp_path: Path) -> None:
         captured(tmp_path, f"fn, fn_inputs = of_gradients({count})") for count in (FEW * TIMES, FEW * TIMES * TIMES)
     )
     number, larger = assert_linear(few, many)
-    assert number == larger, "the compiler sums all of them at once"
+    if jax.__version_info__ >= (0, 8):  # whose compiler sums all of them at once
+        assert number == larger
 
 
 def assert_linear(few: Capture, many: Capture) -> tuple[int, int]:

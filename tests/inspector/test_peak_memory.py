@@ -150,7 +150,7 @@ def test_what_the_optimizer_makes_is_of_no_pass(sample: SampleCapture) -> None:
     others = {value.direction for value in named if "jvp(" not in value.op_name}
     assert others <= {"unknown"}
     assert {value.direction for value in named if "jvp(" in value.op_name} <= {"forward", "backward", "recompute"}
-    assert len(named) > 3
+    assert len(named) > 3 or jax.__version_info__ < (0, 8)  # whose XLA names fewer of them
 
 
 WIDTHS = {"pred": 1, "bf16": 2, "f32": 4, "s32": 4, "u32": 4}

@@ -193,6 +193,7 @@ step, step_inputs = jax.jit(jax.grad(loss)), ((put((16, 16)),) * 3, put((4, 64, 
 """
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="XLA of JAX 0.7 does not combine these sums")
 def test_gradients_are_counted_wherever_the_compiler_sums_them(tmp_path: Path) -> None:
     """It sums two of them together with products of the backward pass."""
     script = tmp_path / "program.py"

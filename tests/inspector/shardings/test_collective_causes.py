@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import pytest
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
@@ -98,6 +99,7 @@ def test_every_inserted_collective_has_a_cause(compiled: Callable[..., Report]) 
             assert remedy_line(cause, report)
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="XLA of JAX 0.7 communicates otherwise for it")
 @pytest.mark.parametrize(
     ("kind", "axis", "operation", "direction", "function", "effect", "rounds"),
     [
@@ -147,6 +149,7 @@ def test_gradients_of_weights_must_be_summed(compiled: Callable[..., Report]) ->
     assert sum(cause.needed for _, cause in inserted(whole)) == 2 * 4 + 2
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="XLA of JAX 0.7 communicates otherwise for it")
 def test_a_reshard_from_and_to(compiled: Callable[..., Report]) -> None:
     report = compiled(SPECS)
     (first, *_), axis = like(report, "all-gather", "data", "dot_general", "", "attention"), "data"
