@@ -11,13 +11,14 @@ from typing import NoReturn
 
 from shardscope.commands import SUMMARIES, load
 from shardscope.exit_code import ExitCode
-from shardscope.signals import stopped_by, stopping
+from shardscope.signals import leave_interrupts, stopped_by, stopping
 from shardscope.version import __version__
 
 
 def command() -> int:
     """Run the command that the process was started for; returns its exit status."""
     status = main()
+    leave_interrupts()
     gc.freeze()  # the collector would walk through all that was made once more before the process ends
     return status
 

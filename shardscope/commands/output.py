@@ -118,7 +118,7 @@ def _told(capture: Capture, options: argparse.Namespace) -> ExitCode:
 
 
 def after_screen(capture: Capture) -> ExitCode:
-    """Tell how a capture went whose report was on a screen that is gone; in words too, where it failed or is damaged."""
+    """Tell how a capture went whose report was on a screen that is gone; in words too, where it failed."""
     if capture.failure is not None:
         say(f"shardscope: {capture.failure.message}")
     elif capture.damage is not None:

@@ -174,6 +174,20 @@ def test_what_swallows_the_signal(then: str) -> None:
     assert (ended.returncode, ended.stderr) == (143, b"")
 
 
+ENDING = """
+import atexit, signal, sys
+from shardscope import cli
+atexit.register(signal.raise_signal, signal.SIGINT)
+cli.main = lambda: 0
+sys.exit(cli.command())
+"""
+
+
+def test_an_interrupt_while_python_ends() -> None:
+    ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
+
+
 INTERRUPTED = """
 import signal, sys
 from textual.drivers.linux_driver import LinuxDriver

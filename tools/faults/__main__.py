@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument("commands", nargs="*", help=f"of {', '.join([*FAST, *SLOW, *ENDLESS])}")
     parser.add_argument("--fast", action="store_true", help="only commands that capture nothing, without signals")
     parser.add_argument("--only", choices=("numbers", "signals"), help="one of the two")
+    parser.add_argument("--first", type=int, default=1, help="the lowest number")
     parser.add_argument("--most", type=int, default=200, help="the highest number")
     parser.add_argument("--moments", type=int, default=10, help="of each signal")
     options = parser.parse_args()
@@ -45,7 +46,8 @@ def main() -> int:
         if not options.fast and options.only != "numbers":
             bad += by_signals(folder, chosen, options.moments)
         if options.only != "signals":
-            bad += by_number(folder, {name: chosen[name] for name in chosen if name not in ENDLESS}, options.most)
+            ending = {name: command for name, command in chosen.items() if name not in ENDLESS}
+            bad += by_number(folder, ending, options.first, options.most)
     finally:
         shutil.rmtree(parent, ignore_errors=True)
     print(f"{bad} wrong")

@@ -20,6 +20,10 @@ from .outcome import MARK, clean, left_behind, wrong
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL)
 SWEEP = "from shardscope.inspector.capture.scratch import Scratch; Scratch()"
+LONGEST_S = 180.0
+"""Seconds in which a command has to end: on a busy machine, several processes of JAX take minutes."""
+AGAIN_S = 20.0
+"""Seconds after which whoever pressed Ctrl-C does so again."""
 ENDLESS_S = 8.0
 """Seconds in which what has no end gets a signal."""
 
@@ -83,7 +87,7 @@ def _ended(
             _be(folder, command, fresh, None if terminal else (out, err))
         finally:  # of a signal before the command begins
             os._exit(130)
-    moment, end, shown, signalled = time.monotonic() + moment, time.monotonic() + moment + 60, b"", False
+    moment, end, shown, signalled = time.monotonic() + moment, time.monotonic() + moment + LONGEST_S, b"", False
     ended = (0, 0)
     while not ended[0] and time.monotonic() < end:
         with suppress(OSError):  # it has ended
@@ -93,7 +97,10 @@ def _ended(
         ended = os.waitpid(child, os.WNOHANG)
         if not ended[0] and not signalled and time.monotonic() > moment:
             signalled = True
-            if number is not None:
+            if number == signal.SIGINT and terminal:  # Ctrl-C goes to all of its processes; a screen may follow
+                os.killpg(child, number)
+                signalled, moment = False, time.monotonic() + AGAIN_S
+            elif number is not None:
                 os.kill(child, number)
             elif terminal:
                 os.close(master)
@@ -103,7 +110,7 @@ def _ended(
     if not ended[0]:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        return -1, "", "Traceback\nno end after 60 s"
+        return -1, "", f"Traceback\nno end after {LONGEST_S:.0f} s"
     errors = err.read_text(errors="replace") + shown.decode(errors="replace")
     return os.waitstatus_to_exitcode(ended[1]), out.read_text(errors="replace"), errors
 

@@ -118,9 +118,12 @@ def import_what_it_needs(folder: Path, command: Sequence[str]) -> None:
 def run(command: Sequence[str]) -> int:
     """The exit status of a command in this process; 99, and a traceback, where it raises."""
     from shardscope.cli import main
+    from shardscope.signals import leave_interrupts
 
     try:
-        return main(command)
+        status = main(command)
+        leave_interrupts()
+        return status
     except SystemExit as ending:
         return int(ending.code or 0)
     except BaseException:

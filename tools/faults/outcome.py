@@ -13,6 +13,9 @@ from pathlib import Path
 
 DOCUMENTED = {0, 1, 2, 3, 4, 5, 6, 129, 130, 143}
 
+_BEGAN = re.compile(r'cli\.py", line \d+, in \w')
+"""A frame of ours in a traceback: before, Python itself is starting, and says so at Ctrl-C."""
+
 MARK = f"SHARDSCOPE_FAULTS_{os.getpid()}"
 
 
@@ -46,7 +49,7 @@ def wrong(status: int, output: str, errors: str, left: Iterable[str], killed: bo
     found = list(left)
     if not killed and status not in DOCUMENTED:
         found.append(f"status {status}")
-    began = "in main" in errors or status != -signal.SIGINT  # and is not Python itself, which is still starting
+    began = _BEGAN.search(errors) or not errors.rstrip().endswith("KeyboardInterrupt")
     if ("Traceback" in errors or "Exception ignored" in errors) and began and '/script.py"' not in errors:
         found.append(f"traceback: {errors.strip().splitlines()[-1]}")
     if (
