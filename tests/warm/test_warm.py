@@ -49,7 +49,7 @@ def without_measures(value: Any) -> Any:
 
 def plain(text: str) -> str:
     """Without addresses, and without sizes of memory."""
-    return re.sub(r"0x[0-9a-f]+|[0-9.]+ GB", "…", text)
+    return re.sub(r"0x[0-9a-f]+|[0-9.]+ GB", "…", re.sub(r" when it used \S+ GB of memory", "", text))
 
 
 @pytest.fixture
