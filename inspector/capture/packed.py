@@ -76,9 +76,10 @@ def members(name: str, data: bytes, allowance: Allowance) -> Iterator[tuple[str,
     """
     try:
         archive = zipfile.ZipFile(BytesIO(data))
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+    except Exception as error:  # of a damaged directory, those of `struct` and of codecs too
         raise UnreadableFileError(f"cannot read {name}: {error}") from error
-    entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+    # Not `is_dir`, which fails for a file without a name in Python 3.11.
+    entries = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
     if len(entries) > MAX_MEMBERS or sum(entry.file_size for entry in entries) > allowance.left:
         raise _too_large(name, allowance)
     for entry in entries:

@@ -293,9 +293,13 @@ def test_what_jaxlib_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: dict[int, int] = {}
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: taken.update({kind: limits[0]}))
+    monkeypatch.setattr(binaries, "available_bytes", lambda: 1 << 40)
     binaries.limit(7000)
     assert 1 << 31 < taken[resource.RLIMIT_DATA] < 1 << 33
     assert taken[resource.RLIMIT_CPU] < 60
+    monkeypatch.setattr(binaries, "available_bytes", lambda: 1 << 30)  # as in a small container
+    binaries.limit(7000)
+    assert taken[resource.RLIMIT_DATA] == 1 << 30
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (10, 20))
     binaries.limit(7000)
     assert set(taken.values()) == {10}

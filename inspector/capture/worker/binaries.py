@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from ..protocol.memory import available_bytes
+
 
 def main() -> None:
     """Print, as text, the module that standard input holds."""
@@ -21,7 +23,7 @@ def main() -> None:
 
 BYTES, BYTES_OF_ONE = 1 << 32, 400
 SECONDS, SECONDS_OF_MEBIBYTE = 30, 2
-"""Memory limit of jaxlib, and more per byte or mebibyte of the file: with a damaged one of 7 kB it takes 8 GB."""
+"""Limits of jaxlib, which takes 8 GB with a damaged file of 7 kB, and what a byte or mebibyte of the file adds to them."""
 
 
 def limit(size: int) -> None:
@@ -30,8 +32,9 @@ def limit(size: int) -> None:
         import resource
     except ImportError:
         return
+    most_bytes, available = BYTES + BYTES_OF_ONE * size, available_bytes()
     limits = {
-        resource.RLIMIT_DATA: BYTES + BYTES_OF_ONE * size,
+        resource.RLIMIT_DATA: most_bytes if available is None else min(most_bytes, available),
         resource.RLIMIT_CPU: SECONDS + SECONDS_OF_MEBIBYTE * (size >> 20),
     }
     for kind, most in limits.items():
