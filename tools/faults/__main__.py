@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--fast", action="store_true", help="only commands that capture nothing, without signals")
     parser.add_argument("--only", choices=("numbers", "signals"), help="one of the two")
     parser.add_argument("--first", type=int, default=1, help="the lowest number")
+    parser.add_argument("--step", type=int, default=1, help="from one number to the next")
     parser.add_argument("--most", type=int, default=200, help="the highest number")
     parser.add_argument("--moments", type=int, default=10, help="of each signal")
     options = parser.parse_args()
@@ -47,7 +48,7 @@ def main() -> int:
             bad += by_signals(folder, chosen, options.moments)
         if options.only != "signals":
             ending = {name: command for name, command in chosen.items() if name not in ENDLESS}
-            bad += by_number(folder, ending, options.first, options.most)
+            bad += by_number(folder, ending, range(options.first, options.most + 1, options.step))
     finally:
         shutil.rmtree(parent, ignore_errors=True)
     print(f"{bad} wrong")

@@ -56,7 +56,7 @@ def run_forked(faults: Faults, folder: Path, command: Sequence[str], fault: tupl
     return reached, (status, out.read_text(errors="replace"), err.read_text(errors="replace"))
 
 
-def by_number(folder: Path, commands: dict[str, Sequence[str]], first: int, most: int) -> int:
+def by_number(folder: Path, commands: dict[str, Sequence[str]], numbers: range) -> int:
     """Print a line for each command and kind of call; returns how many did wrong."""
     faults = Faults()
     before, bad = {path.name for path in folder.iterdir()}, 0
@@ -66,7 +66,7 @@ def by_number(folder: Path, commands: dict[str, Sequence[str]], first: int, most
         for kind, codes in {**AUDITED, **WRAPPED}.items():
             for code in codes:
                 statuses: dict[int, int] = {}
-                for number in range(first, most + 1):
+                for number in numbers:
                     hit, (status, output, errors) = run_forked(faults, folder, command, (kind, number, code))
                     if not hit:
                         break

@@ -23,7 +23,7 @@ def main() -> None:
 
 BYTES, BYTES_OF_ONE = 1 << 32, 400
 SECONDS, SECONDS_OF_MEBIBYTE = 30, 2
-"""Limits of jaxlib, which takes 8 GB with a damaged file of 7 kB, and what a byte or mebibyte of the file adds to them."""
+"""Limits of jaxlib, which takes 8 GB for a damaged file of 7 kB; and what a byte, or mebibyte, of the file adds."""
 
 
 def limit(size: int) -> None:
