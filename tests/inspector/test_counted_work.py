@@ -85,6 +85,19 @@ def test_nothing_is_quadratic_in_collectives(tmp_path: Path) -> None:
     assert larger == TIMES * number >= TIMES * FEW * 4
 
 
+def test_nothing_is_quadratic_in_lines(tmp_path: Path) -> None:
+    """Each collective has a line of its own, and a finding with a fix of its own, about what is summed already."""
+
+    def written(count: int) -> Capture:
+        lines = "".join(f'    x = jnp.sin(jax.lax.psum(x, "x") + {number}.0)\n' for number in range(count))
+        mapped = 'jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P())'
+        return captured(tmp_path, f"def body(x):\n{lines}    return x\nfn = jax.jit({mapped})")
+
+    few, many = written(FEW * 2), written(FEW * 2 * TIMES)
+    assert sum(bool(fix.edits) for found in inspect(many).findings for fix in found.fixes) >= FEW * 2 * TIMES - 1
+    assert_linear(few, many)
+
+
 def test_nothing_is_quadratic_in_gradients_of_one_sum(tmp_path: Path) -> None:
     few, many = (
         captured(tmp_path, f"fn, fn_inputs = of_gradients({count})") for count in (FEW * TIMES, FEW * TIMES * TIMES)

@@ -79,7 +79,7 @@ def call_to_leave_out(program: Program, place: SourcePosition, functions: Collec
 
 def other_calls(program: Program, fix: Fix, stacks: Iterable[tuple[Frame, ...]]) -> str:
     """Describe the other calls of functions that a fix edits, except those of these stacks."""
-    files = dict.fromkeys((*own_files(program), *(edit.file for edit in fix.edits)))
+    files = {*own_files(program), *(edit.file for edit in fix.edits)}
     stacks = tuple(stacks)
     known = {(frame.file, frame.line, frame.column) for stack in stacks for frame in stack}
     changed = {found: e.file for e in fix.edits if (found := function_around(program, e.file, e.line)) is not None}
@@ -170,10 +170,11 @@ def _calls_of(program: Program, file: str, name: str, *, is_method: bool) -> Ite
                     yield call
 
 
-def own_files(program: Program) -> Iterator[str]:
-    """The user's own files that operations come from."""
+@derived
+def own_files(program: Program) -> tuple[str, ...]:
+    """The user's own files that operations come from, each once."""
     frames = () if program.jaxpr is None else program.jaxpr.program.frames
-    yield from (frame.file for frame in own_frames(tuple(frames)))
+    return tuple(dict.fromkeys(frame.file for frame in own_frames(tuple(frames))))
 
 
 def _gives(body: Body, call: ast.Call) -> bool:
