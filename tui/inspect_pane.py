@@ -176,10 +176,13 @@ class InspectPane(VerticalScroll, can_focus=True):
         stack, shown = () if linked is None else linked.stack, self.frame_number
         match selected:
             case None:
-                words = f"{self.waiting} …" if self.waiting else "Nothing is selected."
+                words = f"{self.waiting} …" if self.waiting else "Select a row, or a line of code."
                 yield Content.styled(words, "$aside")
             case Collective() | SourceLine() | StagePlace():
-                if linked is not None and linked.collective is None:
+                if linked is None and report is not None:
+                    yield Content.styled("reading what belongs to it …", "$aside")
+                    yield from line_text(self.line, width)
+                elif linked is not None and linked.collective is None:
                     origin = [*_variance(report, selected, width)]
                     if isinstance(selected, StagePlace):
                         origin[:0] = _stack(stack, "exact" if stack else "none", width, shown)

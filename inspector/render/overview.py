@@ -10,6 +10,7 @@ from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Execution
 from ..report import Report
 from ..units import format_bytes, format_seconds, plural
+from ..values.copies import unequal_copies
 from ..values.gradients import wrong_gradients
 from .collective_rows import folded_names
 from .table import Cell, Piece
@@ -102,6 +103,11 @@ def attention(report: Report) -> Iterator[Cell]:
         first = [found for found in report.divergences if found.is_first]
         names = _listed([f"{found.value} over {found.axis}" for found in first])
         yield Piece(f"declared equal on all devices, but values differ: {names}", "error")
+    unequal = [report.probes[number] for number in unequal_copies(report.capture.probes)]
+    if arguments := [value.label for value in unequal if value.probe.when == "argument"]:
+        yield Piece(f"devices hold different copies of {_listed(arguments)}", "error")
+    elif unequal and not report.divergences and all(found.severity != "error" for found in report.findings):
+        yield Piece(f"devices hold different copies of {_listed([value.label for value in unequal])}", "error")
     if apart := differing_text(report):
         yield Piece(apart, "error")
     if reference is not None and reference.undefined is not None:
@@ -128,7 +134,7 @@ def in_order(report: Report) -> str:
         unknown = sum(value.requested is not None and value.agrees is None for value in report.shardings)
         holds = f"{plural(len(requested), 'requested sharding')} {'hold' if len(requested) > 1 else 'holds'}"
         parts.append(f"{holds}{_left_out(unknown, 'not known')}")
-    if capture.compared and not report.divergences:
+    if capture.compared and not report.divergences and not unequal_copies(capture.probes):
         parts.append(f"no unexpected differences between devices{_left_out(not_compared)}")
     if capture.reference is not None and capture.reference.undefined is None and not capture.reference.differs:
         parts.append(f"{equal_text(capture.reference)}{_left_out(not_compared)}")

@@ -117,9 +117,22 @@ def _found(report: Report, flow: Flow, differing: list[Divergence]) -> Finding:
                 for each in differing
                 if (origin := loop_origin(report, flow, each))
             ),
+            *_carried(report, flow, differs, place),
         ],
         fixes=_advice([each.axis for each in differing]),
     )
+
+
+def _carried(report: Report, flow: Flow, differs: Divergence, place: EquationPlace) -> Iterator[tuple[str, str]]:
+    """The value in a loop's body that the loop returns, where it differs from the first iteration on."""
+    position = next((n for n, each in enumerate(place.equation.outputs) if each.name == differs.value), -1)
+    if place.equation.loop is None or position < 0 or loop_origin(report, flow, differs) is not None:
+        return
+    body = place.equation.bodies[-1][1]
+    outputs = flow.jaxprs[body].outputs
+    made = flow.made.get((body, outputs[position])) if position < len(outputs) else None
+    if made is not None and (source := flow.source(made[0]).text(report.script)):
+        yield "in the loop", f"{outputs[position]} = {made[0].equation.primitive} at {source}"
 
 
 def _since(report: Report, flow: Flow, origin: LoopOrigin) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ...report import ProbedValue, Report
 from ...report.call_sites import CallSites, call_sites, with_call_site
 from ...selection.selection import ProbePlace
+from ...values.copies import unequal_copies
 from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell
 from .execution import not_run
 from .reference import Deviation, deviations
@@ -30,9 +31,10 @@ def value_sites(report: Report) -> Table:
     iterations = sorted({iteration for found in sites.values() for iteration in found if iteration})
     shown = iterations[:MAX_ITERATIONS]
     wrong = {(d.equation, d.value, d.iteration): d.is_first for d in report.divergences}
+    unequal = _unequal(report)
     called_at = call_sites(value.source for value in report.probes)
     apart = by_site(report)
-    rows = tuple(_row(place, found, shown, report, wrong, called_at, apart) for place, found in sites.items())
+    rows = tuple(_row(place, found, shown, report, wrong, unequal, called_at, apart) for place, found in sites.items())
     return Table(
         id="sites",
         title="Values",
@@ -73,10 +75,11 @@ def _row(
     shown: Sequence[Iteration],
     report: Report,
     wrong: Mapping[tuple[str, str, Iteration], bool],
+    unequal: Mapping[int, bool],
     called_at: CallSites,
     apart: Mapping[Site, Deviation],
 ) -> Row:
-    marks = {iteration: _mark(numbers, report, wrong) for iteration, numbers in found.items()}
+    marks = {iteration: _mark(numbers, report, wrong, unequal) for iteration, numbers in found.items()}
     first = next((iteration for iteration, is_first in marks.items() if is_first), None)
     bad = next((iteration for iteration, is_first in marks.items() if is_first is not None), None)
     chosen = first if first is not None else bad if bad is not None else next(iter(found))
@@ -95,9 +98,28 @@ def _off_by(deviation: Deviation | None) -> Cell:
     return Piece(f"{'first ' if deviation.is_first else ''}{deviation.times}", "error", amount=deviation.amount)
 
 
-def _mark(numbers: Sequence[int], report: Report, wrong: Mapping[tuple[str, str, Iteration], bool]) -> bool | None:
+def _unequal(report: Report) -> Mapping[int, bool]:
+    """The values of which copies differ, and whether that is the first difference: an argument's always is."""
+    found = unequal_copies([value.probe for value in report.probes])
+    is_argument = {number: report.probes[number].probe.when == "argument" for number in found}
+    is_known = bool(report.divergences) and any(d.equation in _probed(report) for d in report.divergences)
+    first = next((number for number in found if not is_argument[number]), None)
+    return {n: is_argument[n] or (n == first and not is_known and not any(is_argument.values())) for n in found}
+
+
+def _probed(report: Report) -> set[str]:
+    return {value.probe.path[-1] for value in report.probes if value.probe.path}
+
+
+def _mark(
+    numbers: Sequence[int],
+    report: Report,
+    wrong: Mapping[tuple[str, str, Iteration], bool],
+    unequal: Mapping[int, bool],
+) -> bool | None:
     """Return whether devices first differ here without being allowed to; None where they may."""
     found = [wrong.get(_key(report.probes[number])) for number in numbers]
+    found += [unequal.get(number) for number in numbers]
     return None if all(each is None for each in found) else any(found)
 
 
