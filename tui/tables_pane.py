@@ -104,6 +104,8 @@ class TablesPane(Vertical):
         """Select the entry under the cursor of the table that is shown."""
         if isinstance(shown := self.shown, EntryView):
             shown.move_to(shown.cursor)
+            if not shown.count:
+                self.post_message(self.Picked(None))
 
     def go_to(self, name: str, what: Selected) -> None:
         """Put the cursor of a table on the row about something, if it is there; no message is posted."""

@@ -86,8 +86,11 @@ def _tile(
 
 def _cell(holders: dict[tuple[int, ...], list[int]], tile: tuple[int, ...]) -> str:
     found = sorted(holders.get(tile, []))
-    shown = " ".join(map(str, found[:MAX_DEVICES]))
-    return f"{shown} …{len(found)}" if len(found) > MAX_DEVICES else shown
+    if len(found) <= MAX_DEVICES:
+        return " ".join(map(str, found))
+    if found[-1] - found[0] == len(found) - 1:
+        return f"{found[0]}–{found[-1]}"
+    return f"{' '.join(map(str, found[:MAX_DEVICES]))} … ({len(found)} devices)"
 
 
 def _box(cells: Sequence[Sequence[str]], rows: str, columns: str, width: int) -> Iterator[str]:

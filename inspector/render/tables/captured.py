@@ -28,7 +28,7 @@ def arguments(report: Report) -> Table:
             Column("", 3, 1, where="screen"),
             Column("value", 10, 5),
             Column("type", 10, 4),
-            Column("sharding", 12, 3),
+            Column("sharding", 20, 5),
         ),
         rows=tuple(rows),
         heading="Arguments and outputs" if rows else "",

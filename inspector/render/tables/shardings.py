@@ -156,7 +156,7 @@ def variance(report: Report) -> Table:
         title="Variance",
         key="6",
         columns=(
-            Column("value", 14, 8),
+            Column("value", 19, 8),
             Column("type", 9, 6),
             Column("varies over", 7, 10),
             Column("removed", 4, 4),

@@ -56,7 +56,7 @@ def test_before_the_first_step(sample: SampleCapture) -> None:
         ("P('data', 'model')", (256, 16), ["dim 1: 16/2", "│ 0 │ 1 │  dim 0: 256/4", "│ 6 │ 7 │"]),
         ("P(None, 'model')", (3, 4), ["│ 0 2 4 6 │ 1 3 5 7 │", "unsharded: dim 0: 3"]),
         ("P('data')", (8,), ["dim 0: 8/4", "│ 0 1 │ 2 3 │ 4 5 │ 6 7 │"]),
-        ("P()", (), ["│ 0 1 2 3 4 5 …8 │"]),
+        ("P()", (), ["│ 0–7 │"]),
         ("P('model', None, 'data')", (2, 3, 8), ["dim 2: 8/4", "│ 1 │ 3 │ 5 │ 7 │", "unsharded: dim 1: 3"]),
     ],
 )
