@@ -136,34 +136,37 @@ def _fix(report: Report, flow: Dataflow, alike: list[Detour], blamed: int) -> Fi
     return Fix(keep_whole(each.axis for each in alike) or f"constrain {what} to {spec}")
 
 
-def replicated_by(
-    report: Report, axes: Iterable[AxisRef], shapes: Collection[tuple[int, ...]]
+def unsharded_by(
+    report: Report,
+    axes: Iterable[AxisRef],
+    *,
+    shapes: Collection[tuple[int, ...]] | None = None,
+    lines: Collection[tuple[str | None, int | None]] | None = None,
 ) -> Iterator[tuple[FindingPlace, Fix]]:
-    """Constraints that request values of these shapes, on each device, without axes over which they are used sharded.
+    """Constraints to shardings without axes, each with the fix of leaving it out.
 
-    Each with the fix of leaving it out.
+    Of values of these shapes on each device that are used sharded over the axes; or, with `lines`, of what matrix
+    products of these lines take.
     """
     _, flow = propagated(report.program)
-    for row in () if flow is None else dict.fromkeys(row for axis in axes for row in released(flow, axis)):
-        if flow is None or any(direction_of(name, differentiated=True) == "backward" for name in flow.names(row)):
-            continue  # it is the transpose of one that the forward pass may need
-        if local_shape(flow, Node("result", row, 0)) in shapes:
+    taken = () if flow is None or lines is None else _products(flow, lines)
+    if flow is None or (lines is not None and not taken):
+        return
+    for row in dict.fromkeys(row for axis in axes for row in released(flow, axis, taken)):
+        if shapes is None or (local_shape(flow, Node("result", row, 0)) in shapes and not _is_transposed(flow, row)):
             yield _left_out(report, flow, row)
 
 
-def taken_replicated(
-    report: Report, axes: Iterable[AxisRef], lines: Collection[tuple[str | None, int | None]]
-) -> Iterator[tuple[FindingPlace, Fix]]:
-    """Constraints to shardings without axes, of values that matrix products of these lines take."""
-    _, flow = propagated(report.program)
-    if flow is None:
-        return
-    places = wording_of(flow).places
-    products = [row for row, each in enumerate(flow.rows) if each.name in PRODUCTS]
-    sources = {row: places.operation(row)[1] for row in products}
-    taken = {row for row, source in sources.items() if (source.file, source.line) in lines}
-    for row in dict.fromkeys(row for axis in axes for row in released(flow, axis, taken)) if taken else ():
-        yield _left_out(report, flow, row)
+def _products(flow: Dataflow, lines: Collection[tuple[str | None, int | None]]) -> frozenset[int]:
+    """The rows of the matrix products of some lines."""
+    products = (row for row, each in enumerate(flow.rows) if each.name in PRODUCTS)
+    sources = {row: wording_of(flow).places.operation(row)[1] for row in products}
+    return frozenset(row for row, source in sources.items() if (source.file, source.line) in lines)
+
+
+def _is_transposed(flow: Dataflow, row: int) -> bool:
+    """Return whether a constraint is the transpose of one that the forward pass may need."""
+    return any(direction_of(name, differentiated=True) == "backward" for name in flow.names(row))
 
 
 PRODUCTS = ("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution")

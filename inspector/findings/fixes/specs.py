@@ -119,12 +119,12 @@ def with_spec(program: Program, placed: Placed, spec: ArraySharding) -> Edits:
             ]
             return with_spec(program, (file, specs[0]), spec) if len(specs) == 1 else ()
         case ast.Name():
-            value, text = _assigned(program, file, node), _spelled(program, file, str(spec))
+            value, text = _assigned(program, file, node), spelled(program, file, str(spec))
             if not isinstance(value, ast.Call) or not text:
                 return ()
             if name_of(value.func) in SPECS:
                 return instead(placed, text)
-            named = _spelled(program, file, "NamedSharding")
+            named = spelled(program, file, "NamedSharding")
             return (
                 instead(placed, f"{named}({node.id}.mesh, {text})")
                 if named and name_of(value.func) == "NamedSharding"
@@ -164,7 +164,7 @@ def _assignments(program: Program, file: str) -> Iterator[tuple[str, ast.expr]]:
                 yield from ((target.id, value) for target in targets if isinstance(target, ast.Name))
 
 
-def _spelled(program: Program, file: str, text: str) -> str:
+def spelled(program: Program, file: str, text: str) -> str:
     """Return a spec, or a class, as the file can name it; empty where it has imported nothing for that."""
     source = program.file(file)
     name = text.partition("(")[0]
@@ -177,10 +177,16 @@ def _spelled(program: Program, file: str, text: str) -> str:
 
 def _named_sharding(program: Program, file: str, spec: ArraySharding) -> str:
     """Return a sharding over the one mesh that a file assigns; empty where there is not just one."""
+    mesh = mesh_in(program, file)
+    named, written = spelled(program, file, "NamedSharding"), spelled(program, file, str(spec))
+    return f"{named}({mesh}, {written})" if mesh and named and written else ""
+
+
+def mesh_in(program: Program, file: str) -> str:
+    """Return the name of the one mesh that a file assigns; empty where there is not just one."""
     calls = [(name, value) for name, value in _assignments(program, file) if isinstance(value, ast.Call)]
     meshes = {name for name, call in calls if name_of(call.func) in MESHES}
-    named, written = _spelled(program, file, "NamedSharding"), _spelled(program, file, str(spec))
-    return f"{named}({next(iter(meshes))}, {written})" if len(meshes) == 1 and named and written else ""
+    return next(iter(meshes)) if len(meshes) == 1 else ""
 
 
 def _sharding(call: ast.Call) -> ast.expr | None:

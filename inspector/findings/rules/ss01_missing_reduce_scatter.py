@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from ....parsers.sharding_syntax.mesh import AxisRef
 from ...collectives.spelled import over_text
+from ...cost.places import machine_of
+from ...ir.array_sharding import ArraySharding
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import ArrayType
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ...units import plural
 from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
-from ..fixes.constraints import replicated_by
+from ..fixes.constraints import unsharded_by
 from ..fixes.edits import axes_text, rewritten
+from ..fixes.gradients import constrained_gradients, shardings_by_shape
 from ..fixes.jits import with_compiler_options
 from ..fixes.specs import has_whole_axes, with_out_specs
 from ..rule import Rule, Saving, advice, finding, in_all
@@ -100,6 +104,7 @@ def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
                 f"jax.jit(…, out_shardings=…) with {named}{more}, if their users accept that",
                 with_out_specs(report, specs) if has_whole_axes(specs.values()) else (),
             ),
+            *constrained_gradients(report, _sharded_over(report, first.axes or ())),
         ),
         saves=Saving(saved),
     )
@@ -115,7 +120,9 @@ def _unformed(report: Report, group: tuple[Unformed, ...], source: SourcePositio
     began = since(report, first.axes)
     place = FindingPlace(", ".join(each.collective.name for each in group[:6]), source, first.stage, first.span)
     shapes = {type.shape for each in group for type in each.types if type.shape}
-    replicated = dict(replicated_by(report, axes, shapes))  # a constraint is what keeps a reduce-scatter from forming
+    replicated = dict(
+        unsharded_by(report, axes, shapes=shapes)
+    )  # a constraint is what keeps a reduce-scatter from forming
     fixes = tuple(dict.fromkeys(replicated.values()))
     return finding(
         RULE,
@@ -132,7 +139,7 @@ def _unformed(report: Report, group: tuple[Unformed, ...], source: SourcePositio
                 report, "the CPU compiler forms no reduce-scatters; compare --target tpu:v5e or gpu:h100"
             ),
         ),
-        fixes=(*fixes, *_unformed_fixes(report)),
+        fixes=(*fixes, *_unformed_fixes(report, first)),
         saves=saves,
     )
 
@@ -142,18 +149,35 @@ def _results(each: Unformed) -> tuple[ArrayType, ...]:
     return tuple(type for type in each.collective.result_types if type.shape)
 
 
-def _unformed_fixes(report: Report) -> tuple[Fix, ...]:
+def _unformed_fixes(report: Report, first: Collective) -> tuple[Fix, ...]:
+    """The changes after which the target's compiler may form reduce-scatters, the likeliest first."""
+    gradients = constrained_gradients(report, _sharded_over(report, first.axes or ()))
     match platform_of(report):
         case "cpu":
             return advice("compile for the target that it runs on, with --target")
         case "tpu":
-            options = ", ".join(f"{name}={value}" for name, value in OFFLOADED.items())
+            text = ", ".join(f"{name}={value}" for name, value in OFFLOADED.items())
+            options = Fix(f"jax.jit(…, compiler_options={{{text}}})", with_compiler_options(report, OFFLOADED))
+            if not _spans_three_dimensions(report, first):
+                return (*gradients, options)
             split = "or split the mesh axis: over two torus dimensions reduce-scatters form"
-            return (
-                Fix(f"jax.jit(…, compiler_options={{{options}}})", with_compiler_options(report, OFFLOADED)),
-                *advice(split),
-            )
-    return advice("constrain the summed value, where it is computed, to the sharding in which it is used")
+            return (options, *gradients, *advice(split))
+    return (
+        *gradients,
+        *advice("constrain the summed value, where it is computed, to the sharding in which it is used"),
+    )
+
+
+def _sharded_over(report: Report, axes: tuple[AxisRef, ...]) -> dict[tuple[int, ...], ArraySharding]:
+    """The shardings of arguments over one of these axes, by shape."""
+    found = shardings_by_shape(report)
+    return {shape: each for shape, each in found.items() if set(axes) & set(each.sharded) and has_whole_axes([each])}
+
+
+def _spans_three_dimensions(report: Report, sums: Collective) -> bool:
+    """Return whether the members of a group are apart along three dimensions of a torus."""
+    machine = machine_of(report.program)
+    return machine is not None and any(len(route.lines) > 2 for route in machine.routes(sums.groups))
 
 
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Iterator[Finding]:
@@ -221,6 +245,7 @@ rows = total.shape[0] // lax.axis_size("x")
 return lax.dynamic_slice_in_dim(total, lax.axis_index("x") * rows, rows)""",
     repaired='return lax.psum_scatter(a @ b, "x", scatter_dimension=0, tiled=True)',
     check=check,
-    tries="psum_scatter instead of psum and the slice; on TPUs, the compiler's options for reduce-scatters;"
-    " out_shardings with the parameters' shardings for their gradients",
+    tries="psum_scatter instead of psum and the slice; no constraint in between; gradients constrained to the"
+    " shardings of their parameters, or out_shardings with these; on TPUs, the compiler's options for reduce-scatters,"
+    " first where the devices of a group span three dimensions of the torus",
 )

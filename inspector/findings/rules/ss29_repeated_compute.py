@@ -16,7 +16,7 @@ from ...ir.meshes import axes_of_groups
 from ...ir.types import array_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
 from ...units import format_count, format_seconds
-from ..fixes.constraints import taken_replicated
+from ..fixes.constraints import unsharded_by
 from ..rule import Rule, advice, finding
 from ..support.device_classes import Classes, device_classes
 
@@ -98,7 +98,7 @@ def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], 
     place = FindingPlace(largest.instruction.name, SourcePosition.exact(frames), "hlo-spmd", largest.instruction.span)
     sources = [SourcePosition.exact(each.instruction.frames) for each in products]
     lines = {(source.file, source.line) for source in sources if source.frame is not None}
-    replicated = dict(taken_replicated(report, axes, lines))
+    replicated = dict(unsharded_by(report, axes, lines=lines))
     return finding(
         RULE,
         place,

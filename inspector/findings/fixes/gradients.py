@@ -1,0 +1,93 @@
+"""Gradients in the user's source, with the sharding of the parameters that they are of."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from ...ir.array_sharding import ArraySharding
+from ...ir.program import Program
+from ...report import Edit, Fix, Report
+from .calls import around, imports, name_of, nodes_of, own_files
+from .edits import Edits
+from .specs import mesh_in, spelled
+
+GRADIENTS = ("grad", "filter_grad")
+WITH_VALUES = ("value_and_grad", "filter_value_and_grad")
+
+MAX_SHAPES = 24
+"""Shapes that are written out."""
+
+Shape = tuple[int, ...]
+
+
+def constrained_gradients(report: Report, shardings: Mapping[Shape, ArraySharding]) -> Iterator[Fix]:
+    """Yield the constraint of a gradient to these shardings, by shape: so its tree may have lists and attributes."""
+    found = [each for file in dict.fromkeys(own_files(report.program)) for each in _gradients(report.program, file)]
+    if len(found) != 1 or not 0 < len(shardings) <= MAX_SHAPES:
+        return
+    file, statement, name = found[0]
+    edits = _constraint(report.program, file, statement, name, shardings)
+    if edits:
+        yield Fix(f"constrain {name}, the gradients, to the shardings of their parameters", edits)
+
+
+def shardings_by_shape(report: Report) -> dict[Shape, ArraySharding]:
+    """The shardings of the arguments by shape; of shapes that have several none."""
+    found: dict[Shape, set[ArraySharding]] = {}
+    for value in report.shardings:
+        shape = value.type.shape
+        if value.role == "argument" and shape and value.sharding is not None:
+            found.setdefault(shape, set()).add(value.sharding.closed())
+    return {shape: next(iter(each)) for shape, each in found.items() if len(each) == 1}
+
+
+def _gradients(program: Program, file: str) -> Iterator[tuple[str, ast.Assign, str]]:
+    """The statements of a file that assign gradients, with the name that these get."""
+    nodes = list(nodes_of(program, file))
+    named = {
+        target.id: node.value
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[target], value=ast.Call(func=function)):
+                maker = named.get(function.id) if isinstance(function, ast.Name) else function
+                name = _gradient_in(target, maker) if isinstance(maker, ast.Call) else None
+                if name is not None:
+                    yield file, node, name
+
+
+def _gradient_in(target: ast.expr, maker: ast.Call) -> str | None:
+    """Return the name of the gradients among the results of what `maker` makes."""
+    has_aux = any(each.arg == "has_aux" and ast.unparse(each.value) == "True" for each in maker.keywords)
+    match target:
+        case ast.Name(id=name) if name_of(maker.func) in GRADIENTS and not has_aux:
+            return name
+        case ast.Tuple(elts=[ast.Name(id=name), _]) if name_of(maker.func) in GRADIENTS and has_aux:
+            return name
+        case ast.Tuple(elts=[_, ast.Name(id=name)]) if name_of(maker.func) in WITH_VALUES:
+            return name
+    return None
+
+
+def _constraint(
+    program: Program, file: str, statement: ast.Assign, name: str, shardings: Mapping[Shape, ArraySharding]
+) -> Edits:
+    """Return a line after a statement; nothing where the file has no name for what it takes, or the line has more."""
+    source, mesh = program.file(file), mesh_in(program, file)
+    specs = {shape: spelled(program, file, str(sharding)) for shape, sharding in shardings.items()}
+    named, unsharded = spelled(program, file, "NamedSharding"), spelled(program, file, "P()")
+    is_known = source is not None and imports(source, "jax") and mesh and named and unsharded and all(specs.values())
+    block = next(around(program, (file, statement)), None)
+    line = statement.end_lineno or statement.lineno
+    others = [each for each in getattr(block, "body", ()) if each is not statement]
+    if not is_known or any(line in (each.lineno, each.end_lineno) for each in others):
+        return ()
+    table = ", ".join(f"{shape}: {spec}" for shape, spec in specs.items())
+    leaf = f"jax.lax.with_sharding_constraint(leaf, {named}({mesh}, {{{table}}}.get(leaf.shape, {unsharded})))"
+    text = f"{' ' * statement.col_offset}{name} = jax.tree.map(lambda leaf: {leaf}, {name})\n"
+    return (Edit(file, line + 1, 0, line + 1, 0, text),)
