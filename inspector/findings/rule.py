@@ -24,7 +24,8 @@ class Rule:
     few lines with the fault and without it. `check` looks at a report and gives what it found, made by `finding`.
 
     `saves` is what its fixes are to lessen. Findings of one that `fails_strict` are errors where the reader is strict.
-    One that `reads` suppressions is checked when it is known which of them suppress something.
+    One that `reads` suppressions is checked when it is known which of them suppress something. Errors of one that is
+    `of_gradients` say that gradients are wrong.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Rule:
     threshold_is: str = ""
     saves: Literal["communication", "memory", "compute"] = "communication"
     fails_strict: bool = False
+    of_gradients: bool = False
     reads: Literal["program", "suppressions"] = "program"
 
 

@@ -178,8 +178,8 @@ def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str
         return f"the finding is gone, and {', '.join(worse)} appears"
     if _types(before) != _types(after):
         return "the results have other types"
-    if found.severity == "error":
-        return None  # it is meant to give another result
+    if found.severity == "error":  # it is meant to give another result
+        return next(_wrong_gradients(after, found), None)
     if trial.values == "differ":
         return CHANGED
     if trial.bytes_before is None or trial.bytes_after is None:
@@ -190,6 +190,16 @@ def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str
     if rule is not None and rule.saves == "memory":
         return "more bytes are sent" if trial.bytes_after > trial.bytes_before else None
     return "no fewer bytes are sent" if trial.bytes_after >= trial.bytes_before else None
+
+
+def _wrong_gradients(after: Report, found: Finding) -> Iterator[str]:
+    """Why gradients over the same axes are still wrong: a fix of one error may leave them so."""
+    for each in after.findings:
+        rule = rule_named(each.rule)
+        is_other = each.rule != found.rule or (each.subject != "" and each.subject == found.subject)
+        is_wrong = rule is not None and rule.of_gradients and each.severity == "error"
+        if is_wrong and is_other and set(each.axes) & set(found.axes):
+            yield f"still wrong: {each.message}"
 
 
 def _types(report: Report) -> list[ArrayType]:

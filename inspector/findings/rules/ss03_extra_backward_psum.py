@@ -13,6 +13,7 @@ from ..support.compiled import certainty, compiled_to, is_compiled, saving
 from ..support.compiled_from import sum_compiled_as
 from ..support.device_values import equal_along, is_unchecked
 from ..support.jaxpr_flow import Flow, equations_of
+from ..support.loss_scale import gradient_factor
 
 ADVICE = {
     "psum": "use shard_map(…, check_vma=True): a psum of an invariant cotangent then transposes to no collective",
@@ -20,6 +21,9 @@ ADVICE = {
     " lax.all_gather(…, to='invarying'), which transposes to a slice",
 }
 """Advice by what psum and all_gather transpose to with the check off."""
+
+INSIDE = "use shard_map(…, check_vma=True); or differentiate each device's own loss, and sum its value afterwards"
+"""Advice where the gradients are taken inside of the shard_map, so that nothing divides first."""
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -33,8 +37,8 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> Iterator[Finding]:
     equation, type = place.equation, place.equation.outputs[number].type
-    compiled = sum_compiled_as(report, flow, place, number)
-    if is_compiled(report) and compiled is None:
+    compiled, factor = sum_compiled_as(report, flow, place, number), gradient_factor(report, flow, place, number, axes)
+    if is_compiled(report) and compiled is None and factor is None:
         return
     along = ", ".join(axes)
     whole = compiled if set(axes) == set(equation.axes or ()) else None
@@ -42,8 +46,11 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
     yield finding(
         RULE,
         flow.place(place),
-        f"the backward pass sums {type} over {along}, where all devices hold the same value",
-        confidence=certainty(compiled),
+        f"the backward pass sums {type} over {along}, where all devices hold the same value"
+        if factor is None
+        else f"the gradient is {factor} times that of the loss: its sum over {along} is transposed to another sum",
+        confidence=certainty(compiled) if factor is None else "likely",
+        severity=None if factor is None else "error",
         axes=axes,
         related=() if mapped is None else (flow.place(mapped),),
         evidence=(
@@ -52,8 +59,9 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
                 f"{equation.inputs[number]} does not vary over {along}, according to in_specs and the equations",
             ),
             compiled_to(compiled),
+            *(() if factor is None else (("afterwards", f"nothing that is made of it is divided by {factor}"),)),
         ),
-        fixes=alternatives(ADVICE[equation.primitive], _changes(report, flow, place)),
+        fixes=alternatives(ADVICE[equation.primitive] if factor is None else INSIDE, _changes(report, flow, place)),
         saves=saving(whole, combined=False),
     )
 
@@ -76,13 +84,15 @@ RULE = Rule(
     " devices along the axis.",
     why="With the check off, JAX does not know which cotangents are replicated, and has to transpose psum to psum and"
     " all_gather to psum_scatter. If the backward pass divides first and sums again, the communication is wasted;"
-    " if it does not divide, the gradient is too large, which --check-gradients shows by comparing it with finite"
-    " differences.",
+    " if it does not divide, the gradient is too large. That is an error where jax.grad is called inside of the"
+    " shard_map, of a loss that is summed in the function that is differentiated.",
     proof="The sum is in the transpose of a shard_map with its check off. Its operand is traced back to the in_specs,"
     " through the residuals of the forward pass: nothing that varies over the axis enters it. `proved` if the"
-    " compiled program has the sum too.",
+    " compiled program has the sum too. An error if its operand is made of constants, as the derivative of a loss is,"
+    " and nothing divides by the number of devices afterwards.",
     faulty="jax.grad(jax.shard_map(loss, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False))",
     repaired="jax.grad(jax.shard_map(loss, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=True))",
     check=check,
+    of_gradients=True,
     tries="check_vma=True, one shard_map at a time; all_gather with to='invarying'",
 )

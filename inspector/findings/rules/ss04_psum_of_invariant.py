@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from ...catalog.spellings import functions_of
-from ...ir.jaxpr import literal_in
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
 from ..fixes.calls import call_at, call_to_leave_out, name_of, operand_text, quotient_of
@@ -15,7 +13,7 @@ from ..fixes.invariance import made_to_vary
 from ..rule import Rule, advice, finding
 from ..support.compiled import GATHERS, SUMS, certainty, compiled_to, is_compiled, saving
 from ..support.compiled_from import SCATTERS, compiled_as, sum_compiled_as
-from ..support.device_values import axis_sizes, devices_along, equal_along, is_constant, is_unchecked
+from ..support.device_values import axis_sizes, devices_along, divides, equal_along, is_constant, is_unchecked
 from ..support.jaxpr_flow import At, Flow, Use, equations_of
 
 EXTREMES = ("pmax", "pmin", "pmax_invariant", "pmin_invariant")
@@ -150,20 +148,7 @@ def _is_divided(flow: Flow, value: At, divisor: int) -> bool:
             elif use not in seen:
                 seen.add(use)
                 waiting.append(use)
-    return bool(uses) and all(_divides(use, divisor) for use in uses)
-
-
-def _divides(use: Use, divisor: int) -> bool:
-    equation = use.place.equation
-    other = literal_in(equation.inputs[1 - use.position]) if equation.primitive in ("div", "mul") else None
-    try:
-        number = None if other is None else float(other)
-    except ValueError:  # what is no number, or one that newer JAX prints with its type
-        return False
-    is_quotient = equation.primitive == "div" and use.position == 0 and number == divisor
-    return is_quotient or (
-        equation.primitive == "mul" and number is not None and math.isclose(number * divisor, 1, rel_tol=1e-6)
-    )
+    return bool(uses) and all(divides(use, divisor) for use in uses)
 
 
 def _fixes(report: Report, flow: Flow, place: EquationPlace, number: int, fix: Fix, count: str) -> Iterator[Fix]:

@@ -114,5 +114,6 @@ RULE = Rule(
     x, w = residuals
     return g @ w.T, x.T @ g""",
     check=check,
+    of_gradients=True,
     tries="the backward pass without a psum, one at a time; check_vma=True",
 )

@@ -12,7 +12,7 @@ from ...ir.jaxpr_text import EquationPlace, JaxprText
 from ...report import Report
 from ...variance.held import Value
 from ...variance.inference import infer
-from .jaxpr_flow import At, Flow
+from .jaxpr_flow import At, Flow, Use
 
 _PAIR = re.compile(r"\((\d{1,9}), (\d{1,9})\)")
 
@@ -62,6 +62,20 @@ def equal_along(flow: Flow, place: EquationPlace) -> tuple[tuple[str, ...], ...]
 def is_unchecked(flow: Flow, place: EquationPlace) -> bool:
     """Return whether an equation stands in a shard_map with its check off."""
     return place.id in infer(flow.text, "values").unchecked
+
+
+def divides(use: Use, divisor: int) -> bool:
+    """Return whether a value is divided by a number, or multiplied by its inverse."""
+    equation = use.place.equation
+    other = literal_in(equation.inputs[1 - use.position]) if equation.primitive in ("div", "mul") else None
+    try:
+        number = None if other is None else float(other)
+    except ValueError:  # what is no number, or one that newer JAX prints with its type
+        return False
+    is_quotient = equation.primitive == "div" and use.position == 0 and number == divisor
+    return is_quotient or (
+        equation.primitive == "mul" and number is not None and math.isclose(number * divisor, 1, rel_tol=1e-6)
+    )
 
 
 def is_constant(flow: Flow, place: EquationPlace, position: int) -> bool:

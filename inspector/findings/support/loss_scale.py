@@ -1,0 +1,67 @@
+"""Gradients of a loss that was reduced inside of the function that is differentiated, without the check."""
+
+from __future__ import annotations
+
+from ...ir.jaxpr_text import EquationPlace
+from ...report import Report
+from .blocks import is_elementwise
+from .compiled import SUMS
+from .device_values import axis_sizes, devices_along, divides, is_constant, operands_over
+from .jaxpr_flow import MAX_STEPS, At, Flow, Use
+
+
+def gradient_factor(report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> int | None:
+    """Return how many times too large the gradients are that a psum of the backward pass leads to.
+
+    The psum is the transpose of one of a loss, as its operand is made of constants: all devices begin with the same
+    derivative of one value. None where it is no such psum, where something divides by that number afterwards, or where
+    what was reduced meets values that differ: then the devices' losses may be meant to be added up.
+    """
+    size = devices_along(axes, axis_sizes(report, flow, place))
+    if size is None or size < 2 or not is_constant(flow, place, number):
+        return None
+    return size if _is_a_loss(flow, place, axes) and not _is_divided(flow, place, number, size) else None
+
+
+def _is_a_loss(flow: Flow, place: EquationPlace, axes: tuple[str, ...]) -> bool:
+    """Return whether what the psum of the forward pass gives stays equal along the axes."""
+    line = flow.source(place).frame
+    written = [
+        each
+        for each in flow.text.equations
+        if each.equation.primitive in SUMS and not flow.is_backward(each) and flow.source(each).frame == line
+    ]
+    waiting = [At(each.jaxpr, output.name) for each in written for output in each.equation.outputs]
+    seen = set(waiting)
+    while waiting and len(seen) < MAX_STEPS:
+        for use in flow.uses(waiting.pop()):
+            after = use if isinstance(use, At) else None
+            if isinstance(use, Use) and is_elementwise(use.place.equation) and not flow.is_backward(use.place):
+                if any(held.axis in axes for value in operands_over(flow, use.place) for held in value):
+                    return False
+                after = At(use.place.jaxpr, use.place.equation.outputs[0].name, use.calls)
+            if after is not None and after not in seen:
+                seen.add(after)
+                waiting.append(after)
+    return bool(written)
+
+
+def _is_divided(flow: Flow, place: EquationPlace, number: int, size: int) -> bool:
+    """Return whether something that is made of the psum is divided by a number after the backward pass."""
+    waiting = [At(place.jaxpr, place.equation.outputs[number].name)]
+    seen = set(waiting)
+    while waiting:
+        for use in flow.uses(waiting.pop(), carried=True):
+            if isinstance(use, Use) and divides(use, size) and not flow.is_backward(use.place):
+                return True
+            made = [] if use is None else [use] if isinstance(use, At) else _results(use)
+            new = [each for each in made if each not in seen]
+            seen.update(new)
+            waiting += new
+            if len(seen) > MAX_STEPS:
+                return True  # not known
+    return False
+
+
+def _results(use: Use) -> list[At]:
+    return [At(use.place.jaxpr, each.name, use.calls) for each in use.place.equation.outputs]
