@@ -19,6 +19,8 @@ from shardscope.inspector.pipeline import inspect, timeline
 from shardscope.inspector.render.html import report_page
 from shardscope.inspector.render.html import timeline as drawn
 from shardscope.inspector.render.perfetto import report_to_perfetto
+from shardscope.inspector.render.tables.communication import communication
+from shardscope.inspector.render.tables.cost import cost as cost_table
 from shardscope.inspector.render.tables.timeline import timeline_table
 from shardscope.inspector.report import Report
 from shardscope.inspector.report.timeline import Timeline
@@ -50,6 +52,27 @@ def test_of_samples(sample: SampleCapture, function: str) -> None:
     computes_or_waits(found)
     assert report_page(report).count('id="timeline"') == 1
     slices_are_inside_of_each_other_or_apart(json.loads(report_to_perfetto(report))["traceEvents"])
+
+
+def test_one_total_is_said_of_a_step(sample: SampleCapture) -> None:
+    """Where the bytes of a kernel bound the step, and its time is not known, the time line has that bound too."""
+    report = on_tpu(sample("ring_attention:grad"))
+    found = timeline(report.program)
+    assert found is not None
+    assert report.cost is not None
+    for cost in (report.cost, replace(report.cost, total=3 * found.total, unknown=("the time of kernel.1",))):
+        headings = [table(replace(report, cost=cost)).heading for table in (timeline_table, cost_table)]
+        (said, *_), (costs, *_) = (re.findall(r"(?:at least )?[\d.,]+ [mµn]?s", heading) for heading in headings)
+        assert said == costs
+
+
+def test_times_of_strategies_that_overlap_are_said_to(sample: SampleCapture) -> None:
+    report = on_tpu(sample("transformer:train_step"))
+    assert report.cost is not None
+    added = sum(each.seconds or 0 for each in report.communication)
+    for total in (added / 2, added * 2):
+        heading = communication(replace(report, cost=replace(report.cost, total=total))).heading
+        assert ("overlap" in heading) is (total < added)
 
 
 def has_the_peak_of_xla(found: Timeline, report: Report) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
+from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.findings.fixes.apply import diff_of
+from shardscope.inspector.findings.fixes.verify import verified
 from shardscope.inspector.findings.support.device_classes import device_classes
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
@@ -64,3 +68,36 @@ def test_what_counts_is_found(target: str) -> None:
 
 def test_small_products_are_not_said() -> None:
     assert findings("small") == []
+
+
+WHOLE_BATCH = """
+import jax, jax.numpy as jnp
+from jax import lax
+from jax.sharding import AxisType, PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+
+def loss(w, a):
+    return jnp.mean(jnp.tanh(a @ w) ** 2)
+
+@jax.jit
+@jax.shard_map(mesh=mesh, in_specs=(P(), P()), out_specs=P(), check_vma=False)
+def step(w, a):
+    return w - 0.1 * lax.pmean(jax.grad(loss)(w, a), "x")
+
+step_inputs = (jnp.sin(jnp.arange(65536.0)).reshape(256, 256), jnp.cos(jnp.arange(32768.0)).reshape(128, 256))
+"""
+
+
+def test_a_batch_that_every_device_computes_is_sharded_by_its_in_spec(tmp_path: Path) -> None:
+    """With the same numbers: of equal parts, the mean of means is the mean."""
+    script = tmp_path / "script.py"
+    script.write_text(WHOLE_BATCH)
+    request = Request(f"{script}:step", probe="none")
+    report = verified(inspect(last_capture(request)), request, inspect)
+    (found,) = (each for each in report.findings if each.rule == "SS29")
+    assert found.trial is not None
+    assert (found.trial.verified, found.trial.values) == (True, "close"), found.trial.why
+    assert "+@jax.shard_map(mesh=mesh, in_specs=(P(), P('x')), out_specs=P(), check_vma=False)" in diff_of(
+        report.program, found.proposal
+    )

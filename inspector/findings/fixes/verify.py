@@ -185,8 +185,8 @@ def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str
     if trial.bytes_before is None or trial.bytes_after is None:
         return None
     rule = rule_named(found.rule)
-    if rule is not None and rule.saves == "compute" and trial.seconds_saved is not None:
-        return None if trial.seconds_saved > 0 else "the step is not faster"
+    if rule is not None and rule.saves == "compute":
+        return "the step is not faster" if trial.seconds_saved is not None and trial.seconds_saved <= 0 else None
     if rule is not None and rule.saves == "memory":
         return "more bytes are sent" if trial.bytes_after > trial.bytes_before else None
     return "no fewer bytes are sent" if trial.bytes_after >= trial.bytes_before else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from ....parsers.hlo import Instruction
@@ -17,7 +18,8 @@ from ...ir.types import array_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
 from ...units import format_count, format_seconds
 from ..fixes.constraints import unsharded_by
-from ..rule import Rule, advice, finding
+from ..fixes.in_specs import sharded_inputs
+from ..rule import MAX_ALTERNATIVES, Rule, advice, finding
 from ..support.device_classes import Classes, device_classes
 
 MIN_REPEATED_FLOPS = 1 << 20
@@ -109,6 +111,7 @@ def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], 
         evidence=(*_listed(report, products), _amount(report, repeated, total)),
         fixes=(
             *dict.fromkeys(replicated.values()),
+            *islice(sharded_inputs(report, axes), MAX_ALTERNATIVES),
             *advice(
                 f"shard a dimension of an operand over {over}, often that of the examples, unless sending takes"
                 " longer than it saves"
@@ -152,7 +155,7 @@ y = x @ w  # w is P(): all devices along model compute the same""",
 y = x @ w""",
     check=check,
     saves="compute",
-    tries="the program without a constraint that requests an operand without the axis",
+    tries="the program without a constraint that requests an operand without the axis; the axis in an in_spec P()",
     threshold=MIN_REPEATED_FLOPS,
     threshold_is="floating-point operations that a device repeats per run",
 )

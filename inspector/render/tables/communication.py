@@ -9,7 +9,7 @@ from ...collectives.origin import merged_parts
 from ...collectives.spelled import axes_text
 from ...report import Collective, Report, StrategyTotal, UncountedCommunication
 from ...report.call_sites import call_sites
-from ...units import format_bytes, plural
+from ...units import format_bytes, format_seconds, plural
 from ..collective_rows import SHORT_PASS, folded_names, output_of
 from ..modules import Path, layers_in, module_names, module_tree, modules_of, rows_of_tree, without_layers
 from ..table import Cell, Column, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
@@ -95,7 +95,15 @@ def bounded_text(total: int, kinds: Iterable[Kind], *, is_complete: bool) -> str
 
 def _heading(report: Report) -> str:
     stage = next((each.collectives[0].stage for each in report.communication), "hlo")
-    return f"Communication per device per step{SHOWN.get(stage, '')}"
+    return f"Communication per device per step{SHOWN.get(stage, '')}{_overlapping(report)}"
+
+
+def _overlapping(report: Report) -> str:
+    """Say that the rows' times add up to more than the step, as transfers beside each other do not take turns."""
+    total = sum(each.seconds or 0.0 for each in report.communication)
+    if report.cost is None or total <= report.cost.total:
+        return ""
+    return f" (times overlap: they add up to {format_seconds(total)}, in a step of {format_seconds(report.cost.total)})"
 
 
 def _row(total: StrategyTotal, whole: int | None, estimated: bool, where: str) -> Row:

@@ -74,7 +74,9 @@ def timeline_table(report: Report) -> Table:
 def _heading(found: Timeline, cost: FunctionCost | None) -> str:
     is_least = cost is not None and cost.at_least
     exposed = f"{format_seconds(found.exposed)} exposed" if found.exposed else "nothing exposed"
-    total = f"{'at least ' if is_least else ''}{format_seconds(found.total)}"
+    # Bytes and operations may be known of what has no time of its own: then they bound the step.
+    bound = max(found.total, 0.0 if cost is None else cost.total)
+    total = f"{'at least ' if is_least else ''}{format_seconds(bound)}"
     known = f", {exposed}" if found.exposed or not is_least else ""
     return f"Time line of a step on {found.chip} (cost model): {total}{known}"
 
