@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ...parsers.errors import readable
 from ...parsers.sharding_syntax.jax_arrays import parse_array_type
 from ..findings.fixes.calls import name_of, nodes_of
-from ..findings.fixes.edits import wrapped
+from ..findings.fixes.edits import Placed, wrapped
 from ..report import Explanation, Fix, StoryStep
 from .failed import Failed
 from .functions import element, functions_named, prefix_of, results_of
@@ -64,7 +64,8 @@ def axes_in(type: str) -> tuple[str, ...]:
     return () if array is None else array.varying
 
 
-def _fixes(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Fix]:
+def initial_carry(failed: Failed, name: str) -> tuple[ast.Call, Placed] | None:
+    """Return the loop that failed, and what it starts with for a carry; None where that is not written."""
     for file, call in failed.calls(INITIAL):
         function = name_of(call.func)
         position, keyword = INITIAL[function]
@@ -78,9 +79,14 @@ def _fixes(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Fix]:
         if path and isinstance(initial, ast.Name):
             initial = _assigned(failed, file, initial) or initial
         value = element(initial, path)
-        if value is not None and not (path and value is initial):
-            yield from _casts(failed, prefix_of(call), (file, value), axes, "the initial carry")
-        return
+        return (call, (file, value)) if value is not None and not (path and value is initial) else None
+    return None
+
+
+def _fixes(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Fix]:
+    found = initial_carry(failed, name)
+    if found is not None:
+        yield from _casts(failed, prefix_of(found[0]), found[1], axes, "the initial carry")
 
 
 def _cast_branch(failed: Failed, branch: str, axes: tuple[str, ...]) -> Iterator[Fix]:

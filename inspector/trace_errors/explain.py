@@ -17,7 +17,7 @@ from ..findings.policy import Policy
 from ..ir.program import Program
 from ..pipeline import inspect
 from ..report import Explanation, Fix, Report, Trial
-from . import carries, explicit, operations, specs, unreduced, whole
+from . import carries, explicit, explicit_bodies, operations, specs, unreduced, whole
 from .failed import Failed
 
 EXPLAINERS: tuple[tuple[re.Pattern[str], Callable[[Failed, re.Match[str]], Explanation | None]], ...] = (
@@ -40,6 +40,10 @@ EXPLAINERS: tuple[tuple[re.Pattern[str], Callable[[Failed, re.Match[str]], Expla
     (explicit.SCATTER, explicit.explain_scatter),
     (explicit.CONSTRAINT, explicit.explain_constraint),
     (explicit.IN_SPECS, explicit.explain_in_specs),
+    (explicit_bodies.CARRY, explicit_bodies.explain_carry),
+    (explicit_bodies.BRANCHES, explicit_bodies.explain_branches),
+    (explicit_bodies.CONVOLUTION, explicit_bodies.explain_convolution),
+    (explicit_bodies.MESHES, explicit_bodies.explain_meshes),
     (whole.WHOLE, whole.explain_whole),
     (unreduced.OTHER_AXES, unreduced.explain_other_axes),
     (unreduced.UNLIKE, unreduced.explain_unlike),
