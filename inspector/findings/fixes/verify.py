@@ -193,7 +193,7 @@ def _problem(before: Report, after: Report, found: Finding, trial: Trial) -> str
 
 
 def _wrong_gradients(after: Report, found: Finding) -> Iterator[str]:
-    """Why gradients over the same axes are still wrong: a fix of one error may leave them so."""
+    """Reasons for which gradients over the same axes are still wrong: a fix of one error may leave them so."""
     for each in after.findings:
         rule = rule_named(each.rule)
         is_other = each.rule != found.rule or (each.subject != "" and each.subject == found.subject)

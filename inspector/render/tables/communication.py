@@ -99,11 +99,11 @@ def _heading(report: Report) -> str:
 
 
 def _overlapping(report: Report) -> str:
-    """Say that the rows' times add up to more than the step, as transfers beside each other do not take turns."""
+    """Say that the rows' times are more than the step's together, as transfers beside each other do not take turns."""
     total = sum(each.seconds or 0.0 for each in report.communication)
     if report.cost is None or total <= report.cost.total:
         return ""
-    return f" (times overlap: they add up to {format_seconds(total)}, in a step of {format_seconds(report.cost.total)})"
+    return f" (times overlap: {format_seconds(total)} in all, in a step of {format_seconds(report.cost.total)})"
 
 
 def _row(total: StrategyTotal, whole: int | None, estimated: bool, where: str) -> Row:
