@@ -106,7 +106,10 @@ def validated(file: Path, name: str, table: Mapping[str, Any], kind: type[_T]) -
 def _table(file: Path) -> Mapping[str, Any] | None:
     try:
         with file.open("rb") as opened:
-            document = tomllib.loads(opened.read(MAX_BYTES).decode("utf-8"))
+            text = opened.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
+            raise ShardscopeError(f"{file} is larger than {MAX_BYTES >> 20} MiB")
+        document = tomllib.loads(text.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ShardscopeError(f"{file} is not TOML: {error}") from None
     except (OSError, RecursionError) as error:

@@ -29,8 +29,9 @@ from shardscope.inspector.capture.protocol.request import PROBES, Request
 from shardscope.inspector.capture.spawn import begin
 
 MAX_NUMBERS = 1000
-MAX_SEED = (1 << 31) - 1
 """Maximum number of iterations, and of indices."""
+
+MAX_SEED = (1 << 31) - 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -162,5 +163,10 @@ def _numbers(text: str) -> tuple[int, ...]:
         if not re.fullmatch(r"\d{1,9}(-\d{1,9})?", part):
             raise argparse.ArgumentTypeError(f"{text!r} is not numbers as in 0,3,5-7")
         first, _, last = part.partition("-")
-        numbers += range(int(first), int(last or first) + 1)[:MAX_NUMBERS]
-    return tuple(numbers[:MAX_NUMBERS])
+        more = range(int(first), int(last or first) + 1)
+        if not more:
+            raise argparse.ArgumentTypeError(f"{part!r} ends before it begins")
+        if len(numbers) + len(more) > MAX_NUMBERS:
+            raise argparse.ArgumentTypeError(f"{text!r} is more than {MAX_NUMBERS} numbers")
+        numbers += more
+    return tuple(numbers)

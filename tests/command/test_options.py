@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,9 @@ from .conftest import Shardscope
         *("--probe nothing", "--probe 1", "--probe all,none", "--probe="),
         *("--devices 0", "--devices -1", "--devices 100000", "--devices many", "--devices 99999999999999999999"),
         *("--timeout nan", "--timeout inf", "--timeout -1", "--timeout 0", "--timeout soon", "--timeout 1e999"),
-        *("--iterations 0-", "--iterations -3", "--iterations x", "--window 1,,2"),
+        *("--iterations 0-", "--iterations -3", "--iterations x", "--window 1,,2", "--iterations 5-3"),
+        *("--iterations 0-1000", "--iterations 0-999,1000", "--iterations 0-999999999", "--seed 2147483648"),
+        *("--devices 16385", "--timeout 16777217"),
     ],
 )
 def test_refused(shardscope: Shardscope, tmp_path: Path, option: str) -> None:
@@ -68,8 +71,37 @@ def test_ids_of_no_equation(shardscope: Shardscope) -> None:
     assert b"the program has no equation 7.31" in done.stdout + done.stderr
 
 
-def test_many_iterations_cost_nothing(shardscope: Shardscope) -> None:
-    assert shardscope("run", "no.py:fn", "--iterations", "0-999999999").returncode == 2
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--iterations=0-999", tuple(range(1000))),
+        ("--iterations=7,3-5", (7, 3, 4, 5)),
+        ("--seed=2147483647", 2**31 - 1),
+        ("--devices=16384", 16384),
+        ("--timeout=16777216", 2.0**24),
+    ],
+)
+def test_the_most_that_is_taken(option: str, value: object) -> None:
+    options = vars(_options(["run", "script.py:fn", option]))
+    assert options[option.removeprefix("--").partition("=")[0]] == value
+
+
+@pytest.mark.parametrize(("port", "taken"), [(65535, True), (65536, False)])
+def test_ports(port: int, taken: bool) -> None:
+    parser = argparse.ArgumentParser()
+    load("serve").configure(parser)
+    with nullcontext() if taken else pytest.raises(SystemExit):
+        assert parser.parse_args([f"--port={port}", "open", "x"]).port == port
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_largest_settings(shardscope: Shardscope, tmp_path: Path, more: int) -> None:
+    """What is behind the limit may be a part of the table."""
+    text = "[tool.shardscope]\ntimeout = 1\n"
+    (tmp_path / "pyproject.toml").write_text(text + "#" * ((4 << 20) - len(text) + more))
+    done = shardscope("open", "no.capture")
+    said = b"pyproject.toml is larger than 4 MiB\n" if more else b"cannot read no.capture: No such file or directory\n"
+    assert (done.returncode, done.stderr.endswith(said)) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize("name", SUMMARIES)
