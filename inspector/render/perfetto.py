@@ -63,6 +63,8 @@ def _trace(reports: Iterable[Report]) -> str:
 
 def _events(found: Timeline, report: Report) -> Iterator[dict[str, Any]]:
     yield _named("process_name", f"each device ({found.chip}, cost model)")
+    if found.is_longer(MAX_EVENTS):
+        yield _said("process_labels", {"labels": f"only the first {MAX_EVENTS:,} activities of the step"}, 0)
     threads = {COMPUTE: "compute", WAITING: "exposed communication", COPIES: "copies between memories"}
     for moment in found.unrolled(MAX_EVENTS):
         activity, end = moment.activity, moment.end

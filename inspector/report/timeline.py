@@ -76,6 +76,10 @@ class Timeline:
         """The most bytes that are alive."""
         return max((size for _, size in self.memory), default=0)
 
+    def is_longer(self, most: int) -> bool:
+        """Return whether there are more activities than that."""
+        return next(islice(_unrolled(self.activities, 0.0), most, None), None) is not None
+
     def unrolled(self, most: int) -> Iterator[Moment]:
         """At most so many activities in the order of the schedule, loops round by round."""
         busy: list[float] = []

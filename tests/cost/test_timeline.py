@@ -16,6 +16,7 @@ from shardscope.inspector.cost.host_transfers import HOST, VMEM
 from shardscope.inspector.cost.memory_curve import alive_bytes
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect, timeline
+from shardscope.inspector.render import perfetto
 from shardscope.inspector.render.html import report_page
 from shardscope.inspector.render.html import timeline as drawn
 from shardscope.inspector.render.perfetto import report_to_perfetto
@@ -146,6 +147,24 @@ def slices_are_inside_of_each_other_or_apart(events: list[dict[str, Any]]) -> No
                 around.pop()
             assert not around or start - length <= around[-1]
             around.append(start - length)
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_what_is_left_out_of_a_long_step_is_said(
+    sample: SampleCapture, monkeypatch: pytest.MonkeyPatch, beyond: int
+) -> None:
+    report = on_tpu(sample("ring_attention:grad"))
+    found = timeline(report.program)
+    assert found is not None
+    most = len(list(found.unrolled(MOST))) - beyond
+    monkeypatch.setattr(perfetto, "MAX_EVENTS", most)
+    monkeypatch.setattr(drawn, "MAX_ACTIVITIES", most)
+    events = json.loads(perfetto.report_to_perfetto(report))["traceEvents"]
+    labels = [event["args"]["labels"] for event in events if event["name"] == "process_labels"]
+    said = f"only the first {most:,} activities"
+    assert [said in label for label in labels] == [True] * beyond
+    assert (said in report_page(report)) is bool(beyond)
+    assert sum(event["ph"] == "X" and event["name"] != "waits" for event in events) == most
 
 
 def test_devices_without_figures_have_none(sample: SampleCapture) -> None:

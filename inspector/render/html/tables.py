@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ...units import plural
 from ..table import Cell, Column, Row, Table
 from .elements import cell, code, element, facts, section, text
 
@@ -46,9 +47,13 @@ def details(table: Table, value: object) -> str:
     """Facts of a row beyond its cells."""
     found = [detail for detail in table.details(value) if detail.text]
     labelled = facts((detail.label, detail.text) for detail in found if not detail.is_code)
-    return labelled + "".join(
-        code((line, "") for line in detail.text.splitlines()[:MAX_CODE]) for detail in found if detail.is_code
-    )
+    return labelled + "".join(_code(detail.text.splitlines()) for detail in found if detail.is_code)
+
+
+def _code(lines: Sequence[str]) -> str:
+    shown = code((line, "") for line in lines[:MAX_CODE])
+    left_out = len(lines) - MAX_CODE
+    return shown + (element("p", f"and {plural(left_out, 'more line')}", "aside") if left_out > 0 else "")
 
 
 def _head(columns: Sequence[Column]) -> str:

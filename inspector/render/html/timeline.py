@@ -51,6 +51,7 @@ def timeline_section(report: Report, prefix: str, links: Mapping[Collective, str
     drawn = _memory(found) + "".join(_lane(name, lanes[name], found.total) for name in order if name in lanes)
     exposed = f", {format_seconds(found.exposed)} exposed" if found.exposed else ""
     said = f"{format_seconds(found.total)} per step on {found.chip}, by the cost model{exposed}"
+    said += f"; only the first {MAX_ACTIVITIES:,} activities" if found.is_longer(MAX_ACTIVITIES) else ""
     inside = element("p", text(said)) + element(
         "div", element("div", drawn, "track"), "lanes", **{"data-seconds": f"{found.total:.6g}"}
     )
