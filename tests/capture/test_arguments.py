@@ -83,6 +83,9 @@ def test_no_arguments_given(captured: Captured) -> None:
     assert "fn_inputs" in text
     assert "--inputs" in text
     assert "--arg" in text
+    assert "trace" not in text
+    running = 'def fn(a, *, scale): return a\nif __name__ == "__main__":\n    fn(1, scale=2)\n'
+    assert "shardscope trace --match fn " in told(captured(running))
 
 
 def test_missing_names(captured: Captured) -> None:
