@@ -193,6 +193,7 @@ def _collective(
         bytes_out=bytes_out,
         wire_bytes=KIND_OF[kind].wire_bytes(participants.group_size, bytes_in, bytes_out),
         executions=runs.count,
+        most_executions=runs.most,
         is_async=found.is_async,
         origin=written_by(origin, direction),
         direction=direction,

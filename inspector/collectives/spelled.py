@@ -90,8 +90,10 @@ def types_text(collective: Collective) -> str:
 
 
 def executions_text(collective: Collective) -> str:
-    """Return the number of executions as text; `?` where it is decided at run time."""
-    return "?" if collective.executions is None else str(collective.executions)
+    """Return the number of executions as text; `≤ 1` or `?` where it is decided at run time."""
+    if collective.executions is None:
+        return "?" if collective.most_executions is None else f"≤ {collective.most_executions}"
+    return str(collective.executions)
 
 
 def source_text(collective: Collective, report: Report) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ...parsers.hlo import HloModule
 from ..catalog.spellings import KIND_OF
+from ..execution_counts.hlo_executions import HloExecutions
 from ..ir.program import Program
 from ..report import Collective
 from ..report.communication import StrategyTotal
@@ -27,23 +29,43 @@ def strategies(program: Program, collectives: Iterable[Collective]) -> tuple[Str
     groups: dict[tuple[object, ...], list[tuple[Collective, Purpose]]] = {}
     for each, purpose in zip(listed, _purposes(program, listed), strict=True):
         groups.setdefault((purpose.strategy, each.kind, each.axes), []).append((each, purpose))
-    totals = map(_total, groups.values())
-    return tuple(sorted(totals, key=lambda total: -(total.wire_bytes or 0)))
+    module = None if stage is None else _module(program, stage)
+    executions = None if module is None else HloExecutions(module)
+    totals = (_total(members, executions) for members in groups.values())
+    return tuple(sorted(totals, key=lambda total: -(total.wire_bytes or total.most_bytes or 0)))
 
 
-def _total(members: Sequence[tuple[Collective, Purpose]]) -> StrategyTotal:
+def _module(program: Program, stage: str) -> HloModule | None:
+    parsed = program.stage(stage)
+    return None if parsed is None else parsed.hlo
+
+
+def _most(collectives: Sequence[Collective], executions: HloExecutions | None) -> int | None:
+    """The most bytes that one step sends: of the branches of an HLO's conditional those of one."""
+    sent: dict[str, int] = {}
+    for each in collectives:
+        if each.wire_bytes is None or each.most_executions is None:
+            return None
+        runs = each.most_executions if executions is None else 1
+        sent[each.computation] = sent.get(each.computation, 0) + each.wire_bytes * runs
+    return sum(sent.values()) if executions is None else executions.most_of(sent)
+
+
+def _total(members: Sequence[tuple[Collective, Purpose]], executions: HloExecutions | None) -> StrategyTotal:
     collectives = tuple(each for each, _ in members)
     first, purpose = members[0]
     wire = [None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions for c in collectives]
     seconds = [
         None if c.estimate is None or c.executions is None else c.estimate.seconds * c.executions for c in collectives
     ]
+    sent = None if None in wire else sum(each for each in wire if each is not None)
     return StrategyTotal(
         strategy=purpose.strategy,
         kind=first.kind,
         axes=first.axes,
         collectives=collectives,
-        wire_bytes=None if None in wire else sum(each for each in wire if each is not None),
+        wire_bytes=sent,
+        most_bytes=_most(collectives, executions) if sent is None else sent,
         seconds=None if None in seconds else sum(each for each in seconds if each is not None),
         arguments=tuple(dict.fromkeys(path for _, each in members for path in each.arguments)),
         gradients=sum(each.gradients for _, each in members),

@@ -9,11 +9,16 @@ from dataclasses import dataclass
 class Execution:
     """`count` executions in one run, None where a bound or a branch is only known at run time.
 
-    `loops` are the names of the enclosing while operations, outermost first, on the first way that leads here.
+    `most` is the upper bound, as for a branch that may not be taken; None where there is none. `loops` are the names of
+    the enclosing while operations, outermost first, on the first way that leads here.
     """
 
     count: int | None
     loops: tuple[str, ...] = ()
+    most: int | None = None
+
+
+ONCE = Execution(1, most=1)
 
 
 MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE"}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 
 from ...parsers.errors import ParseError, readable
 from ...parsers.mlir import MlirModule, Operation, function_around
-from .execution import MIRRORED, Execution, count
+from .execution import MIRRORED, ONCE, Execution, count
 
 _SCALAR = re.compile(r"dense<(-?\d{1,19})>")
 
@@ -27,30 +28,32 @@ class StablehloExecutions:
     def of(self, operation: Operation) -> Execution:
         """Return how often an operation runs. Calls in a cycle, which only a broken text has, count as unknown."""
         total: int | None = 1
+        most: int | None = 1
         loops: list[str] = []
         inner, outer = operation, operation.parent
         while outer is not None and outer.name != "func.func":
             if outer.name == WHILE:
                 trips = trip_count(outer)
                 total = None if total is None or trips is None else total * trips
+                most = None if most is None or trips is None else most * trips
                 loops.append(outer.results[0] if outer.results else outer.name)
             elif outer.name in BRANCHES:
                 total = None
             inner, outer = outer, outer.parent
         function = function_around(inner)
-        around = Execution(1) if function is None else self._of_function(function.name)
+        around = ONCE if function is None else self._of_function(function.name)
         count = None if total is None or around.count is None else total * around.count
-        return Execution(count, (*around.loops, *reversed(loops)))
+        bound = None if most is None or around.most is None else most * around.most
+        return Execution(count, (*around.loops, *reversed(loops)), bound)
 
     def _of_function(self, name: str) -> Execution:
         if name == ENTRY or name not in self._calls:
-            return Execution(1)
+            return ONCE
         if name not in self._known:
             self._known[name] = Execution(None)
             calls = [self.of(call) for call in self._calls[name]]
-            counts = [call.count for call in calls]
-            total = None if None in counts else sum(number for number in counts if number is not None)
-            self._known[name] = Execution(total, calls[0].loops)
+            total, most = (_sum(each) for each in zip(*((call.count, call.most) for call in calls), strict=True))
+            self._known[name] = Execution(total, calls[0].loops, most)
         return self._known[name]
 
     @cached_property
@@ -59,6 +62,10 @@ class StablehloExecutions:
         for call in self._module.operations(CALLS):
             calls.setdefault(_callee(call), []).append(call)
         return calls
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    return None if None in counts else sum(number for number in counts if number is not None)
 
 
 def _callee(call: Operation) -> str:

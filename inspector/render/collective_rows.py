@@ -71,6 +71,15 @@ def total_wire(collectives: Iterable[Collective]) -> int | None:
     return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
+def most_wire(collectives: Iterable[Collective]) -> int | None:
+    """The upper bound of the same, each executed as often as it can be; None where one has none."""
+    sizes = [
+        None if c.wire_bytes is None or c.most_executions is None else c.wire_bytes * c.most_executions
+        for c in collectives
+    ]
+    return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
 def rows_of(collectives: Iterable[Collective], report: Report) -> tuple[CollectiveRow, ...]:
     """Rows in the order in which their first collective stands in the text."""
     groups: dict[tuple[object, ...], list[Collective]] = {}

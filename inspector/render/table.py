@@ -126,8 +126,10 @@ def amount_in(cell: Cell) -> float | None:
     return next((piece.amount for piece in pieces(cell) if piece.amount is not None), None)
 
 
-def size_cell(count: int | None, role: Role = "") -> Piece:
-    """A number of bytes."""
+def size_cell(count: int | None, role: Role = "", most: int | None = None) -> Piece:
+    """A number of bytes, or their upper bound where they are not known."""
+    if count is None and most is not None:
+        return Piece(f"≤ {format_bytes(most)}", role, amount=most)
     return Piece(format_bytes(count), role, amount=count)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ...parsers.sharding_syntax.mesh import join_axes
-from ..collectives.spelled import types_text
+from ..collectives.spelled import executions_text, types_text
 from ..report import BoundaryOrigin, Collective, CollectiveCause, Conflict, ExplainedStep, Report, Side, Why
 from ..shardings.collective_causes import causes_of
 from ..units import format_bytes
@@ -154,7 +154,9 @@ def offences(these: Iterable[tuple[Collective, int]], report: Report) -> Iterato
 def _lines(collective: Collective, count: int, report: Report) -> Iterator[str]:
     axes = "groups of no axes" if collective.axes is None else join_axes(collective.axes) or "one device each"
     times = f"{count}× " if count > 1 else ""
-    runs = "" if collective.executions == 1 else f", executed {collective.executions or '?'} times"
+    runs = (
+        "" if collective.executions == 1 else f", executed {executions_text(collective).replace('≤', 'at most')} times"
+    )
     by = f", {BY[collective.origin]}" if collective.origin in BY else ""
     direction = "" if collective.direction in ("unknown", "forward") else f", {collective.direction} pass"
     wire = format_bytes(collective.wire_bytes)

@@ -57,7 +57,8 @@ class Collective:
     `groups` and `pairs` hold partition numbers, as the program numbers its devices: `Subject.device_assignment` turns
     them into device ids. `axes` are None when no axes form the groups, and empty when every group is a single device.
     `wire_bytes` is what one device sends in a bandwidth-optimal algorithm. `executions` multiplies the trip counts of
-    the enclosing loops. `estimate` is the time of one execution on the target, None where that has no links that are
+    the enclosing loops, None where one, or a branch, is decided at run time; `most_executions` is their upper bound.
+    `estimate` is the time of one execution on the target, None where that has no links that are
     known. `parts` are the collectives of which it is made. `module` is the path of name scopes around it, those of
     Linen's modules among them; without any, the keys of `argument`, `("layers", "0", "wq")`, or those that the outputs
     have in common in which its result ends. `argument` is the one argument of the function that it moves, or that the
@@ -91,6 +92,7 @@ class Collective:
     parts: tuple[CollectivePart, ...] = ()
     module: tuple[str, ...] = ()
     argument: str | None = None
+    most_executions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,9 @@ class StrategyTotal:
     """The collectives of one kind over the same `axes` that serve one strategy; `other` where that is not decided.
 
     `wire_bytes` and `seconds` are of one step on each device, None where those of a collective or its executions are
-    not known. `arguments` are the paths of what gathers move. `gradients` counts those of weights among
-    what is summed: most of what gradient sync sums, and what the compiler combined with other strategies' sums.
+    not known; `most_bytes` is their upper bound, where branches decide. `arguments` are the paths of what gathers move.
+    `gradients` counts those of weights among what is summed: most of what gradient sync sums, and what the compiler
+    combined with other strategies' sums.
     """
 
     strategy: Strategy
@@ -40,6 +41,7 @@ class StrategyTotal:
     seconds: float | None
     arguments: tuple[str, ...] = ()
     gradients: int = 0
+    most_bytes: int | None = None
 
     @property
     def is_planned(self) -> bool:

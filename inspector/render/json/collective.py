@@ -143,6 +143,7 @@ class Collective(Struct, frozen=True):
     bytes_out: int | None
     wire_bytes: int | None
     executions: int | None
+    most_executions: int | None
     estimated_seconds: float | None
     estimate: EstimateRef | None
     loops: list[str]

@@ -37,14 +37,15 @@ BOUNDARY = ("argument", "output")
 class Communication(Struct, frozen=True):
     """Collectives of one kind over the same axes that serve one strategy; `collectives` are positions in the report's.
 
-    `other` is what could not be decided. Bytes and seconds are of one step on each device. `arguments` are what gathers
-    move, `gradients` counts what gradient sync sums.
+    `other` is what could not be decided. Bytes and seconds are of one step on each device, `most_bytes` is their upper
+    bound where branches decide. `arguments` are what gathers move, `gradients` counts what gradient sync sums.
     """
 
     strategy: report.Strategy
     kind: report.Kind
     axes: list[str] | None
     wire_bytes: int | None
+    most_bytes: int | None
     seconds: float | None
     collectives: list[int]
     arguments: list[str]

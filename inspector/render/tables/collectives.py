@@ -10,10 +10,10 @@ from ...pipeline import communicating_stages
 from ...report import WRITTEN, Collective, Report, UncountedCommunication
 from ...shardings.collective_causes import causes_of
 from ...units import plural
-from ..collective_rows import CollectiveRow, rows_of, total_seconds, total_wire
+from ..collective_rows import CollectiveRow, most_wire, rows_of, total_seconds, total_wire
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
 from ..why_lines import cause_line, remedy_line
-from .communication import bounded_text
+from .communication import bounded_text, sent_text
 
 UNPARTITIONED = ("stablehlo", "hlo-before")
 
@@ -91,7 +91,7 @@ def _row(group: CollectiveRow, estimated: bool, whole: int | None, member: int |
         group.kind,
         axes_cell(one.axes) if one.axes else group.axes,
         group.types,
-        size_cell(total_wire(these)),
+        size_cell(total_wire(these), most=most_wire(these)),
         share_cell(total_wire(these), whole),
         size_cell(group.wire_bytes),
         Piece(group.executions, amount=one.executions),
@@ -110,9 +110,13 @@ def _heading(report: Report, stage: str | None, groups: Collection[CollectiveRow
     if not groups:
         return STAGES[stage].title
     count = sum(group.count for group in groups)
-    total = sum(group.total_wire or 0 for group in groups)
-    is_known = report.could_be_read(stage) and all(group.total_wire is not None for group in groups)
-    sent = bounded_text(total, (each.kind for group in groups for each in group.collectives), is_complete=is_known)
+    totals = [each for each in report.communication if each.collectives[0].stage == stage]
+    if totals:
+        sent = sent_text(totals, is_complete=report.could_be_read(stage))
+    else:
+        total = sum(group.total_wire or 0 for group in groups)
+        is_known = report.could_be_read(stage) and all(group.total_wire is not None for group in groups)
+        sent = bounded_text(total, (each.kind for group in groups for each in group.collectives), is_complete=is_known)
     return f"{STAGES[stage].title}: {count:,}, {sent} sent per device per step{others}"
 
 

@@ -78,10 +78,15 @@ def modules(report: Report) -> Table:
 
 
 def sent_text(totals: Collection[StrategyTotal], *, is_complete: bool) -> str:
-    """`128 KiB`; `at least` where some are not known, `at most` where a run tells how much of a buffer is sent."""
+    """`128 KiB`; `at least` where some are not known, `at most` where a run decides how much, or by which branch."""
     known = [each.wire_bytes for each in totals if each.wire_bytes is not None]
-    is_complete = is_complete and len(known) == len(totals)
-    return bounded_text(sum(known), (each.kind for each in totals), is_complete=is_complete)
+    most = [each.most_bytes for each in totals if each.most_bytes is not None]
+    is_branched = len(known) < len(totals) == len(most)
+    is_complete = is_complete and len(most if is_branched else known) == len(totals)
+    kinds = (each.kind for each in totals)
+    if is_branched and is_complete:
+        return f"at most {format_bytes(sum(most))}"
+    return bounded_text(sum(known), kinds, is_complete=is_complete)
 
 
 def bounded_text(total: int, kinds: Iterable[Kind], *, is_complete: bool) -> str:
@@ -110,7 +115,7 @@ def _row(total: StrategyTotal, whole: int | None, estimated: bool, where: str) -
     kinds = plural(len(total.collectives), total.kind)
     cells: tuple[Cell, ...] = (
         share_cell(total.wire_bytes, whole),
-        size_cell(total.wire_bytes),
+        size_cell(total.wire_bytes, most=total.most_bytes),
         *([time_cell(total.seconds)] if estimated else []),
         total.strategy,
         f"{kinds}{_executed(total.collectives)}",
@@ -124,7 +129,8 @@ def _executed(collectives: Sequence[Collective]) -> str:
     """The number of executions in a step, unless it is one."""
     runs = [each.executions for each in collectives]
     if None in runs:
-        return " in a loop"
+        unbounded = [each for each in collectives if each.executions is None and each.most_executions is None]
+        return " in a loop" if unbounded else " in a branch" if set(runs) == {None} else ", some in a branch"
     if len(set(runs)) == 1:
         return "" if runs[0] == 1 else f" × {runs[0]:,}"
     return f", {sum(each or 0 for each in runs):,} executions"
