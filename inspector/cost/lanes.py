@@ -61,8 +61,8 @@ def _of_pairs(pairs: Iterable[tuple[int, int]], devices: Mapping[int, Device], t
 
 
 def _of_groups(collective: Collective, devices: Mapping[int, Device], torus: Torus) -> Iterator[LinkOfChip]:
-    """Both directions along each axis of the box that a group spans."""
-    for group in collective.groups:
+    """Both directions along each axis of the box that a group spans; a damaged text may have a group of none."""
+    for group in filter(None, collective.groups):
         yield from _of_box([devices[number] for number in group], torus)
 
 

@@ -9,6 +9,7 @@ from itertools import count, pairwise, zip_longest
 from typing import Literal
 
 from ..capture.protocol.trace import Place
+from ..units import plural
 from .first_difference import first_difference
 from .retracing import differences_of
 from .trace import Process, Program, Trace
@@ -158,18 +159,15 @@ def _what_differs(programs: Sequence[Program]) -> tuple[str, list[tuple[str, Pla
     base, *others = [program.compiled for program in programs]
     changes = [change for other in others for change in differences_of(base, other)]
     if any(each.arguments != base.arguments for each in others):
-        differing = [
-            path.path
-            for number, path in enumerate(base.arguments)
-            if any(number >= len(each.arguments) or each.arguments[number] != path for each in others)
-        ]
+        rows = zip_longest(*(each.arguments for each in (base, *others)))
+        differing = list(dict.fromkeys(each.path for row in rows if len({*row}) > 1 for each in row if each))
         named = [
             ", ".join(
                 f"{each.path}: {each.type} {each.spec or ''}".rstrip()
                 for each in program.compiled.arguments
                 if each.path in differing[:MAX_ARGUMENTS]
             )
-            or f"{len(program.compiled.arguments)} arguments"
+            or plural(len(program.compiled.arguments), "argument")
             for program in programs
         ]
         return "the arguments differ", [(text, None) for text in named]

@@ -11,24 +11,26 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
-from itertools import chain, islice
+from itertools import chain, count, islice, product
 
 import pytest
 from rich.console import Console
-from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.html import report_page
 from shardscope.inspector.render.json import to_json
 from shardscope.inspector.render.json.diff import diff_to_json
-from shardscope.inspector.render.markdown import to_markdown
+from shardscope.inspector.render.markdown import diff_to_markdown, to_markdown
 from shardscope.inspector.render.sarif import to_sarif
 from shardscope.inspector.render.text import print_report
+from shardscope.inspector.render.text.comparison import print_diff
 from shardscope.inspector.render.why_lines import cause_line, why_line
 from shardscope.inspector.report import Report
 from shardscope.inspector.selection.selection import Place, StagePlace, linked
+from shardscope.parsers.source import Source
 
 from .complete import kept
 
@@ -37,8 +39,29 @@ ALL = ("all",)
 MAX_LINES = 10
 """Lines of a paragraph that are kept; of the others there is a number."""
 
+WIDTHS = (60, 90, 240)
+"""Columns that a terminal may have: which of a table's columns are left out, and which parts are cut."""
+
 MAX_PLACES = 120
 """Lines of a stage whose links are looked at."""
+
+CHANGED = ("cube", "combined", "narrow.program.tpu", "gather_then_slice.faulty.tpu", "all_gather.stacked.tpu")
+
+CHANGES = {
+    "a line is gone": (rb"(?m)^ +\S.*\n(?! *[})])", lambda _: b""),
+    "a dimension is gone": (rb"(?<=\[)\d+,(?=\d+[\],])|(?<=<)\d+x(?=\d+x)", lambda _: b""),
+    "a number is zero": (rb"(?<![\w.\"-])[1-9]\d*(?![\w.\"])", lambda _: b"0"),
+    "a number is doubled": (rb"(?<![\w.\"-])[1-9]\d{0,9}(?![\w.\"])", lambda found: b"%d" % (2 * int(found[0]))),
+    "an attribute is gone": (rb", [a-z_]+=(?:\{[^{}\n]*\}|[\w.]+)(?=[,\n])", lambda _: b""),
+    "a list is empty": (rb"(?<=[={\[])\d+(?:, ?\d+)*(?=[}\]])", lambda _: b""),
+    "an operation is another": (
+        rb"(?<= )(?:add|multiply|slice|dot|reduce|reshape|bitcast|convert)(?=\()",
+        lambda _: b"sort",
+    ),
+}
+"""What is changed at every so many of the places in a text: a pattern, and what is put there."""
+
+EVERY = (2, 7)
 
 WITHOUT = ("missing_reduce_scatter.faulty.tpu", "gather_then_slice.faulty")
 
@@ -62,6 +85,16 @@ def test_what_is_left_without_a_part(name: str, request: pytest.FixtureRequest) 
     compare(f"{name}.without", "", found, request)
 
 
+@pytest.mark.parametrize("name", CHANGED)
+def test_what_is_left_of_texts_that_are_changed(name: str, request: pytest.FixtureRequest) -> None:
+    """Texts that still look like programs, and are none: all is read, and the report says the same of it."""
+    found = {}
+    for change, capture in with_changes(kept.kept(name)):
+        report = inspect(capture)
+        found[change] = number_of([to_json(report, ALL).decode(), text_of(report)])
+    compare(f"{name}.changed", "", found, request)
+
+
 def compare(name: str, text: str, numbers: Mapping[str, str], request: pytest.FixtureRequest) -> None:
     """Compare a report with what is kept of it, or keep it."""
     listed = "".join(f"{section} {number}\n" for section, number in numbers.items())
@@ -73,10 +106,15 @@ def compare(name: str, text: str, numbers: Mapping[str, str], request: pytest.Fi
 
 def text_of(report: Report) -> str:
     """The complete text, with long paragraphs cut."""
-    written = io.StringIO()
-    print_report(report, Console(file=written, width=150, color_system=None), ALL)
-    paragraphs = re.split(r"\n\s*\n", "\n".join(line.rstrip() for line in written.getvalue().splitlines()))
+    text = _printed(lambda console: print_report(report, console, ALL))
+    paragraphs = re.split(r"\n\s*\n", "\n".join(line.rstrip() for line in text.splitlines()))
     return "\n\n".join(map(_cut, paragraphs))
+
+
+def _printed(write: Callable[[Console], None], width: int = 150) -> str:
+    written = io.StringIO()
+    write(Console(file=written, width=width, color_system=None))
+    return written.getvalue()
 
 
 def _cut(paragraph: str) -> str:
@@ -89,6 +127,8 @@ def sections(report: Report, name: str) -> Iterator[tuple[str, str]]:
     """The sections of the other formats, by name."""
     for section, value in json.loads(to_json(report, ALL)).items():
         yield f"json {section}", number_of(value)
+    for width in WIDTHS:
+        yield f"text in {width} columns", number_of(_printed(lambda console: print_report(report, console, ALL), width))
     yield "json without details", number_of(json.loads(to_json(report)))
     page = re.sub(r"(?s)<(style|script)>.*?</\1>", "", report_page(report).partition("<body")[2])
     for section in re.split(r"(?=<section)", page):
@@ -101,9 +141,13 @@ def sections(report: Report, name: str) -> Iterator[tuple[str, str]]:
         yield f"links {stage.name}", number_of([_links(report, line) for line in islice(lines, MAX_PLACES)])
     found = chain(report.collectives, report.shardings, report.findings)
     yield "links", number_of([_links(report, each) for each in islice(found, MAX_PLACES)])
-    if name in WITHOUT:
-        other = kept.names()[kept.names().index(name) - 1]
-        yield f"diff {other}", number_of(json.loads(diff_to_json(diff(inspect(kept.kept(other)), report))))
+    names = kept.names()
+    other = names[names.index(name) - 1]
+    if name in WITHOUT or other.partition(".")[0] == name.partition(".")[0]:
+        difference = diff(inspect(kept.kept(other)), report)
+        yield f"diff {other}", number_of(json.loads(diff_to_json(difference)))
+        yield f"diff {other} as text", number_of(_printed(lambda console: print_diff(difference, console)))
+        yield f"diff {other} as markdown", number_of(diff_to_markdown(difference))
 
 
 def _links(report: Report, place: Place) -> list[object]:
@@ -115,6 +159,21 @@ def _links(report: Report, place: Place) -> list[object]:
         parts += [cause_line(cause, report) for cause in each.causes]
         parts += [why_line(why, "it", report) for why in each.why]
     return parts
+
+
+def with_changes(capture: Capture) -> Iterator[tuple[str, Capture]]:
+    """A capture with changes in all of its texts, those of the jaxpr but for what the numbers in it are places of."""
+    for (change, (pattern, put)), every in product(CHANGES.items(), EVERY):
+
+        def changed(
+            stage: Stage, pattern: bytes = pattern, put: Callable[..., bytes] = put, every: int = every
+        ) -> Stage:
+            turns = count(1)
+            data = re.sub(pattern, lambda found: found[0] if next(turns) % every else put(found), stage.source.data)
+            return replace(stage, source=Source(stage.source.name, data))
+
+        stages = tuple(each if each.dialect == "jaxpr" else changed(each) for each in capture.stages)
+        yield f"{change}, one in {every}", replace(capture, stages=stages)
 
 
 def without_a_part(capture: Capture) -> Iterator[tuple[str, Capture]]:

@@ -39,6 +39,7 @@ GOOD = r"""
 {devices=[2,2,2,2]<=[16] last_tile_dims={manual, replicated}}
 {devices=[2,1,4]<=[8] last_tile_dims={unreduced}}
 {devices=[2,2]<=[4] shard_like 3}
+{devices=[2,2]<=[4] last_tile_dims={manual, replicated}}
 {manual shard_as 1}
 {replicated metadata={op_name="foo"}}
 {replicated metadata={{op_name="foo"}, {op_name="a}b\"c"}}}

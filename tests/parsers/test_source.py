@@ -7,7 +7,7 @@ from itertools import accumulate
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardscope.parsers.source import EXCERPT_WIDTH, Source, Span
+from shardscope.parsers.source import EXCERPT_WIDTH, Source, Span, occurrences
 
 
 @pytest.mark.parametrize("text", ["", "a", "\n", "a\n", "\n\na", "ab\ncd\n\ne", "é\nü"])
@@ -71,3 +71,11 @@ def test_lines_and_columns_are_counted_in_characters(text: str, offset: int) -> 
 
 def test_an_excerpt_of_an_empty_line() -> None:
     assert Source("t", b"\nabc").excerpt(Span(0, 0)) == "1 | \n  | ^"
+
+
+@given(
+    st.binary(max_size=12).map(lambda data: bytes(97 + byte % 2 for byte in data)),
+    st.sampled_from([b"a", b"aa", b"aba"]),
+)
+def test_occurrences_may_overlap(data: bytes, word: bytes) -> None:
+    assert list(occurrences(data, word)) == [at for at in range(len(data)) if data.startswith(word, at)]

@@ -1,8 +1,8 @@
 """A plugin of pytest: instead of running all tests, tries mutants with some of them, each in a fork.
 
 `MUTATE_JOBS` names a file of JSON with the mutants and the ids of their tests, `MUTATE_RESULTS` the file that gets a
-line for each: its number, and whether it was caught. In the fork the mutant is mounted over its file, for the processes
-that a test starts, and functions that are imported already get its code.
+line for each: its number, and whether it was caught, null where its tests came to no end. In the fork the mutant is
+mounted over its file, for the processes that a test starts, and functions that are imported already get its code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 MIN_S = 120
-"""Seconds that the tests of a mutant get at least."""
+"""Seconds of the processor that the tests of a mutant get at least."""
+
+WAITED = 5
+"""So many times as long they may take on a clock: beyond that, the machine may be at fault."""
 
 MAX_BYTES = 6 << 30
 """What each process of a mutant may allocate."""
@@ -41,7 +44,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     return True
 
 
-def _caught(job: dict[str, str], tests: Sequence[pytest.Item]) -> bool:
+def _caught(job: dict[str, str], tests: Sequence[pytest.Item]) -> bool | None:
+    most = MIN_S + int(10 * float(job["seconds"]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         child = os.fork()
@@ -50,11 +54,12 @@ def _caught(job: dict[str, str], tests: Sequence[pytest.Item]) -> bool:
         try:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_DATA, (MAX_BYTES, MAX_BYTES))
+            resource.setrlimit(resource.RLIMIT_CPU, (most, most))
             _take_effect(Path(job["file"]), job["text"])
             status = _first_failure(tests)
         finally:
             os._exit(status)
-    end = time.monotonic() + MIN_S + 10 * float(job["seconds"])
+    end = time.monotonic() + WAITED * most
     while time.monotonic() < end:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -62,7 +67,7 @@ def _caught(job: dict[str, str], tests: Sequence[pytest.Item]) -> bool:
         time.sleep(0.05)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return True
+    return None
 
 
 def _first_failure(tests: Sequence[pytest.Item]) -> int:
