@@ -127,5 +127,7 @@ class SelectionScreen(NavigationScreen):
         if view.source is not None and view.source is not pane.view.source:
             pane.show(view.source, captured=view.source.captured)
         here = [frame.line for frame in view.linked.stack if pane.shows(frame.file)]
+        is_missing = not here and view.linked.stack and view.source is None
+        pane.miss(view.linked.stack[0].file if is_missing else "")
         moves = here and not isinstance(view.place, SourceLine)
         pane.link(frozenset(here), here[0] if moves else None)

@@ -27,6 +27,7 @@ class SourcePane(Vertical):
     def __init__(self) -> None:
         super().__init__()
         self._marks: dict[str, dict[int, Mark]] = {}
+        self._note = self._shown_name = ""
 
     def compose(self) -> ComposeResult:
         yield Static("Source", id="source-title", classes="pane-title")
@@ -41,11 +42,17 @@ class SourcePane(Vertical):
         """Show a file, which was captured, or else read from disk and may have changed since."""
         if self.view.source is source:
             return
-        name = data(os.path.basename(source.name), "bold")
-        note = "" if captured else ("  as it is on disk now", "$warning")
-        self.query_one("#source-title", Static).update(Content.assemble(" ", name, note))
+        self._shown_name = source.name
+        self._note = "" if captured else "  as it is on disk now"
+        self.miss("")
         self.view.show(source, of_python(source))
         self._show_marks()
+
+    def miss(self, file: str) -> None:
+        """Say in the title which file should be shown and cannot be; none if it is empty."""
+        name = data(os.path.basename(self._shown_name), "bold")
+        missing = f"  {os.path.basename(file)} is not in the capture" if file else self._note
+        self.query_one("#source-title", Static).update(Content.assemble(" ", name, data(missing, "$warning")))
 
     def shows(self, file: str) -> bool:
         """Return whether this file is shown."""

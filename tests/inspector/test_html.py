@@ -42,7 +42,7 @@ OURS = {
     *("nav", "a", "script", "b", "figure", "figcaption", "svg", "text", "path", "circle"),
 }
 CLASSES = {
-    *("shardscope", "scroll", "right", "strong", "aside", "good", "warning", "error", "axis", "here"),
+    *("shardscope", "scroll", "right", "strong", "aside", "good", "warning", "error", "axis", "here", "short"),
     *("section", "mark", "opens", "more", "flow", "meshes", "on", "label", "apart", "way"),
     *(f"g{number}" for number in range(8)),
     *("lanes", "track", "lane", "bars", *(f"bar {lane}" for lane in ("compute", "links", "copies", "waits", "loop"))),

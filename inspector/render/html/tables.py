@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ...units import plural
-from ..table import Cell, Column, Row, Table
+from ..table import Cell, Column, Row, Table, plain_text
 from .elements import cell, code, element, facts, section, text
 
 MAX_ROWS = 500
@@ -16,6 +16,9 @@ MAX_NOTES = 4
 
 MAX_CODE = 200
 """Lines of one detail."""
+
+MAX_SHORT = 20
+"""Characters of a cell that stays on one line."""
 
 More = Callable[[object], str]
 """The content of an opened row."""
@@ -75,4 +78,6 @@ def _lines(anchor: str, columns: Sequence[Column], rows: Sequence[Row], more: Mo
 
 
 def _cell(value: Cell, style: str) -> str:
-    return element("td", cell(value), style)
+    """A short text is not broken, as it would be at each hyphen of `all-to-all`."""
+    is_short = not style and 0 < len(plain_text(value)) <= MAX_SHORT
+    return element("td", cell(value), "short" if is_short else style)

@@ -47,7 +47,8 @@ def timeline_section(report: Report, prefix: str, links: Mapping[Collective, str
     lanes: dict[str, list[Bar]] = {}
     for bar in _few(list(_bars(found, report, links)), found.total):
         lanes.setdefault(bar.lane, []).append(bar)
-    order = ("loops", "compute", "waits", *sorted(name for name in lanes if name.startswith("transfers")), "copies")
+    loops, transfers = (sorted(name for name in lanes if name.startswith(kind)) for kind in ("loops", "transfers"))
+    order = (*loops, "compute", "waits", *transfers, "copies")
     drawn = _memory(found) + "".join(_lane(name, lanes[name], found.total) for name in order if name in lanes)
     exposed = f", {format_seconds(found.exposed)} exposed" if found.exposed else ""
     said = f"{format_seconds(found.total)} per step on {found.chip}, by the cost model{exposed}"
@@ -76,6 +77,7 @@ def _memory(found: Timeline) -> str:
 
 
 def _bars(found: Timeline, report: Report, links: Mapping[Collective, str]) -> Iterator[Bar]:
+    around: list[float] = []
     for moment in found.unrolled(MAX_ACTIVITIES):
         activity, start, end = moment.activity, moment.start, moment.end
         title = _title(activity)
@@ -83,7 +85,9 @@ def _bars(found: Timeline, report: Report, links: Mapping[Collective, str]) -> I
         place = activity.source.function_text(report.script)
         says += f", {place}" if place else ""
         if activity.inside:
-            yield Bar("loops", "loop", start, end, title, says)
+            around = [until for until in around if until > start]
+            yield Bar(f"loops {len(around) + 1}" if around else "loops", "loop", start, end, title, says)
+            around.append(end)
         elif activity.lane == "compute":
             yield Bar("compute", "compute", start, end, title, says)
         elif activity.lane == "copies":

@@ -61,10 +61,9 @@ def _differences(found: RankComparison, *, with_lines: bool) -> str:
 
 def _divergence(found: Divergence, *, with_lines: bool) -> Iterator[str]:
     yield element("p", text(found.title), "strong")
-    for side in found.sides:
-        yield facts([(ranks_text(side.ranks), " · ".join(filter(None, (side.text, _place(side)))))])
-        if with_lines and side.place is not None:
-            yield excerpt(file_on_disk(side.place.file), side.place.line)
+    yield facts([(ranks_text(side.ranks), " · ".join(filter(None, (side.text, _place(side))))) for side in found.sides])
+    for place in dict.fromkeys(side.place for side in found.sides if side.place is not None) if with_lines else ():
+        yield excerpt(file_on_disk(place.file), place.line)
 
 
 def _place(side: Side) -> str:
