@@ -107,7 +107,10 @@ class ThemedApp(App[None]):
         self.driver_class = guarded(self.driver_class)
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = usual_theme(os.environ, self.available_themes)
+        wanted = usual_theme(os.environ, self.available_themes)
+        if self.theme == wanted:  # Textual takes the name of a theme before that is known, and later sees no change
+            self.theme = next(theme.name for theme in THEMES if theme.name != wanted)
+        self.theme = wanted
 
     def run(self, *arguments: Any, **options: Any) -> None:
         """Run until the user leaves, or a signal does."""

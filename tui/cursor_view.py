@@ -150,6 +150,8 @@ class EntryView(CursorView):
 
     def reveal(self, top: int, bottom: int, head: int = 0) -> None:
         """Scroll so that the lines from `top` to `bottom` are in view, below so many lines that do not scroll."""
+        if not self.scrollable_content_region.height:
+            return  # not on the screen: where it will be in view is known when it is
         height = max(self.scrollable_content_region.height - head, 1)
         if top < self.scroll_offset.y or bottom - top >= height:
             self.scroll_to(y=top, animate=False, immediate=True, force=True)

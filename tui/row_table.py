@@ -104,6 +104,7 @@ class RowTable(EntryView):
 
     def on_resize(self) -> None:
         self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) + 1)
+        self.reveal(self.cursor, self.cursor, head=1)
 
     def on_click(self, event: events.Click) -> None:
         row = event.y - 1 + self.scroll_offset.y

@@ -11,6 +11,7 @@ from shardscope.inspector.render.html.page import style
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.cursor_view import CursorView
 from shardscope.tui.palette import DARK, HIGH_CONTRAST, LIGHT, THEMES, usual_theme, variables
+from textual import constants
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
@@ -79,6 +80,17 @@ async def test_the_line_of_the_cursor_is_reversed_in_sixteen_colours(name: str) 
                 styles = [style for _, style, _ in line if style is not None]
                 assert all(style.reverse and style.color is None and style.bgcolor is None for style in styles)
             assert under or not view.count, view
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+async def test_a_theme_that_is_named_in_full_has_its_colours(theme: Theme, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textual itself reads the variable, before it knows the theme."""
+    monkeypatch.setenv("TEXTUAL_THEME", theme.name)
+    monkeypatch.setattr(constants, "DEFAULT_THEME", theme.name)
+    app = ShardscopeApp((kept(),))
+    async with app.run_test(size=(80, 24)):
+        assert app.theme == theme.name
+        assert app.screen.styles.background == Color.parse(str(theme.background))
 
 
 @asynccontextmanager
