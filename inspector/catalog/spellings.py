@@ -109,6 +109,9 @@ CALLS = frozenset(
     | {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin"}
 )
 
+SCOPES = frozenset({"run_scoped", "core_map"})
+"""Primitives of kernels whose operands are the constants of their bodies."""
+
 CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 """Parameters that hold the body of a call."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from ..catalog.spellings import CALLED, CALLS
+from ..catalog.spellings import CALLED, CALLS, SCOPES
 from .derived import derived
 from .jaxpr_text import EquationPlace, JaxprText, JaxprUses
 from .types import JaxType
@@ -33,7 +33,7 @@ class JaxprFlow(JaxprUses):
         self.by_id = {place.id: place for place in text.equations}
         self.callers: dict[int, list[EquationPlace]] = {}
         for place in text.equations:
-            for _, body in place.equation.bodies:
+            for body in dict.fromkeys(body for _, body in place.equation.bodies):
                 self.callers.setdefault(body, []).append(place)
 
     def body(self, place: EquationPlace) -> int | None:
@@ -46,28 +46,50 @@ class JaxprFlow(JaxprUses):
             return None
         return found
 
-    def inside(self, place: EquationPlace, position: int) -> Iterator[tuple[int, int]]:
-        """The bodies in which an operand is the same value all along, and which of their inputs it is there."""
+    def inside(self, place: EquationPlace, position: int) -> Iterator[tuple[int, str]]:
+        """The bodies in which an operand is the same value all along, and its name there."""
         bodies = dict(place.equation.bodies)
         match place.equation.primitive, place.equation.loop:
-            case "scan", (constants, _) if "jaxpr" in bodies and position < constants:
-                found = [(bodies["jaxpr"], position)]
+            case "scan", (constants, _) if "jaxpr" in bodies:
+                yield from self._in_loop(bodies["jaxpr"], position, constants)
+            case "while", (of_condition, of_body) if {"cond_jaxpr", "body_jaxpr"} <= bodies.keys():
+                if position < of_condition:
+                    yield from self._input(bodies["cond_jaxpr"], position)
+                    return
+                found = tuple(self._in_loop(bodies["body_jaxpr"], position - of_condition, of_body))
+                yield from found
+                if found and position >= of_condition + of_body:
+                    yield from self._input(bodies["cond_jaxpr"], position - of_body)
             case "cond", _ if position > 0:
-                found = [(body, position - 1) for body in bodies.values()]
+                for body in bodies.values():
+                    yield from self._input(body, position - 1)
+            case primitive, _ if primitive in SCOPES:
+                for body in bodies.values():
+                    captured = self.jaxprs[body].constants
+                    if len(captured) == len(place.equation.inputs):
+                        yield body, captured[position].name
             case _:
-                body = self.body(place)
-                found = [] if body is None else [(body, position)]
-        yield from ((body, index) for body, index in found if index < len(self.jaxprs[body].inputs))
+                called = self.body(place)
+                if called is not None:
+                    yield from self._input(called, position)
+
+    def _in_loop(self, body: int, position: int, constants: int) -> Iterator[tuple[int, str]]:
+        """The input of a loop's body that is one of its constants, or that each iteration hands on unchanged."""
+        for _, name in self._input(body, position):
+            if position < constants or self.jaxprs[body].outputs[position - constants :][:1] == (name,):
+                yield body, name
+
+    def _input(self, body: int, position: int) -> Iterator[tuple[int, str]]:
+        for variable in self.jaxprs[body].inputs[position : position + 1]:
+            yield body, variable.name
 
     def operand(self, value: At) -> At | None:
         """Return the operand of a call for an input of its body; None where it is not a single one."""
-        names = [variable.name for variable in self.jaxprs[value.jaxpr].inputs]
         calls = value.calls[-1:] or tuple(self.callers.get(value.jaxpr, ()))
-        if value.name not in names or len(calls) != 1:
+        if len(calls) != 1:
             return None
-        inner = (value.jaxpr, names.index(value.name))
         for position, name in enumerate(calls[0].equation.inputs):
-            if inner in self.inside(calls[0], position):
+            if (value.jaxpr, value.name) in self.inside(calls[0], position):
                 return At(calls[0].jaxpr, name, value.calls[:-1])
         return None
 
@@ -99,7 +121,7 @@ class JaxprFlow(JaxprUses):
         size = None if type is None else type.array.elements
         for place, position in self.used.get((value.jaxpr, value.name), ()):
             inside = tuple(self.inside(place, position))
-            yield from (At(body, self.jaxprs[body].inputs[index].name) for body, index in inside)
+            yield from (At(body, name) for body, name in inside)
             if not inside and place.equation.primitive in primitives:
                 outputs = place.equation.outputs
                 yield from (At(place.jaxpr, each.name) for each in outputs if each.type.array.elements == size)

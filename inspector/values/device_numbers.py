@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from ..catalog.spellings import rule_of
+from ..catalog.spellings import SCOPES, rule_of
 from ..ir.jaxpr import literal_in
 from ..ir.jaxpr_flow import At, JaxprFlow
 from ..ir.jaxpr_text import EquationPlace
@@ -85,10 +85,14 @@ class Numbers:
 
     def _result(self, place: EquationPlace, position: int, at: At) -> int | None:
         equation = place.equation
-        body = self.flow.body(place)
+        body = self._body(place, at)
         if body is not None:
             outputs = self.flow.jaxprs[body].outputs
             return self.value(At(body, outputs[position], (*at.calls, place))) if position < len(outputs) else None
+        if equation.loop is not None:
+            carried = sum(equation.loop) if equation.primitive == "while" else equation.loop[0]
+            is_unchanged = any(self.flow.inside(place, carried + position))
+            return self.value(At(at.jaxpr, equation.inputs[carried + position], at.calls)) if is_unchanged else None
         if equation.primitive == "axis_index":
             return self._position(equation.axes or ())
         if equation.primitive == "iota":
@@ -99,6 +103,14 @@ class Numbers:
         if not known or len(known) < len(operands):
             return None
         return _apply(equation.primitive, known)
+
+    def _body(self, place: EquationPlace, at: At) -> int | None:
+        """The body whose outputs are the results of an equation, on this device."""
+        bodies = [body for _, body in place.equation.bodies]
+        if place.equation.primitive == "cond" and place.equation.inputs:
+            taken = self.value(At(at.jaxpr, place.equation.inputs[0], at.calls))
+            return None if taken is None else bodies[max(0, min(taken, len(bodies) - 1))]
+        return bodies[0] if place.equation.primitive in SCOPES and len(bodies) == 1 else self.flow.body(place)
 
     def _position(self, axes: tuple[str, ...]) -> int | None:
         return position(self.coordinates, axes, self.sizes) if self.coordinates.keys() >= set(axes) else None

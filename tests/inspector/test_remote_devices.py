@@ -54,6 +54,24 @@ def whether(condition):
 def once(start, x_ref):
     lax.fori_loop(0, 1, lambda number, nothing: (start(), nothing)[1], 0)
 
+def scoped(start, x_ref):
+    pl.run_scoped(lambda semaphore: start(), pltpu.SemaphoreType.REGULAR)
+
+def repeated(start, x_ref):
+    lax.while_loop(lambda number: number < 1, lambda number: (start(), number + 1)[1], 0)
+
+def nested(start, x_ref):
+    pl.when(index("x") < 2)(lambda: once(lambda: scoped(start, x_ref), x_ref))
+
+def called(start, x_ref):
+    jax.jit(lambda: start())()
+
+def carried(number):
+    return lax.fori_loop(0, 2, lambda _, carry: carry, number)
+
+def repeatedly(number):
+    return lax.while_loop(lambda carry: carry[1] < 1, lambda carry: (carry[0], carry[1] + 1), (number, 0))[0]
+
 along_y = exchange(lambda _: (index("x"), next_in("y")))
 along_both = exchange(lambda _: (1 - index("x"), next_in("y")))
 back = exchange(lambda _: (index("x"), jnp.where(index("y") == 0, 2, index("y") - 1)))
@@ -62,6 +80,14 @@ joined = exchange(lambda _: lax.rem(index(("x", "y")) + 5, 6), "LOGICAL")
 named = exchange(lambda _: {"x": 1 - index("x")})
 by_all = exchange(lambda _: (index("x"), next_in("y")), around=whether(lambda x_ref: index("x") < 2))
 looped = exchange(lambda _: (1 - index("x"), index("y")), around=once)
+in_scope = exchange(lambda _: (1 - index("x"), index("y")), around=scoped)
+in_while = exchange(lambda _: (1 - index("x"), index("y")), around=repeated)
+in_all = exchange(lambda _: (index("x"), next_in("y")), around=nested)
+in_call = exchange(lambda _: (index("x"), next_in("y")), around=called)
+from_scope = exchange(lambda _: (index("x"), pl.run_scoped(lambda _: next_in("y"), pltpu.SemaphoreType.REGULAR)))
+from_branch = exchange(lambda _: (index("x"), lax.cond(index("y") == 0, lambda: 2, lambda: index("y") - 1)))
+from_loop = exchange(lambda _: (index("x"), carried(next_in("y"))))
+from_while = exchange(lambda _: (index("x"), repeatedly(next_in("y"))))
 by_some = exchange(lambda _: (index("x"), next_in("y")), around=whether(lambda x_ref: index("y") < 2))
 by_value = exchange(lambda _: (index("x"), next_in("y")), around=whether(lambda x_ref: x_ref[0, 0] > 0))
 to_value = exchange(lambda x_ref: (index("x"), x_ref[0, 0].astype(jnp.int32)))
@@ -82,6 +108,14 @@ MOVED = {
     "named": ("x",),
     "by_all": ("y",),
     "looped": ("x",),
+    "in_scope": ("x",),
+    "in_while": ("x",),
+    "in_all": ("y",),
+    "in_call": ("y",),
+    "from_scope": ("y",),
+    "from_branch": ("y",),
+    "from_loop": ("y",),
+    "from_while": ("y",),
 }
 """The functions whose every device sends, and the axes that they say it for."""
 

@@ -34,8 +34,8 @@ class Flow(JaxprFlow):
         """
         for place, position in self.used.get((value.jaxpr, value.name), ()):
             bodies = tuple(self.inside(place, position))
-            for body, index in bodies:
-                yield At(body, self.jaxprs[body].inputs[index].name, (*value.calls, place))
+            for body, name in bodies:
+                yield At(body, name, (*value.calls, place))
             if not bodies:
                 yield Use(place, position, value.calls)
         for position, name in enumerate(self.jaxprs[value.jaxpr].outputs):
