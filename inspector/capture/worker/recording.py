@@ -67,8 +67,7 @@ def record(
             overrides.complain()
         program = TracedProgram(
             traced.jaxpr,
-            values.describe_arguments(call),
-            values.describe_results(call),
+            *values.describe(call),
             jax.tree.leaves(call.dynamic()),
             traced.lower,
         )

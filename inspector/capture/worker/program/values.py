@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import jax
 from jax._src import tree_util
 
 from ...protocol.events import Value
-from ..inputs import wrappers
+from ..inputs import keras_variables, wrappers
 from ..inputs.callables import Traceable
 from ..inputs.paths import argument_path, has_bare_names, result_path
 from .avals import result_text, spec_text, type_text
 from .compiled import leaves_of
 
 
-def describe_arguments(call: Traceable) -> tuple[Value, ...]:
-    """Each traced argument, in the order of the jaxpr's inputs."""
+def describe(call: Traceable) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+    """Each traced argument and each result, in the order of the jaxpr's inputs and outputs."""
+    arguments, results = _arguments(call), _results(call)
+    leaves, outputs = jax.tree.leaves(call.dynamic())[: len(arguments)], call.traced.jaxpr.out_avals
+    names, paths = [each.path for each in arguments], [each.path for each in results]
+    function = inspect.unwrap(call.jitted, stop=lambda each: hasattr(each, "__self__"))
+    given, found = keras_variables.with_variables(function, names, leaves, paths, outputs)
+    return (
+        tuple(replace(each, path=path) for each, path in zip(arguments, given, strict=True)),
+        tuple(replace(each, path=path) for each, path in zip(results, found, strict=True)),
+    )
+
+
+def _arguments(call: Traceable) -> tuple[Value, ...]:
     given = call.dynamic()
     specs = _spread(wrappers.requested(call.jitted, "in_shardings"), jax.tree.structure(given[0]))
     layouts = _spread(wrappers.requested(call.jitted, "in_layouts"), jax.tree.structure(given[0]))
@@ -68,8 +82,7 @@ def donations(call: Traceable, count: int) -> list[bool]:
     return [*known, *[False] * (count - len(known))]
 
 
-def describe_results(call: Traceable) -> tuple[Value, ...]:
-    """Each result, in the order of the jaxpr's outputs."""
+def _results(call: Traceable) -> tuple[Value, ...]:
     avals = call.traced.jaxpr.out_avals
     paths = call.results or result_paths(call.traced, len(avals))
     specs = _spread(wrappers.requested(call.jitted, "out_shardings"), _out_tree(call.traced))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Mapping
 from types import FrameType
 from typing import Any, NamedTuple
@@ -59,7 +60,7 @@ def find_wrapped(frame: FrameType | None, caller: Mapping[str, Any]) -> Wrapped 
         file = frame.f_code.co_filename
         if not failures.is_internal(file):
             if not is_library(file):
-                return _with_bare_names(caller)
+                return _with_better_names(caller)
             names = frame.f_locals
             found = next((value for value in names.values() if _is_wrapper(value)), None)
             if found is not None and isinstance(names.get("args"), tuple):
@@ -104,15 +105,20 @@ def _mapped_arguments(function: Any, frame: FrameType | None) -> list[str]:
     return []
 
 
-def _with_bare_names(caller: Mapping[str, Any]) -> Wrapped | None:
-    """The user's call of a jitted function, where JAX runs the names in paths together; None where it does not."""
+def _with_better_names(caller: Mapping[str, Any]) -> Wrapped | None:
+    """The user's call of a jitted function, where JAX runs the names in paths together, or Keras knows its lists.
+
+    None where JAX's names are as good.
+    """
+    from ..inputs import keras_variables
     from ..inputs.callables import parameter_names, signature_of
     from ..inputs.paths import argument_path, has_bare_names, result_path
 
     args, info = caller.get("args", ()), caller.get("jit_info")
     try:
         given = jax.tree_util.tree_flatten_with_path(dynamic_arguments(args, caller.get("kwargs", {}), info))[0]
-        if not has_bare_names(path for path, _ in given):
+        is_named_by_jax = not has_bare_names(path for path, _ in given)
+        if is_named_by_jax and "keras" not in sys.modules:
             return None
         tree = caller["p"].out_tree
         results = jax.tree_util.tree_flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0]
@@ -120,7 +126,17 @@ def _with_bare_names(caller: Mapping[str, Any]) -> Wrapped | None:
         return None
     named = tuple(parameter_names(signature_of(caller.get("fun")), len(args)))
     names = list(dynamic_arguments(named, {}, info)[0])
-    return Wrapped([argument_path(path, names) for path, _ in given], [result_path(path) for path, _ in results], None)
+    before = [argument_path(path, names) for path, _ in given], [result_path(path) for path, _ in results]
+    after = keras_variables.with_variables(
+        caller.get("fun"), before[0], [leaf for _, leaf in given], before[1], _results_of(caller, tree.num_leaves)
+    )
+    return None if is_named_by_jax and after == before else Wrapped(*after, None)
+
+
+def _results_of(caller: Mapping[str, Any], count: int) -> list[Any]:
+    """The types of the results, or as many values without one."""
+    found = list(getattr(getattr(caller.get("p"), "params", {}).get("jaxpr"), "out_avals", ()))
+    return found if len(found) == count else [None] * count
 
 
 def _is_wrapper(value: Any) -> bool:
