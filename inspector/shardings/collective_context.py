@@ -26,12 +26,14 @@ from .dimension_use import DimensionUse
 from .executed import kept_axes, takes_result
 from .explained import Wording, why_axis, wording_of
 from .gradients import is_gradient
+from .moved_dtypes import floats_among, moves_whole_numbers, of_its_dtype
 from .placement import same
 from .recorded import ASKING
 from .sharded_dimensions import (
     ShardedDimension,
     as_placed,
     dimensions_of,
+    have_same_axes,
     local_size,
     overlaps,
     placed_at,
@@ -69,14 +71,24 @@ class CollectiveContext:
         """Return the effect of the collective on the operation."""
         if requested := next(filter(None, (self._asked_of_operand(*each) for each in self._wanted())), None):
             return requested
-        cut = [each for each in self.cuts if self._along(each.axes)]
-        summed = [each for each in cut if each.is_operand and self.use.reduces(each)]
+        alike = of_its_dtype(self.flow, self.collective, self.cuts)
+        is_of_integers = moves_whole_numbers(self.collective)
+        along = [each for each in self.cuts if self._along(each.axes)]
+        cut = [each for each in along if each in alike]
+        if not cut and len(alike) < len(self.cuts):
+            if is_of_integers and (whole := self._taken_whole(alike)) is not None:
+                return whole
+            cut = along
+        among = (floats_among(self.flow, along) or cut) if is_of_integers else cut  # positions are found with values
+        summed = [each for each in among if each.is_operand and self.use.reduces(each)]
         if summed and KIND_OF[self.collective.kind].reduces:
             return self._cause("sum", summed[0], against=(), origins=summed)
         reordered = self._in_another_order(cut)
-        if reordered and self.collective.kind == "collective-permute" and _are_same(*reordered):
+        if reordered and not reordered[1].is_operand and self._keeps(reordered[0]):
+            return self._asked_of_result(*reordered)
+        if reordered and self.collective.kind == "collective-permute" and have_same_axes(*reordered):
             return self._reordered(*reordered)
-        for each in sorted(cut, key=self._distance):
+        for each in sorted(cut, key=self._likelihood):
             others = [
                 other
                 for other in self.cuts
@@ -92,6 +104,8 @@ class CollectiveContext:
                 return self._cause("reshard", each, against=elsewhere or others, origins=[each])
         if reordered:
             return self._reordered(*reordered)
+        if len(alike) < len(self.cuts) and is_of_integers and (whole := self._taken_whole(cut)) is not None:
+            return whole
         across = sorted((each for each in cut if self.use.is_crossed(each)), key=self._distance)
         if across:
             return self._cause("move", across[0], against=(), origins=[across[0]])
@@ -155,6 +169,16 @@ class CollectiveContext:
             elements=None if node is None else local_size(self.flow, node),
         )
 
+    def _taken_whole(self, cut: Sequence[ShardedDimension]) -> CollectiveCause | None:
+        """An operand's dimension that a result has too, and that the operation is executed on unsharded."""
+        results = {factor for each in self.cuts if not each.is_operand for factor in each.factors}
+        for each in cut:
+            if each.is_operand and each.axes and results & set(each.factors) and self._keeps(each) is False:
+                sharding = placed_at(self.flow, each.node)
+                after = None if sharding is None else with_axes(sharding, each.dim, ())
+                return replace(self._cause("reshard", each, against=(), origins=(each,)), after=after)
+        return None
+
     def _keeps(self, cut: ShardedDimension) -> bool | None:
         """Return whether the partitioned program executes the operation with a dimension sharded as in this value."""
         ways = (cut.axes, ())
@@ -189,7 +213,7 @@ class CollectiveContext:
 
     def _in_another_order(self, cut: Sequence[ShardedDimension]) -> tuple[ShardedDimension, ShardedDimension] | None:
         """Return the nearest operand's dimension that other axes cut elsewhere, or in another order, with that."""
-        for each in sorted(cut, key=self._distance):
+        for each in sorted(cut, key=self._likelihood):
             others = [other for other in cut if set(other.factors) & set(each.factors) and other.axes != each.axes]
             if each.is_operand and others:
                 return each, others[0]
@@ -267,10 +291,9 @@ class CollectiveContext:
         sizes = [each.elements for each in self.collective.operand_types if each.elements is not None]
         return local_size(self.flow, cut.node) not in {*sizes, sum(sizes)}, not cut.is_operand
 
+    def _likelihood(self, cut: ShardedDimension) -> tuple[bool, bool, bool]:
+        """The sorting key that puts what the executed operation has in another way before what it has as it is."""
+        return cut.is_operand and self._keeps(cut) is True, *self._distance(cut)
+
     def _along(self, axes: Sequence[AxisRef]) -> bool:
         return any(overlaps(own, self.axes) for own in axes)
-
-
-def _are_same(one: ShardedDimension, other: ShardedDimension) -> bool:
-    """Return whether two dimensions are cut by the same axes: a permutation goes from one order to the other."""
-    return sorted(map(str, one.axes)) == sorted(map(str, other.axes))

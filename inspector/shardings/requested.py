@@ -18,10 +18,13 @@ from .placement import same
 from .spelled import from_spec, from_type
 
 
-def requested_sharding(value: Value, meshes: Iterable[MeshSyntax]) -> ArraySharding | None:
+def requested_sharding(
+    value: Value, meshes: Iterable[MeshSyntax], actual: ArraySharding | None = None
+) -> ArraySharding | None:
     """Return the requested sharding of an argument or a result: from its spec, or from its type on an explicit mesh.
 
-    None where nothing was asked, and where no mesh has the axes that were.
+    None where nothing was asked, and where no mesh has the axes that were. Of several meshes with axes of these names
+    it is the one on which the value is placed as it actually is, if there is one: a spec does not say which is meant.
     """
     try:
         type = parse_array_type(held_text(value.type))
@@ -30,14 +33,16 @@ def requested_sharding(value: Value, meshes: Iterable[MeshSyntax]) -> ArrayShard
         return None
     if spec is None and not any(type.axes) and not type.unreduced:
         return None
+    found: list[ArraySharding] = []
     for mesh in meshes:
         try:
             # The elements of keys are arrays themselves.
             rank = len(type.dims) + type.dtype.startswith("key<")
-            return from_type(type, mesh) if spec is None else from_spec(spec, mesh, rank)
+            found.append(from_type(type, mesh) if spec is None else from_spec(spec, mesh, rank))
         except ValueError:
             continue
-    return None
+    first = next(iter(found), None)
+    return first if actual is None else next((each for each in found if agrees(each, actual)), first)
 
 
 def contradictions(program: Program, table: Iterable[ShardedValue]) -> Iterator[PlacedMessage]:

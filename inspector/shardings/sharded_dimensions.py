@@ -10,6 +10,7 @@ from ...parsers.mlir import TensorType
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..ir.array_sharding import ArraySharding
+from ..ir.types import dtype_name
 from .dataflow import Dataflow, Node
 from .recorded import sharding_at
 from .spelled import from_sdy
@@ -33,6 +34,12 @@ def local_size(flow: Dataflow, node: Node) -> int | None:
     if type is None or sharding is None or None in type.dims or len(type.dims) != len(sharding.dims):
         return None
     return math.prod(sharding.local_shape([dim for dim in type.dims if dim is not None]))
+
+
+def dtype_of(flow: Dataflow, node: Node) -> str | None:
+    """The dtype of a value's elements, as JAX writes it; None if unknown."""
+    type = _type(flow, node)
+    return None if type is None else dtype_name(type.element)
 
 
 def _type(flow: Dataflow, node: Node) -> TensorType | None:
@@ -62,6 +69,11 @@ def dimensions_of(flow: Dataflow, row: int) -> Iterator[ShardedDimension]:
                 axes = dims[dim].axes if dim < len(dims) else ()
                 if node is not None:
                     yield ShardedDimension(node, dim, tensor[dim] if dim < len(tensor) else (), axes, side)
+
+
+def have_same_axes(one: ShardedDimension, other: ShardedDimension) -> bool:
+    """Return whether two dimensions are cut by the same axes: a permutation goes from one order to the other."""
+    return sorted(map(str, one.axes)) == sorted(map(str, other.axes))
 
 
 def with_axes(sharding: ArraySharding, dim: int, axes: tuple[AxisRef, ...]) -> ArraySharding:

@@ -30,6 +30,7 @@ from .layout import Layout, layout_of
 from .partitioner_input import differing
 from .recorded import ASKING, Places, array_sharding, sharding_at, shardings_at, shardings_of
 from .requested import agrees, requested_sharding
+from .sharded_dimensions import placed_at
 
 STAGE = "sdy"
 PARTITIONER_INPUT = "hlo-before"
@@ -166,7 +167,7 @@ class _Maker:
     ) -> ShardedValue:
         role: Role = "argument" if node.kind == "argument" else "output"
         type = readable(lambda: parameter.type) or OtherType(parameter.type_text)
-        requested = None if value is None else requested_sharding(value, self.meshes)
+        requested = None if value is None else requested_sharding(value, self.meshes, placed_at(self.flow, node))
         return self._row(role, text, name, span, type, sharding_at(self.flow, node), (), SourcePosition(), requested)
 
     def constraints(self, stage: ParsedStage, before: ParsedStage | None) -> Iterator[ShardedValue]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -258,3 +259,107 @@ def test_origins_are_those_of_the_axes_that_communicate(tmp_path: Path) -> None:
         seen.add((collective.kind, frozenset(axes)))
     assert ("all-gather", frozenset({"model"})) in seen
     assert ("all-reduce", frozenset({"data", "model"})) in seen
+
+
+LOOKUP = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+
+@jax.jit
+def fn(table, ids):
+    return jax.lax.with_sharding_constraint(table[ids], NamedSharding(mesh, P("data", None, "model")))
+
+def like(dtype, spec, *shape):
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))
+
+inputs = (like(jnp.float32, P("model", "data"), 64, 64), like(jnp.int32, P("data"), 16, 32))
+"""
+
+
+def test_what_a_collective_moves_has_its_dtype(tmp_path: Path) -> None:
+    """The table goes into the partitioned lookup as it is: indices are gathered, and what is looked up is resharded."""
+    script = tmp_path / "script.py"
+    script.write_text(LOOKUP)
+    *_, captured = capture(Request(f"{script}:fn", live=False))
+    partitioned = captured.stage("hlo-spmd")
+    assert partitioned is not None
+    entry = pytest.importorskip("jaxlib._hlo").hlo_module_from_text(partitioned.source.text()).computations()[-1]
+    (lookup,) = (each for each in entry.instructions() if " gather(" in each.to_string())
+    table, indices = lookup.operands()
+    assert " parameter(" in table.to_string()
+    assert " parameter(" not in indices.to_string()
+    found = [each for each in inserted(inspect(captured)) if each[0].kind != "all-reduce"]
+    assert {collective.operand_types[0].dtype for collective, _ in found} == {"f32", "i32"}
+    for collective, cause in found:
+        assert "table" not in str(cause.moved)
+        if collective.operand_types[0].dtype == "i32":
+            assert cause.effect == "own" or (cause.effect, str(cause.after)) == ("reshard", "P(None, None, None)")
+        else:
+            assert "gather" in str(cause.moved)
+
+
+BATCHED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+
+@jax.jit
+def fn(x):
+    x = jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P("data", None, "model")))
+    return jax.lax.with_sharding_constraint(x.sum(0), NamedSharding(mesh, P(None, "data")))
+
+inputs = (jax.ShapeDtypeStruct((16, 32, 64), jnp.float32),)
+"""
+
+
+def test_a_result_that_is_permuted_is_the_one_that_moves(tmp_path: Path) -> None:
+    """The sum is computed as its operand is sharded: the permutations are of as many bytes as its result."""
+    script = tmp_path / "script.py"
+    script.write_text(BATCHED)
+    *_, captured = capture(Request(f"{script}:fn", live=False))
+    found = [each for each in inserted(inspect(captured)) if each[0].kind == "collective-permute"]
+    assert found
+    for collective, cause in found:
+        assert math.prod(collective.operand_types[0].shape or ()) < 16 * 32 * 64 // 8
+        assert cause.moved is not None
+        assert (cause.moved.is_operand, str(cause.before), str(cause.after)) in {
+            (False, "P(None, 'model')", "P(None, 'data')"),
+            (True, "P(None, 'model')", "P(None, 'data')"),
+        }
+
+
+ADDED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+
+@jax.jit
+def fn(a, b):
+    return a + b
+
+def like(spec):
+    return jax.ShapeDtypeStruct((4, 4), jnp.int32, sharding=NamedSharding(mesh, spec))
+
+rows_first = (like(P("x", None)), like(P(None, "x")))
+columns_first = (like(P(None, "x")), like(P("x", None)))
+"""
+
+
+@pytest.mark.parametrize("inputs", ["rows_first", "columns_first"])
+def test_the_operand_that_moves_is_not_the_one_that_is_added_as_it_is(tmp_path: Path, inputs: str) -> None:
+    """The operand of the partitioned sum that is a parameter stays; the exchange is for the other one."""
+    script = tmp_path / "script.py"
+    script.write_text(ADDED)
+    *_, captured = capture(Request(f"{script}:fn", live=False, inputs=inputs))
+    partitioned = captured.stage("hlo-spmd")
+    assert partitioned is not None
+    entry = pytest.importorskip("jaxlib._hlo").hlo_module_from_text(partitioned.source.text()).computations()[-1]
+    (added,) = (each for each in entry.instructions() if " add(" in each.to_string())
+    stays = [" parameter(" in each.to_string() for each in added.operands()]
+    assert sum(stays) == 1
+    ((_, cause),) = inserted(inspect(captured))
+    assert str(cause.moved).startswith(f"operand {'b' if stays[0] else 'a'} ")
