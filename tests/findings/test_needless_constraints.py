@@ -122,3 +122,30 @@ def test_a_result_that_is_replicated_is_sharded_by_out_shardings(script: Path) -
     assert found.trial is not None
     assert found.trial.verified, found.trial.why
     assert (found.trial.bytes_after or 0) < (found.trial.bytes_before or 0)
+
+
+UNREDUCED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+jax.set_mesh(mesh)
+
+def step(a, b):
+    c = jnp.einsum("ij,jk->ik", a, b, out_sharding=P(None, None, unreduced={"x"}))
+    return jax.sharding.reshard(c, P("x", None))
+
+def like(*shape, spec):
+    return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, spec))
+
+inputs = (like(8, 8, spec=P(None, "x")), like(8, 16, spec=P("x", None)))
+"""
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="jax.numpy.einsum takes no unreduced axes before")
+def test_a_request_for_partial_sums_is_not_one_for_the_whole(tmp_path: Path) -> None:
+    """A product whose sum is left to the reshard is no constraint that keeps a reduce-scatter from forming."""
+    (tmp_path / "script.py").write_text(UNREDUCED)
+    final = last_capture(Request(f"{tmp_path / 'script.py'}:step", live=False))
+    assert final.failure is None, final.failure
+    (found,) = (each for each in inspect(final).findings if each.rule == "SS01")
+    assert [fix.title for fix in found.fixes] == ["compile for the target that it runs on, with --target"]

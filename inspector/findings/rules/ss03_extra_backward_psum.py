@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from ...ir.jaxpr_text import EquationPlace
-from ...report import Finding, Report
-from ..fixes.calls import call_at
-from ..fixes.edits import Edits, keyword_changes, together, with_keyword
+from ...report import Finding, Fix, Report
+from ..fixes.calls import call_at, call_to_leave_out
+from ..fixes.edits import Edits, keyword_changes, together, with_keyword, without_call
 from ..rule import Rule, alternatives, finding
 from ..support.compiled import certainty, compiled_to, is_compiled, saving
 from ..support.compiled_from import sum_compiled_as
-from ..support.device_values import equal_along, is_unchecked
-from ..support.jaxpr_flow import Flow, equations_of
+from ..support.device_values import axis_sizes, devices_along, equal_along, is_unchecked
+from ..support.jaxpr_flow import At, Flow, equations_of
 from ..support.loss_scale import gradient_factor
+
+RESHAPED = ("convert_element_type", "transpose", "reshape", "squeeze", "expand_dims", "copy", "copy_p")
+"""Primitives that leave what is summed as it is."""
+
+MAX_STEPS = 40
+"""Equations that are followed back from a sum."""
 
 ADVICE = {
     "psum": "use shard_map(…, check_vma=True): a psum of an invariant cotangent then transposes to no collective",
@@ -41,19 +48,24 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
     if is_compiled(report) and compiled is None and factor is None:
         return
     along = ", ".join(axes)
+    own = _sum_of_custom_vjp(flow, place, number, axes)
+    message = f"the backward pass sums {type} over {along}, where all devices hold the same value"
+    if factor is not None:
+        message = f"the gradient is {factor} times that of the loss: its sum over {along} is transposed to another sum"
+    elif own is not None:
+        message = _again(report, flow, place, own, axes) or message
     whole = compiled if set(axes) == set(equation.axes or ()) else None
     mapped = flow.shard_map_around(place)
     yield finding(
         RULE,
         flow.place(place),
-        f"the backward pass sums {type} over {along}, where all devices hold the same value"
-        if factor is None
-        else f"the gradient is {factor} times that of the loss: its sum over {along} is transposed to another sum",
+        message,
         confidence=certainty(compiled) if factor is None else "likely",
         severity=None if factor is None else "error",
         axes=axes,
-        related=() if mapped is None else (flow.place(mapped),),
+        related=[flow.place(each) for each in (own, mapped) if each is not None],
         evidence=(
+            *_summed_before(report, flow, own),
             (
                 "operand",
                 f"{equation.inputs[number]} does not vary over {along}, according to in_specs and the equations",
@@ -61,9 +73,56 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
             compiled_to(compiled),
             *(() if factor is None else (("afterwards", f"nothing that is made of it is divided by {factor}"),)),
         ),
-        fixes=alternatives(ADVICE[equation.primitive] if factor is None else INSIDE, _changes(report, flow, place)),
+        fixes=(
+            *_without(report, flow, own),
+            *alternatives(ADVICE[equation.primitive] if factor is None else INSIDE, _changes(report, flow, place)),
+        ),
         saves=saving(whole, combined=False),
     )
+
+
+def _sum_of_custom_vjp(flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> EquationPlace | None:
+    """The psum in the backward function of a custom_vjp whose result is summed here over the same axes."""
+    value: At | None = At(place.jaxpr, place.equation.inputs[number])
+    for _ in range(MAX_STEPS):
+        made = None if value is None else flow.made.get((value.jaxpr, value.name))
+        if value is None or made is None:
+            return None
+        inner, position = made
+        body = flow.body(inner)
+        if body is not None:
+            value = At(body, flow.jaxprs[body].outputs[position], (*value.calls, inner))
+        elif inner.equation.primitive in RESHAPED:
+            value = At(inner.jaxpr, inner.equation.inputs[0], value.calls)
+        else:
+            is_own = inner.equation.in_custom_vjp and inner.equation.primitive in ("psum", "psum_invariant")
+            return inner if is_own and set(axes) <= set(inner.equation.axes or ()) else None
+    return None
+
+
+def _again(report: Report, flow: Flow, place: EquationPlace, own: EquationPlace, axes: tuple[str, ...]) -> str | None:
+    """The effect of a second sum: the number of devices times what the backward function gives."""
+    count = devices_along(axes, axis_sizes(report, flow, place))
+    names = [frame.function.split(".")[-1] for frame in flow.source(own).stack[:1]]
+    function = next((name for name in names if name.isidentifier()), "the custom_vjp")
+    if count is None:
+        return None
+    along = ", ".join(axes)
+    return f"the backward pass sums over {along} once more what {function} has summed: {count} times its gradient"
+
+
+def _summed_before(report: Report, flow: Flow, own: EquationPlace | None) -> Iterator[tuple[str, str]]:
+    if own is not None:
+        yield "summed before", f"{own.equation.primitive} over {', '.join(own.equation.axes or ())} in a custom_vjp"
+        if report.capture.gradients is None:
+            yield "the true gradient", "--check-gradients compares with differences of values"
+
+
+def _without(report: Report, flow: Flow, own: EquationPlace | None) -> Iterator[Fix]:
+    call = None if own is None else call_to_leave_out(report.program, flow.source(own), ("psum",))
+    if call is not None:
+        title = f"leave out {ast.unparse(call[1].func)} in {ast.unparse(call[1])}"
+        yield Fix(title, without_call(report.program, call))
 
 
 def _changes(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Edits]:

@@ -158,6 +158,9 @@ def released(flow: Dataflow, axis: AxisRef, taken: Collection[int] = ()) -> Iter
         start = Node("result", row, 0)
         if each.name not in ASKING or axis.name in each.manual or any(axis in axes for axes in axes_of(flow, start)):
             continue
+        sharding = sharding_at(flow, start)
+        if sharding is not None and axis.name in {summed.name for summed in sharding.unreduced}:
+            continue  # it keeps the partial sums
         type = each.types[0] if each.types else None
         waiting = [(start, dim) for dim in range(len(type.dims))] if isinstance(type, TensorType) else []
         if _comes_to(flow, waiting, axis, taken):
