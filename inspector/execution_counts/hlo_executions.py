@@ -16,7 +16,7 @@ REDUCERS = frozenset(("reduce", "reduce-window", "scatter", "select-and-scatter"
 """Opcodes whose computation is applied to elements: nothing in it is an instruction of the program."""
 
 Calls = dict[str, dict[Instruction, list[tuple[str, str]]]]
-"""Of each computation the instructions that call others, with the attributes and names of these."""
+"""The instructions that call others, by the computation that they are in, with attributes and names of these."""
 
 
 class HloExecutions:
