@@ -6,6 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.render.table import Row, Table, count_cell, share_cell, size_cell, time_cell, titled
 from shardscope.tui.painted import rows_of
+from shardscope.tui.row_table import RowTable
+
+from .conftest import Opened
+from .test_looks import kept
 
 NUMBERS = st.one_of(st.none(), st.integers(0, 1 << 50))
 
@@ -28,3 +32,21 @@ def test_texts_come_after_numbers_and_empty_cells_last() -> None:
     cells = ("", "unknown", count_cell(2), "a2", count_cell(10))
     painted = rows_of(Table("t", "T", titled("x"), tuple(Row((each,)) for each in cells)), {})
     assert [row.key for row in sorted(painted, key=lambda row: row.order(0))] == [4, 2, 3, 1, 0]
+
+
+async def test_a_table_that_was_hidden_begins_at_its_first_row(opened: Opened) -> None:
+    """It took the selection while it had no rows in view, and must not scroll to it as if it had one."""
+    async with opened(kept(), size=(120, 26)) as driver:
+        await driver.ready()
+        table = driver.screen.query_one("#collectives-table", RowTable)
+        assert driver.screen.report is not None
+        for collective in driver.screen.report.collectives:
+            driver.screen.select(collective)
+            await driver.until(lambda: driver.screen.linked is not None)
+            await driver.pilot.pause(0.1)
+            if table.cursor > 1:
+                break
+        assert table.cursor > 1
+        await driver.press("3")
+        await driver.until(lambda: table.has_focus)
+        assert table.scroll_offset.y == 0
