@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MAX_OPCODES = 4
 """Kinds of operations whose numbers are shown of a pass that changes no communication."""
 
-EMPTY = "Not recorded: --passes records which passes change communication."
+EMPTY = "No pass that changes communication was recorded; --passes records them."
 
 
 def passes(report: Report) -> Table:
