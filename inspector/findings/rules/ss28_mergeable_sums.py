@@ -11,9 +11,12 @@ from ...collectives.spelled import over_text
 from ...ir.types import ArrayType
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Report, SourcePosition
 from ..rule import Rule, Saving, advice, finding
-from ..support.compiled import in_hlo, on_another_target, place_in_hlo
+from ..support.compiled import SUMS, in_hlo, on_another_target, place_in_hlo
+from ..support.compiled_from import sum_compiled_as
+from ..support.device_values import equal_along
 from ..support.hlo_blocks import results_of
 from ..support.hlo_values import HloFlow, HloUse, HloValue, hlo_flow
+from ..support.jaxpr_flow import equations_of
 
 MAX_STEPS = 100
 
@@ -47,7 +50,9 @@ class _Sum(NamedTuple):
 
 def check(report: Report) -> Iterator[Finding]:
     """Pairs of sums that are added to each other, then sums of sums over other axes."""
-    starts = {each.span.start: each for each in in_hlo(report, "all-reduce") if each.reduction == "sum" and each.axes}
+    needless = set(_of_equal_values(report))
+    sums = (each for each in in_hlo(report, "all-reduce") if each.reduction == "sum" and each not in needless)
+    starts = {each.span.start: each for each in sums if each.axes}
     added: dict[tuple[object, ...], _Sum] = {}
     summed: dict[tuple[int, int], list[_Sum]] = {}
     for each in _sums(report, starts.values()):
@@ -67,6 +72,15 @@ def check(report: Report) -> Iterator[Finding]:
             summed.setdefault((each.collective.span.start, again.span.start), []).append(each)
     for (_, second), firsts in summed.items():
         yield _of_sums(firsts, starts[second])
+
+
+def _of_equal_values(report: Report) -> Iterator[Collective]:
+    """The sums of what all devices hold already: one is left out, and not merged with another."""
+    for flow, place in equations_of(report, SUMS):
+        for number, axes in enumerate(equal_along(flow, place)):
+            compiled = sum_compiled_as(report, flow, place, number) if axes and axes == place.equation.axes else None
+            if compiled is not None and len(compiled.result_types) == 1:
+                yield compiled
 
 
 def _sums(report: Report, collectives: Iterable[Collective]) -> Iterator[_Sum]:

@@ -19,7 +19,7 @@ from ...report import Finding, FindingPlace, Report, SourcePosition
 from ...units import format_count, format_seconds
 from ..fixes.constraints import unsharded_by
 from ..fixes.in_specs import sharded_inputs
-from ..rule import MAX_ALTERNATIVES, Rule, advice, finding
+from ..rule import MAX_ALTERNATIVES, Rule, Saving, advice, finding
 from ..support.device_classes import Classes, device_classes
 
 MIN_REPEATED_FLOPS = 1 << 20
@@ -100,7 +100,8 @@ def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], 
     place = FindingPlace(largest.instruction.name, SourcePosition.exact(frames), "hlo-spmd", largest.instruction.span)
     sources = [SourcePosition.exact(each.instruction.frames) for each in products]
     lines = {(source.file, source.line) for source in sources if source.frame is not None}
-    replicated = dict(unsharded_by(report, axes, lines=lines))
+    replicated, machine = dict(unsharded_by(report, axes, lines=lines)), machine_of(report.program)
+    seconds = None if machine is None else repeated / machine.chip.figure("flops")
     return finding(
         RULE,
         place,
@@ -108,7 +109,7 @@ def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], 
         confidence="proved",
         axes=axes,
         related=replicated,
-        evidence=(*_listed(report, products), _amount(report, repeated, total)),
+        evidence=(*_listed(report, products), _amount(repeated, total, seconds)),
         fixes=(
             *dict.fromkeys(replicated.values()),
             *islice(sharded_inputs(report, axes), MAX_ALTERNATIVES),
@@ -117,6 +118,7 @@ def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], 
                 " longer than it saves"
             ),
         ),
+        saves=Saving(None, seconds),
     )
 
 
@@ -131,11 +133,9 @@ def _listed(report: Report, products: list[_Product]) -> Iterator[tuple[str, str
         yield where, "; ".join(f"{count} × {text}" for text, count in texts.most_common(4))
 
 
-def _amount(report: Report, repeated: float, total: int) -> tuple[str, str]:
-    machine = machine_of(report.program)
-    seconds = "" if machine is None else f", {format_seconds(repeated / machine.chip.figure('flops'))} at the peak rate"
-    text = f"{format_count(int(repeated))} of {format_count(total)} FLOP on each device{seconds}"
-    return "more than once", text
+def _amount(repeated: float, total: int, seconds: float | None) -> tuple[str, str]:
+    at_peak = "" if seconds is None else f", {format_seconds(seconds)} at the peak rate"
+    return "more than once", f"{format_count(int(repeated))} of {format_count(total)} FLOP on each device{at_peak}"
 
 
 RULE = Rule(

@@ -92,6 +92,22 @@ def mean_with_the_check(a, b):
     return jnp.sum(lax.pmean(a @ b, both) ** 2)
 
 
+@programs.found_by()
+def used_with_own_values(a, b):
+    def rows(a, b):
+        return jnp.sin(lax.psum(a @ b, both)) * (1 + lax.axis_index("x"))
+
+    return jnp.sum(jax.shard_map(rows, mesh=mesh, in_specs=specs["in_specs"], out_specs=P(both), check_vma=False)(a, b))
+
+
+@programs.found_by()
+def gathered_for_own_rows(a, b):
+    def rows(a, b):
+        return jnp.cos(a.T @ lax.all_gather(b, both, tiled=True))
+
+    return jnp.sum(jax.shard_map(rows, mesh=mesh, in_specs=specs["in_specs"], out_specs=P(both), check_vma=False)(a, b))
+
+
 def program(a, b):
     return [jax.grad(each, argnums=1)(a * (1 + number), b) for number, each in enumerate(programs)]
 

@@ -54,6 +54,12 @@ def one_of_two(w, a):
 
 @programs.found_by("SS04")
 @unchecked
+def of_a_sum_over_another_axis(w, a):
+    return a + lax.pmean(lax.psum(a * 2, "x"), "y")
+
+
+@programs.found_by("SS04")
+@unchecked
 def a_mean_by_hand(w, a):
     return a + (lax.psum(w + 3, "x")) / 4
 
