@@ -39,7 +39,7 @@ class EditScreen(PromptedScreen):
     """A screen over a capture that may be made again."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "rerun", "rerun", tooltip="capture again; the current report stays until it ends"),
+        Binding("r", "rerun", "rerun", tooltip="capture again; this report stays until it ends"),
         Binding("d", "compare", "diff", tooltip="what differs from the run before, or between targets"),
         Binding("y", "copy", "copy", tooltip="copy what is selected"),
         Binding("A", "apply", "apply fix", show=False, tooltip="apply the fix in a copy, and show what it changes"),

@@ -25,7 +25,7 @@ A collective in the table is what one device takes part in: its own operand and 
 Among the values, 8→1 counts the different ones that devices hold before and after an equation, in each iteration of \
 its loop; ▲ is where they first differ and should be equal."""
 
-KEY = 16
+KEY = 17
 """Columns of the keys."""
 
 

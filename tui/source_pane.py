@@ -50,7 +50,7 @@ class SourcePane(Vertical):
 
     def miss(self, file: str) -> None:
         """Say in the title which file should be shown and cannot be; none if it is empty."""
-        name = data(os.path.basename(self._shown_name), "bold")
+        name = data(os.path.basename(self._shown_name) or "Source", "bold")
         missing = f"  {os.path.basename(file)} is not in the capture" if file else self._note
         self.query_one("#source-title", Static).update(Content.assemble(" ", name, data(missing, "$warning")))
 

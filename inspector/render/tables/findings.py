@@ -27,7 +27,7 @@ def findings(report: Report) -> Table:
             Column("rule", 4, 9),
             Column("", where="documents"),
             Column("where", 18, 8),
-            Column("axes", 4, 5),
+            Column("axes", 6, 5),
             Column("what", 24, 6),
             Column("", 6, 3),
             Column("saves", 6, 2, "right"),
