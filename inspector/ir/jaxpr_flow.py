@@ -50,7 +50,7 @@ class JaxprFlow(JaxprUses):
         """The bodies in which an operand is the same value all along, and its name there."""
         bodies = dict(place.equation.bodies)
         match place.equation.primitive, place.equation.loop:
-            case "scan", (constants, _) if "jaxpr" in bodies:
+            case "scan", (constants, carried) if "jaxpr" in bodies and position < constants + carried:
                 yield from self._in_loop(bodies["jaxpr"], position, constants)
             case "while", (of_condition, of_body) if {"cond_jaxpr", "body_jaxpr"} <= bodies.keys():
                 if position < of_condition:

@@ -23,7 +23,7 @@ from ..ir.program import Program
 from ..report import Collective, CollectiveCause, Confidence, Effect, MovedDimension, Why
 from .dataflow import Dataflow, Node
 from .dimension_use import DimensionUse
-from .executed import kept_axes, takes_result
+from .executed import is_permuted, kept_axes, takes_result
 from .explained import Wording, why_axis, wording_of
 from .gradients import is_gradient
 from .moved_dtypes import floats_among, moves_whole_numbers, of_its_dtype
@@ -84,7 +84,7 @@ class CollectiveContext:
         if summed and KIND_OF[self.collective.kind].reduces:
             return self._cause("sum", summed[0], against=(), origins=summed)
         reordered = self._in_another_order(cut)
-        if reordered and not reordered[1].is_operand and self._keeps(reordered[0]):
+        if reordered and not reordered[1].is_operand and self._keeps(reordered[0]) and not self._permutes(reordered[0]):
             return self._asked_of_result(*reordered)
         if reordered and self.collective.kind == "collective-permute" and have_same_axes(*reordered):
             return self._reordered(*reordered)
@@ -184,6 +184,11 @@ class CollectiveContext:
         ways = (cut.axes, ())
         kept = [kept_axes(self.program, self.flow, self.row, factor, ways) for factor in cut.factors]
         return None if not kept or None in kept else all(each == frozenset({cut.axes}) for each in kept)
+
+    def _permutes(self, cut: ShardedDimension) -> bool:
+        """Return whether an operand is permuted for the operation, which its size there does not tell."""
+        operands = self.flow.operands(self.row)
+        return cut.node in operands and is_permuted(self.program, self.flow, self.row, operands.index(cut.node))
 
     def _asked_of_result(self, cut: ShardedDimension, requested: ShardedDimension) -> CollectiveCause:
         """The operation keeps to its operand: what requested another sharding of its result is the cause."""

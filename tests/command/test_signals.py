@@ -184,7 +184,11 @@ sys.exit(cli.command())
 
 
 def test_an_interrupt_while_python_ends() -> None:
-    ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, timeout=60)
+    def restore() -> None:
+        """As in a terminal, also where these tests run in the background of a shell."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, timeout=60, preexec_fn=restore)
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
 
 

@@ -228,10 +228,10 @@ NESTED = JaxprProgram(
         (4, "z", (0, "b"), (0, "b")),
         (5, "m", (0, "a"), (0, "a")),
         (6, "o", None, None),  # called twice
-        (7, "j1", None, (0, "a")),
-        (7, "j2", None, None),
-        (8, "j3", None, (0, "b")),
-        (8, "j4", None, None),
+        (7, "j1", (0, "a"), (0, "a")),
+        (7, "j2", (0, "k"), None),  # carried, and handed on as it is
+        (8, "j3", (0, "b"), (0, "b")),
+        (8, "j4", (0, "k"), None),
         (0, "a", None, None),
     ],
 )

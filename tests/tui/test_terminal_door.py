@@ -63,7 +63,20 @@ HOSTILE = (
 
 ALL = "".join(HOSTILE)
 
-TEXTS = {"name", "function", "script", "target", "platform", "jax", "jaxlib", "python", "device_kind", "path", "type"}
+TEXTS = {
+    "name",
+    "function",
+    "script",
+    "target",
+    "platform",
+    "jax",
+    "jaxlib",
+    "python",
+    "device_kind",
+    "path",
+    "type",
+    "inputs",
+}
 TEXTS |= {"spec", "actual", "text", "location", "values", "digest", "message", "details", "hint", "said", "file"}
 TEXTS |= {
     "axis",

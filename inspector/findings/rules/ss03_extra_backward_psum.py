@@ -61,6 +61,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
         flow.place(place),
         message,
         confidence=certainty(compiled) if factor is None else "likely",
+        subject="" if own is None else own.equation.primitive,
         severity=None if factor is None else "error",
         axes=axes,
         related=[flow.place(each) for each in (own, mapped) if each is not None],
