@@ -177,6 +177,7 @@ def test_what_swallows_the_signal(then: str) -> None:
 ENDING = """
 import atexit, signal, sys
 from shardscope import cli
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal, also in the background of a shell
 atexit.register(signal.raise_signal, signal.SIGINT)
 cli.main = lambda: 0
 sys.exit(cli.command())
@@ -184,11 +185,7 @@ sys.exit(cli.command())
 
 
 def test_an_interrupt_while_python_ends() -> None:
-    def restore() -> None:
-        """As in a terminal, also where these tests run in the background of a shell."""
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, timeout=60, preexec_fn=restore)
+    ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
 
 
