@@ -21,8 +21,10 @@ class OutputChange:
 
 @dataclass(frozen=True, slots=True)
 class ValueComparison:
-    """Numbers of outputs that both runs have: `equal` in every bit, `close` within rounding, `unknown`, and those that
-    differ, in their order. `same_inputs` is None where it is not known whether both ran with the same arguments."""
+    """Numbers of outputs that both runs have: `equal` in every bit, `close` within rounding, `unknown`, and the others.
+
+    Those that differ are in their order. `same_inputs` is None where the arguments of a run are not known.
+    """
 
     equal: int
     close: int
