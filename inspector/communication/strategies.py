@@ -26,18 +26,14 @@ def strategies(program: Program, collectives: Iterable[Collective]) -> tuple[Str
     listed = list(collectives)
     stage = next((each for each in LISTED if program.capture.stage(each) is not None), None)
     listed = [each for each in listed if each.stage == stage]
+    parsed = program.stage(stage) if stage is not None and listed else None
+    module = None if parsed is None else parsed.hlo
     groups: dict[tuple[object, ...], list[tuple[Collective, Purpose]]] = {}
-    for each, purpose in zip(listed, _purposes(program, listed), strict=True):
+    for each, purpose in zip(listed, _purposes(program, module, listed), strict=True):
         groups.setdefault((purpose.strategy, each.kind, each.axes), []).append((each, purpose))
-    module = None if stage is None else _module(program, stage)
     executions = None if module is None else HloExecutions(module)
     totals = (_total(members, executions) for members in groups.values())
     return tuple(sorted(totals, key=lambda total: -(total.wire_bytes or total.most_bytes or 0)))
-
-
-def _module(program: Program, stage: str) -> HloModule | None:
-    parsed = program.stage(stage)
-    return None if parsed is None else parsed.hlo
 
 
 def _most(collectives: Sequence[Collective], executions: HloExecutions | None) -> int | None:
@@ -72,9 +68,7 @@ def _total(members: Sequence[tuple[Collective, Purpose]], executions: HloExecuti
     )
 
 
-def _purposes(program: Program, listed: Sequence[Collective]) -> Sequence[Purpose]:
-    stage = program.stage(listed[0].stage) if listed else None
-    module = None if stage is None else stage.hlo
+def _purposes(program: Program, module: HloModule | None, listed: Sequence[Collective]) -> Sequence[Purpose]:
     if module is None:
         return [Purpose("scalar reductions" if is_scalar(each) else "other") for each in listed]
     judge = Judge(program, ValueFlow(module), listed)

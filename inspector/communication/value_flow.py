@@ -180,11 +180,8 @@ class ValueFlow:
                 results = [] if body is None or body.root is None else [Place(body.root, place.element)]
                 return [*(Place(each.instruction, place.element) for each in operands), *results]
             case "conditional":
-                names = self.graph.callees(instruction)
-                bodies = [self.module.computation(name) for key in BRANCHES for name in names.get(key, ())]
-                return [
-                    Place(body.root, place.element) for body in bodies if body is not None and body.root is not None
-                ]
+                roots = (body.root for body in self.graph.branches(instruction))
+                return [Place(root, place.element) for root in roots if root is not None]
             case "parameter":
                 caller = self._caller(instruction.computation)
                 if caller is None or caller.opcode == "while":

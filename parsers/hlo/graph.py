@@ -5,7 +5,7 @@ A computation is looked through once, when one of its instructions is first aske
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -81,14 +81,12 @@ class Graph:
 
     def called(self, instruction: Instruction, *attributes: str) -> Computation | None:
         """The computation that some attributes name, where they name one and no other."""
-        callees = self.callees(instruction)
-        names = [name for key in attributes for name in callees.get(key, ())]
+        names = self._named(instruction, attributes)
         return self.module.computation(names[0]) if len(names) == 1 else None
 
     def entered(self, call: Instruction, position: int) -> list[Instruction | None]:
         """The parameters that an operand is in the computations that it is handed to; None for one not in the text."""
-        callees = self.callees(call)
-        names = [name for key in ENTERED.get(call.opcode, APPLIED) for name in callees.get(key, ())]
+        names = self._named(call, ENTERED.get(call.opcode, APPLIED))
         if call.opcode == "conditional":
             names, position = names[position - 1 : position] if position else [], 0
         bodies = [self.module.computation(name) for name in names]
@@ -101,9 +99,18 @@ class Graph:
         index, name = number(parameter.literal), parameter.computation.name
         if call.opcode != "conditional":
             return index
-        callees = self.callees(call)
-        names = [each for key in BRANCHES for each in callees.get(key, ())]
+        names = self._named(call, BRANCHES)
         return names.index(name) + 1 if index == 0 and names.count(name) == 1 else None
+
+    def branches(self, conditional: Instruction) -> list[Computation]:
+        """The computations of a conditional, without those that are not in the text."""
+        bodies = map(self.module.computation, self._named(conditional, BRANCHES))
+        return [body for body in bodies if body is not None]
+
+    def _named(self, call: Instruction, attributes: Iterable[str]) -> list[str]:
+        """The names of the computations that some attributes of an instruction name, in their order."""
+        callees = self.callees(call)
+        return [name for key in attributes for name in callees.get(key, ())]
 
     def callers(self, computation: str) -> tuple[tuple[str, Instruction], ...]:
         """The instructions that call a computation, each with the attribute that names it, in text order."""
