@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from ...collectives.spelled import over_text
 from ...ir.types import types_text
-from ...report import Collective, Finding, Report
+from ...report import Collective, Finding, Fix, Report
 from ...units import format_bytes, plural
+from ..fixes.calls import call_at
+from ..fixes.edits import before_the_loop
 from ..rule import Rule, Saving, advice, finding, keep_whole
 from ..support.compiled import is_compiled, on_another_target, place_in_hlo, saving
 from ..support.compiled_from import compiled_collectives
@@ -45,9 +48,20 @@ def _found(report: Report, group: list[Collective]) -> Finding:
             ),
             *on_another_target(report, "a TPU compiler may move it after the loop; compile for the target to check"),
         ),
-        fixes=advice(_fix(first)),
+        fixes=_of_a_gather(report, group) or advice(_fix(first)),
         saves=Saving() if trips is None else saving(*group, times=trips - 1),
     )
+
+
+def _of_a_gather(report: Report, group: list[Collective]) -> tuple[Fix, ...]:
+    """The gather whose transpose is the sum, before the loop: then its gradient is summed once, after the loop."""
+    first = group[0]
+    is_transpose = first.origin == "autodiff" and {each.kind for each in group} == {"reduce-scatter"}
+    call = call_at(report.program, first.source, ("all_gather",)) if is_transpose else None
+    edits = before_the_loop(report.program, call)
+    if call is None or not edits:
+        return ()
+    return (Fix(f"call {ast.unparse(call[1])} before the loop: its gradient is then summed once, after it", edits),)
 
 
 def _fix(collective: Collective) -> str:
@@ -83,5 +97,6 @@ def add(total, x):
 total, _ = lax.scan(add, zeros, microbatches)
 total = lax.psum(total, "batch")""",
     check=check,
-    by_hand="where the loop ends, and what to cast before it, needs a person's judgement",
+    tries="of a gather's transpose, the gather before the statement that contains the loop's body; else, where the loop"
+    " ends, and what to cast before it, needs a person's judgement",
 )

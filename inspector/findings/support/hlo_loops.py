@@ -73,16 +73,22 @@ class Loop:
 
     def carried(self, value: Value | None) -> int | None:
         """Return the loop-carried element that a value is at the beginning of an iteration."""
+        passed = None if value is None else self._passed_on(value)
+        is_element = passed is not None and passed.maker.opcode == "parameter" and len(passed.element) == 1
+        return passed.element[0] if passed is not None and is_element else None
+
+    def _passed_on(self, value: Value) -> Value:
+        """The value that copies, tuples and barriers, as `jax.checkpoint` puts around its operands, pass on."""
         for _ in range(MAX_STEPS):
-            if value is None:
+            maker, element, of = value.maker, value.element, self.operands(value.maker)
+            if maker.opcode == "tuple" and element and len(of) == len(maker.operands) > element[0]:
+                value = Value(of[element[0]].maker, of[element[0]].element + element[1:])
+            elif maker.opcode in PASSING and of:
+                index = number(maker.attributes.get("index")) if maker.opcode == "get-tuple-element" else None
+                value = Value(of[0].maker, (*of[0].element, *(() if index is None else (index,)), *element))
+            else:
                 break
-            maker, of = value.maker, self.operands(value.maker)
-            if maker.opcode == "parameter":
-                return value.element[0] if len(value.element) == 1 else None
-            if maker.opcode == "get-tuple-element" and of and of[0].maker.opcode == "parameter":
-                return number(maker.attributes.get("index"))
-            value = of[0] if maker.opcode in PASSING and of else None
-        return None
+        return value
 
     def is_same(self, index: int) -> bool:
         """Return whether an element of a loop's carry never changes."""
@@ -92,7 +98,7 @@ class Loop:
         """Return whether a value of the body is equal in all iterations, and depends on the loop's carry."""
         waiting, seen, carries = [value], {value}, False
         while waiting:
-            one = waiting.pop()
+            one = self._passed_on(waiting.pop())
             index = self.carried(one)
             if index is not None:
                 if not self.is_same(index):

@@ -119,6 +119,47 @@ def sums_that_travel(a):
     return lax.fori_loop(0, 4, lambda i, total: lax.ppermute(total, "x", ring) + i * a, a)
 
 
+@programs.found_by("SS07", "SS08", tpu="SS08")
+@mapped
+def gathered_in_each_iteration_of_the_recomputation(a):
+    """`jax.checkpoint` puts a barrier around the operands: the one that changes does not change the others."""
+
+    def loss(a):
+        @jax.checkpoint
+        def step(h, _):
+            return jnp.tanh(h @ lax.all_gather(a, "x", tiled=True)), None
+
+        return (lax.scan(step, a, None, 3)[0] ** 2).sum()
+
+    return jax.grad(loss)(a)
+
+
+@programs.found_by()
+@mapped
+def layers_gathered_in_the_recomputation(a):
+    def loss(layers):
+        @jax.checkpoint
+        def step(h, w):
+            return jnp.tanh(h @ lax.all_gather(w, "x", tiled=True)), None
+
+        return (lax.scan(step, a, layers)[0] ** 2).sum()
+
+    return jax.grad(loss)(jnp.stack([a, a * 2, a * 3])).sum(axis=0)
+
+
+@programs.found_by()
+@mapped
+def states_gathered_in_the_recomputation(a):
+    def loss(a):
+        @jax.checkpoint
+        def step(h, _):
+            return jnp.tanh(a @ lax.all_gather(h, "x", tiled=True)), None
+
+        return (lax.scan(step, a, None, 3)[0] ** 2).sum()
+
+    return jax.grad(loss)(a)
+
+
 @programs.found_by("SS28", tpu="")
 @mapped
 def added(a):
