@@ -54,8 +54,10 @@ class Process:
         self._lock = threading.Lock()
         self._group: int | None = None
         self._killed = False
+        self._has_begun = threading.Event()
         self._thread = threading.Thread(target=self._run, name="shardscope-capture", daemon=True)
         self._thread.start()
+        self._has_begun.wait()  # what this thread does meanwhile would delay it, by Python's lock, many times over
 
     def kill(self) -> None:
         """End the process and all that it started. May be called from any thread, and more than once."""
@@ -91,6 +93,8 @@ class Process:
         except (OSError, ValueError, RuntimeError) as error:  # there is no such program, file descriptor, or thread
             self.kill()
             ending = error
+        finally:
+            self._has_begun.set()
         self._deliver(ending)
 
     def _followed(self, guardian: Guardian) -> Ending:
@@ -117,6 +121,7 @@ class Process:
             guardian.watch(process.pid)
             if self._killed:
                 self._signal(signal.SIGKILL)
+        self._has_begun.set()
         assert process.stdout is not None
         assert process.stderr is not None
         drain = Drain(process.stdout, process.stderr)
