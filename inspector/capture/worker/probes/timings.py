@@ -24,6 +24,9 @@ _COLLECTIVE = re.compile(
     rf"^\s*(?:ROOT )?%?([\w.\-]+) = [^\n]*? ({'|'.join(HLO_OPCODES)})(-start|-done)?\(", re.MULTILINE
 )
 
+_HOST_PLANE = "/host:CPU"
+"""The events of CPU devices are here, under the names of their instructions."""
+
 _DEVICE_PLANE = re.compile(r"/device:\w+:(\d+)")
 
 
@@ -71,6 +74,8 @@ def _read(path: Path, names: set[str]) -> Iterator[_Event]:
             match = _DEVICE_PLANE.fullmatch(plane.name)
             for line in plane.lines:
                 for event in line.events:
+                    if plane.name == _HOST_PLANE and event.name.removeprefix("%") not in names:
+                        continue  # of the many events there, without a look at its statistics
                     stats = dict(event.stats)
                     name = str(stats.get("hlo_op", event.name)).removeprefix("%")
                     device = stats.get("device_ordinal", match and match[1])
