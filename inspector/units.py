@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 BITS: dict[str, int] = {
     "bool": 8,  # what a device stores, not the one bit of information
@@ -25,6 +26,8 @@ BYTES = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB
 COUNTS = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
 TIMES = (("ps", 1e-12), ("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
 
+Amount = TypeVar("Amount", int, float)
+
 _SMALL_FLOAT = re.compile(r"f(?P<bits>[468])e\d+m\d+\w*")
 
 
@@ -39,6 +42,17 @@ def bytes_of(dtype: str, dims: Sequence[int]) -> int | None:
     """Bytes of an array, its elements packed; None where the dtype is not known."""
     bits = bits_of(dtype)
     return None if bits is None else -(-bits * math.prod(dims) // 8)
+
+
+def known_sum(amounts: Iterable[Amount | None]) -> Amount | None:
+    """Return the sum; None where an amount is not known."""
+    known = list(amounts)
+    return None if None in known else sum(each for each in known if each is not None)
+
+
+def known_product(amount: Amount | None, count: int | None) -> Amount | None:
+    """Return the amount of so many; None where either is not known."""
+    return None if amount is None or count is None else amount * count
 
 
 def format_bytes(count: int | None) -> str:

@@ -14,6 +14,7 @@ from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType
 from ..links.operation_ids import tags_in
 from ..report import Collective
+from ..units import known_sum
 
 BECOMES: frozenset[tuple[Kind, Kind]] = frozenset(
     {("reduce-scatter", "all-reduce"), ("all-gather", "all-reduce"), ("all-reduce", "reduce-scatter")}
@@ -138,8 +139,7 @@ def typed_shapes_of(collective: Collective) -> list[tuple[ArrayType, Shape]]:
     elements = [type.elements for type in types]
     if collective.kind in COMBINED:
         return [(type, (each, members)) for type, each in zip(types, elements, strict=True)]
-    total = None if None in elements else sum(each or 0 for each in elements)
-    return [(type, (total, members)) for type in types[:1]]
+    return [(type, (known_sum(elements), members)) for type in types[:1]]
 
 
 def _near(stage: ParsedStage, collective: Collective, index: int) -> frozenset[int]:

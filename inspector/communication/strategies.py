@@ -11,6 +11,7 @@ from ..ir.program import Program
 from ..report import Collective
 from ..report.communication import StrategyTotal
 from ..shardings.collective_causes import causes_of
+from ..units import known_sum
 from .purposes import Judge, Purpose, is_scalar
 from .value_flow import ValueFlow
 
@@ -50,11 +51,7 @@ def _most(collectives: Sequence[Collective], executions: HloExecutions | None) -
 def _total(members: Sequence[tuple[Collective, Purpose]], executions: HloExecutions | None) -> StrategyTotal:
     collectives = tuple(each for each, _ in members)
     first, purpose = members[0]
-    wire = [None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions for c in collectives]
-    seconds = [
-        None if c.estimate is None or c.executions is None else c.estimate.seconds * c.executions for c in collectives
-    ]
-    sent = None if None in wire else sum(each for each in wire if each is not None)
+    sent = known_sum(each.step_bytes for each in collectives)
     return StrategyTotal(
         strategy=purpose.strategy,
         kind=first.kind,
@@ -62,7 +59,7 @@ def _total(members: Sequence[tuple[Collective, Purpose]], executions: HloExecuti
         collectives=collectives,
         wire_bytes=sent,
         most_bytes=_most(collectives, executions) if sent is None else sent,
-        seconds=None if None in seconds else sum(each for each in seconds if each is not None),
+        seconds=known_sum(each.step_seconds for each in collectives),
         arguments=tuple(dict.fromkeys(path for _, each in members for path in each.arguments)),
         gradients=sum(each.gradients for _, each in members),
     )

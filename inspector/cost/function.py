@@ -22,7 +22,7 @@ def cost_of(schedule: Schedule) -> FunctionCost:
     compute = (work.flops / chip.figure("flops") + work.narrow / chip.figure("flops_int8")) / share
     memory = work.bytes / chip.figure("hbm_bandwidth") / share
     communication = {
-        each.name: None if each.estimate is None or each.executions is None else each.estimate.seconds * each.executions
+        each.name: each.step_seconds
         for each in schedule.collectives
         if each.groups or each.pairs or each.estimate is not None
     }

@@ -21,6 +21,7 @@ from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type
 from ..report import LiveValue, Pass, PeakMemory, SourcePosition
+from ..units import known_sum
 from .host_transfers import VMEM, host_transfers, is_on_host, memory_space
 from .places import machine_of
 
@@ -44,8 +45,8 @@ def peak_memory(program: Program) -> PeakMemory | None:
         if stage is None
         else _alive(stage, listed, is_tpu(program), context_of(program).differentiated)
     )
-    known = [parts.arguments, parts.outputs, parts.temporaries]
-    taken = None if None in known else sum(size or 0 for size in (*known, parts.code)) - (parts.aliased or 0)
+    known = known_sum((parts.arguments, parts.outputs, parts.temporaries))
+    taken = None if known is None else known + (parts.code or 0) - (parts.aliased or 0)
     if not taken and not parts.peak and not alive:
         return None
     machine = machine_of(program)

@@ -17,6 +17,7 @@ from ..collectives.stage import collectives_of
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..report import Collective, Kind, Origin, Pass, Report, ShardedValue
+from ..units import known_product, known_sum
 from .keys import FindingKey, IntermediateSharding, Line, Lines, finding_keys, intermediate_shardings
 
 COMPARABLE = tuple(name for name, kind in reversed(STAGES.items()) if kind.dialect != "jaxpr")
@@ -49,7 +50,7 @@ class CollectiveSignature:
     @property
     def total_wire(self) -> int | None:
         """Bytes that a device sends in one run of the program."""
-        return None if self.wire_bytes is None or self.executions is None else self.wire_bytes * self.executions
+        return known_product(self.wire_bytes, self.executions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,7 @@ class Fingerprint:
 
 def total_wire(transfers: Counted) -> int | None:
     """Bytes that a device sends for all of them in one run of the program; None where one's are not known."""
-    totals = [None if (each := one.work.total_wire) is None else each * count for one, count in transfers]
-    return None if None in totals else sum(total for total in totals if total is not None)
+    return known_sum(known_product(one.work.total_wire, count) for one, count in transfers)
 
 
 def common_stages(before: Program, after: Program) -> tuple[ParsedStage, ParsedStage]:

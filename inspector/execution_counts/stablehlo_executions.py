@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import cached_property
 
 from ...parsers.errors import ParseError, readable
 from ...parsers.mlir import MlirModule, Operation, function_around
+from ..units import known_sum
 from .execution import MIRRORED, ONCE, Execution, count
 
 _SCALAR = re.compile(r"dense<(-?\d{1,19})>")
@@ -52,7 +52,7 @@ class StablehloExecutions:
         if name not in self._known:
             self._known[name] = Execution(None)
             calls = [self.of(call) for call in self._calls[name]]
-            total, most = (_sum(each) for each in zip(*((call.count, call.most) for call in calls), strict=True))
+            total, most = (known_sum(each) for each in zip(*((call.count, call.most) for call in calls), strict=True))
             self._known[name] = Execution(total, calls[0].loops, most)
         return self._known[name]
 
@@ -62,10 +62,6 @@ class StablehloExecutions:
         for call in self._module.operations(CALLS):
             calls.setdefault(_callee(call), []).append(call)
         return calls
-
-
-def _sum(counts: Sequence[int | None]) -> int | None:
-    return None if None in counts else sum(number for number in counts if number is not None)
 
 
 def _callee(call: Operation) -> str:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..report import Certainty, Edit, Finding, FindingPlace, Fix, Report, Severity
+from ..units import known_sum
 
 MAX_ALTERNATIVES = 4
 """Different edits for one finding."""
@@ -56,11 +57,8 @@ class Saving(NamedTuple):
 
 def in_all(savings: Iterable[Saving]) -> Saving:
     """Return the sum of several savings."""
-    sizes, seconds = zip(*savings, strict=True)
-    return Saving(
-        None if None in sizes else sum(size or 0 for size in sizes),
-        None if None in seconds else sum(each or 0.0 for each in seconds),
-    )
+    listed = list(savings)
+    return Saving(known_sum(each.bytes for each in listed), known_sum(each.seconds for each in listed))
 
 
 def rank(found: Finding) -> tuple[tuple[int, bool], float, int]:

@@ -12,7 +12,7 @@ from ...parsers.errors import readable
 from ...parsers.hlo.types import UNBOUNDED, ArrayShape, HloType, TupleShape
 from ...parsers.mlir.types import MlirType, TensorType
 from ...parsers.sharding_syntax.jax_arrays import parse_array_type
-from ..units import bytes_of
+from ..units import bytes_of, known_sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,7 @@ def leaves(type: HloType) -> Iterator[HloType]:
 def size(types: Iterable[HloType | MlirType]) -> int | None:
     """Bytes of all of them together; None where those of one are not known."""
     flat = (leaf for type in types for leaf in (leaves(type) if isinstance(type, TupleShape) else (type,)))
-    sizes = [array_type(leaf).bytes for leaf in flat]
-    return None if None in sizes else sum(known for known in sizes if known is not None)
+    return known_sum(array_type(leaf).bytes for leaf in flat)
 
 
 def types_text(types: tuple[ArrayType, ...]) -> str:

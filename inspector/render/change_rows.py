@@ -19,6 +19,7 @@ from ..diff.wording import (
     opcode_words,
     transfer_text,
 )
+from ..units import known_sum
 from .collective_rows import SHORT_PASS
 
 MAX_ROWS = 60
@@ -76,7 +77,6 @@ def change_row(changes: Sequence[Change]) -> ChangeRow:
     assert subject is not None
     words = f": {', '.join(differences(first))}" if first.befores and first.afters else ""
     before, after = (sum(each.numbers[side] for each in changes) for side in (0, 1))
-    known = [each.wire_bytes for each in changes]
     directions, places = (list(dict.fromkeys(each)) for each in zip(*map(_where, changes), strict=True))
     return ChangeRow(
         kind=first.kind,
@@ -85,7 +85,7 @@ def change_row(changes: Sequence[Change]) -> ChangeRow:
         what=subject.work.kind + words,
         axes=axes_words(subject.work),
         types=_types(changes),
-        wire=bytes_delta(0, None if None in known else sum(size for size in known if size is not None)),
+        wire=bytes_delta(0, known_sum(each.wire_bytes for each in changes)),
         direction=directions[0] if len(directions) == 1 else "",
         place=places[0] if len(places) == 1 else f"{len(places)} places",
         changes=tuple(changes),

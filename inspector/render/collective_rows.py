@@ -11,7 +11,7 @@ from ..collectives.spelled import argument_of, axes_text, executions_text, kind_
 from ..report import BoundaryOrigin, Collective, Report
 from ..report.call_sites import CallSites, call_sites, with_call_site
 from ..shardings.collective_causes import causes_of
-from ..units import format_bytes, format_seconds
+from ..units import format_bytes, format_seconds, known_sum
 
 INDEX = re.compile(r"(\[\d+\])")
 """An index in a path."""
@@ -47,10 +47,7 @@ class CollectiveRow:
 
 def total_seconds(collectives: Iterable[Collective]) -> float | None:
     """Estimated seconds for all of them, one after another, in one run of the program; None where one is not known."""
-    seconds = [
-        None if c.estimate is None or c.executions is None else c.estimate.seconds * c.executions for c in collectives
-    ]
-    return None if None in seconds else sum(each for each in seconds if each is not None)
+    return known_sum(each.step_seconds for each in collectives)
 
 
 def cause_text(collectives: Sequence[Collective]) -> list[str]:
@@ -67,17 +64,12 @@ def cause_text(collectives: Sequence[Collective]) -> list[str]:
 
 def total_wire(collectives: Iterable[Collective]) -> int | None:
     """Bytes that a device sends for all of them, in one run of the program; None where one is not known."""
-    sizes = [None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions for c in collectives]
-    return None if None in sizes else sum(size for size in sizes if size is not None)
+    return known_sum(each.step_bytes for each in collectives)
 
 
 def most_wire(collectives: Iterable[Collective]) -> int | None:
     """The upper bound of the same, each executed as often as it can be; None where one has none."""
-    sizes = [
-        None if c.wire_bytes is None or c.most_executions is None else c.wire_bytes * c.most_executions
-        for c in collectives
-    ]
-    return None if None in sizes else sum(size for size in sizes if size is not None)
+    return known_sum(each.most_step_bytes for each in collectives)
 
 
 def rows_of(collectives: Iterable[Collective], report: Report) -> tuple[CollectiveRow, ...]:

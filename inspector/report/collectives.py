@@ -13,6 +13,7 @@ from ...parsers.sharding_syntax.replica_groups import Groups
 from ...parsers.source import Span
 from ..catalog.spellings import Kind as Kind
 from ..ir.types import ArrayType
+from ..units import known_product
 from .cost import Estimate
 from .position import SourcePosition
 
@@ -93,6 +94,21 @@ class Collective:
     module: tuple[str, ...] = ()
     argument: str | None = None
     most_executions: int | None = None
+
+    @property
+    def step_bytes(self) -> int | None:
+        """Bytes that a device sends for it in one run of the program."""
+        return known_product(self.wire_bytes, self.executions)
+
+    @property
+    def most_step_bytes(self) -> int | None:
+        """The upper bound of the same, where it is executed as often as it can be."""
+        return known_product(self.wire_bytes, self.most_executions)
+
+    @property
+    def step_seconds(self) -> float | None:
+        """Estimated seconds for it in one run of the program, its executions one after another."""
+        return None if self.estimate is None else known_product(self.estimate.seconds, self.executions)
 
 
 @dataclass(frozen=True, slots=True)

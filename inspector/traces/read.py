@@ -28,6 +28,7 @@ from ..capture.protocol.trace import (
 from ..collectives.context import context_of
 from ..collectives.stage import collectives_in_context
 from ..ir import program as ir
+from ..units import known_sum
 from .event_file import EventFile
 from .trace import Process, Program, Trace
 
@@ -143,8 +144,7 @@ def program_of(process: int, compiled: CompiledProgram, folder: Path, inexact: s
         reason = compiled.failure or (failure.message if failure else "it was not compiled to the end")
         return Program(process, compiled, calls, None, None, path, reason)
     found = collectives_in_context(stage, context_of(program))
-    sent = [None if None in (one.wire_bytes, one.executions) else one.wire_bytes * one.executions for one in found]  # type: ignore[operator]
-    wire_bytes = None if None in sent else sum(filter(None, sent))
+    wire_bytes = known_sum(one.step_bytes for one in found)
     reason = "" if wire_bytes is not None else "the executions of a collective are not known"
     return Program(process, compiled, calls, dict(Counter(one.kind for one in found)), wire_bytes, path, reason)
 

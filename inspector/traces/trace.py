@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..capture.model import Failure, Message
 from ..capture.protocol.trace import Backend, Called, CompiledProgram, ProcessStarted
+from ..units import known_product
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Program:
     @property
     def total_wire(self) -> int | None:
         """Bytes that a device sends in all calls."""
-        return None if self.wire_bytes is None or self.calls is None else self.wire_bytes * self.calls
+        return known_product(self.wire_bytes, self.calls)
 
     @property
     def is_helper(self) -> bool:

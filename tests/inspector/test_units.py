@@ -7,7 +7,15 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
-from shardscope.inspector.units import bytes_of, format_bytes, format_count, format_seconds, plural
+from shardscope.inspector.units import (
+    bytes_of,
+    format_bytes,
+    format_count,
+    format_seconds,
+    known_product,
+    known_sum,
+    plural,
+)
 
 NUMPY = {
     "bool": np.bool_, "i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16, "i32": np.int32,
@@ -109,3 +117,17 @@ def test_what_would_be_shown_as_1000_takes_the_larger_unit(scale: float) -> None
 def test_small_and_many() -> None:
     assert (format_seconds(1e-20), format_seconds(1.5e-14)) == ("1e-20 s", "0.01 ps")
     assert [plural(count, "run") for count in (0, 1, 2, 1000)] == ["0 runs", "1 run", "2 runs", "1,000 runs"]
+
+
+@pytest.mark.parametrize(
+    ("amounts", "total"), [((), 0), ((0,), 0), ((1, 2), 3), ((1, None, 2), None), ((None,), None), ((0.5, 1.5), 2.0)]
+)
+def test_what_is_not_known_makes_a_sum_unknown(amounts: tuple[float | None, ...], total: float | None) -> None:
+    assert known_sum(amounts) == total
+    assert known_sum(iter(amounts)) == total
+
+
+@pytest.mark.parametrize(("count", "product"), [(0, 0.0), (3, 1.5), (None, None)])
+def test_what_is_not_known_makes_a_product_unknown(count: int | None, product: float | None) -> None:
+    assert known_product(0.5, count) == product
+    assert known_product(None, count) is None

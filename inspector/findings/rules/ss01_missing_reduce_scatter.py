@@ -12,7 +12,7 @@ from ...ir.array_sharding import ArraySharding
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import ArrayType
 from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
-from ...units import plural
+from ...units import known_product, known_sum, plural
 from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
 from ..fixes.constraints import unsharded_by
 from ..fixes.edits import axes_text, rewritten
@@ -80,9 +80,9 @@ def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
     named = ", ".join(f"{spec} for {name}" for name, spec in list(specs.items())[:3])
     more = f", and {plural(len(specs) - 3, 'more')}" if len(specs) > 3 else ""
     what = "result is" if len(specs) == 1 else "results are"
-    sizes = [each.output.type.bytes for each in returned]
     group = max(map(len, first.groups), default=2)
-    saved = None if None in sizes else sum((size or 0) * (group - 1) // group for size in sizes)
+    sizes = (known_product(each.output.type.bytes, group - 1) for each in returned)
+    saved = known_sum(None if size is None else size // group for size in sizes)
     return finding(
         RULE,
         FindingPlace(", ".join(each.name for each in collectives), first.source, first.stage, first.span),

@@ -76,8 +76,7 @@ def _unravel(position: int, sizes: Sequence[int]) -> list[int]:
 
 def _total(collectives: Sequence[Collective]) -> float:
     """The time of all communication; infinite where some of it is not known."""
-    known = [(c.estimate, c.executions) for c in collectives]
-    return math.fsum(e.seconds * n if e is not None and n is not None else math.inf for e, n in known)
+    return math.fsum(math.inf if (seconds := each.step_seconds) is None else seconds for each in collectives)
 
 
 def _found(
@@ -91,8 +90,8 @@ def _found(
 ) -> Finding:
     sent: dict[tuple[AxisRef, ...], int] = {}
     for each in slow:
-        sent[each.axes or ()] = sent.get(each.axes or (), 0) + (each.wire_bytes or 0) * (each.executions or 0)
-    worst = max(slow, key=lambda c: c.estimate.seconds * (c.executions or 0) if c.estimate else 0)
+        sent[each.axes or ()] = sent.get(each.axes or (), 0) + (each.step_bytes or 0)
+    worst = max(slow, key=lambda each: each.step_seconds or 0)
     names, sizes = [mesh.axes[axis][0] for axis in order], [mesh.axes[axis][1] for axis in order]
     axes = tuple(dict.fromkeys(axis.name for each in slow for axis in each.axes or ()))
     fast = [name for name in names if name not in axes]

@@ -10,7 +10,7 @@ from ...capture.model import Value
 from ...ir.array_sharding import ArraySharding
 from ...ir.types import jax_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
-from ...units import format_bytes
+from ...units import format_bytes, known_sum
 from ..fixes.edits import fewer_in_keyword
 from ..fixes.specs import has_whole_axes, with_out_specs
 from ..rule import Rule, alternatives, finding
@@ -60,8 +60,7 @@ def _found(report: Report, group: list[_Lost]) -> Finding:
     first, script = group[0], report.capture.script_text
     files = () if script is None else (script.name,)
     kept = "allocated beside the result" if first.is_lost else "donating it saves none"
-    sizes = [lost.bytes for lost in group]
-    total = None if None in sizes else sum(size or 0 for size in sizes)
+    total = known_sum(lost.bytes for lost in group)
     specs = {name: spec for lost in group for name, spec in lost.specs}
     whole = with_out_specs(report, specs) if specs and has_whole_axes(specs.values()) else ()
     fewer = fewer_in_keyword(report.program, files, "donate_argnums") if len(group) == 1 else ()

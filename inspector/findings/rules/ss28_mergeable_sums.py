@@ -10,6 +10,7 @@ from ...catalog.spellings import KIND_OF
 from ...collectives.spelled import over_text
 from ...ir.types import ArrayType
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Report, SourcePosition
+from ...units import known_sum
 from ..rule import Rule, Saving, advice, finding
 from ..support.compiled import SUMS, in_hlo, on_another_target, place_in_hlo
 from ..support.compiled_from import sum_compiled_as
@@ -172,8 +173,8 @@ def _saved(collective: Collective, size: int | None) -> Saving:
 
 
 def _saved_of_sums(firsts: list[_Sum], again: Collective) -> Saving:
-    first, sizes = firsts[0].collective, [each.type.bytes for each in firsts]
-    runs, total = first.executions, None if None in sizes else sum(size or 0 for size in sizes)
+    first, total = firsts[0].collective, known_sum(each.type.bytes for each in firsts)
+    runs = first.executions
     groups = len(first.groups[0]), len(again.groups[0])
     one, other, both = (
         KIND_OF["all-reduce"].wire_bytes(members, total, total) for members in (*groups, groups[0] * groups[1])

@@ -16,7 +16,8 @@ from ...report import (
     Kind,
     Report,
 )
-from ..rule import Saving
+from ...units import known_product
+from ..rule import Saving, in_all
 
 GATHERS = primitives_of("all-gather")
 
@@ -73,18 +74,14 @@ def saving(*collectives: Collective | None, times: int | None = 1, combined: boo
 
     Not known of those that were made of several unless `combined`.
     """
-    amounts: list[tuple[int | None, float | None]] = []
+    savings: list[Saving] = []
     for each in collectives:
         count = None if each is None else each.executions if times is None else times
         if each is None or count is None or (is_combined(each) and not combined):
             return Saving()
         seconds = None if each.estimate is None else each.estimate.seconds * count
-        amounts.append((None if each.wire_bytes is None else each.wire_bytes * count, seconds))
-    sizes, seconds_of = [size for size, _ in amounts], [seconds for _, seconds in amounts]
-    return Saving(
-        None if None in sizes else sum(size or 0 for size in sizes),
-        None if None in seconds_of else sum(seconds or 0 for seconds in seconds_of),
-    )
+        savings.append(Saving(known_product(each.wire_bytes, count), seconds))
+    return in_all(savings)
 
 
 def is_combined(collective: Collective) -> bool:

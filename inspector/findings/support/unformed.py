@@ -18,7 +18,7 @@ from ...ir.meshes import axes_of_groups
 from ...ir.stage import ParsedStage
 from ...ir.types import ArrayType
 from ...report import Collective, Finding, Kind, Report, SourcePosition
-from ...units import plural
+from ...units import known_sum, plural
 from ..rule import Saving
 from .compiled import in_hlo, saving
 from .hlo_blocks import UsedBlocks, used_blocks
@@ -39,8 +39,7 @@ class Unformed:
     @property
     def bytes(self) -> int | None:
         """Size of those results in bytes."""
-        sizes = [type.bytes for type in self.types]
-        return None if None in sizes else sum(size or 0 for size in sizes)
+        return known_sum(type.bytes for type in self.types)
 
     def saving(self, report: Report) -> Saving:
         """Return the saving of a reduce-scatter instead of the all-reduce, in one run of the program."""
@@ -64,9 +63,9 @@ class Unformed:
         left = max(now.bytes_in - size, 0)
         then = [replace(now, kind="reduce-scatter", bytes_in=size, bytes_out=size // members)]
         then += [replace(now, bytes_in=left, bytes_out=left)] if left else []
-        seconds = [estimate(each, machine) for each in then]
-        known = sum(each.seconds for each in seconds if each is not None)
-        return None if None in seconds else (now.estimate.seconds - known) * runs
+        estimates = (estimate(each, machine) for each in then)
+        seconds = known_sum(None if each is None else each.seconds for each in estimates)
+        return None if seconds is None else (now.estimate.seconds - seconds) * runs
 
 
 def _sent(kind: Kind, members: int, size: int) -> int:

@@ -9,7 +9,7 @@ from ...capture.model import STAGES
 from ...pipeline import communicating_stages
 from ...report import WRITTEN, Collective, Report, UncountedCommunication
 from ...shardings.collective_causes import causes_of
-from ...units import plural
+from ...units import known_sum, plural
 from ..collective_rows import CollectiveRow, most_wire, rows_of, total_seconds, total_wire
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
 from ..why_lines import cause_line, remedy_line
@@ -46,8 +46,7 @@ def collectives(report: Report, program: str | None = None, unfolded: Collection
     stage = program or next(iter(programs(report)), None)
     listed = [collective for collective in report.collectives if collective.stage == stage]
     groups = sorted(rows_of(listed, report), key=lambda group: -(group.total_wire or 0))
-    totals = [group.total_wire for group in groups]
-    whole = None if None in totals else sum(each or 0 for each in totals)
+    whole = known_sum(group.total_wire for group in groups)
     estimated = any(collective.estimate is not None for collective in listed)
     rows: list[Row] = []
     for group in groups:
